@@ -1,0 +1,66 @@
+"""Spans and tags: parse, check, convert, mask and score, for every encoding (paper 004)."""
+
+from karat.spans.characters import locate, to_chars, to_tokens, tokenize
+from karat.spans.codec import Codec, Tagged
+from karat.spans.corpus import (
+    POLICIES,
+    ErrorArray,
+    SpanArray,
+    find_errors,
+    find_spans,
+    token_flags,
+    write_codes,
+)
+from karat.spans.encoding import ALIASES, ENCODINGS, Encoding, Role, get_encoding
+from karat.spans.schemes import SchemeScore
+from karat.spans.scoring import Rates, Score, WrongSpan, score, score_codes, score_columns
+from karat.spans.span import (
+    Span,
+    TagError,
+    Transition,
+    convert,
+    parse,
+    parse_with_errors,
+    transition_mask,
+    transitions,
+    validate,
+    write,
+)
+
+__all__ = [
+    "ALIASES",
+    "ENCODINGS",
+    "POLICIES",
+    "Codec",
+    "Encoding",
+    "ErrorArray",
+    "Rates",
+    "Role",
+    "SchemeScore",
+    "Score",
+    "Span",
+    "SpanArray",
+    "TagError",
+    "Tagged",
+    "Transition",
+    "WrongSpan",
+    "convert",
+    "find_errors",
+    "find_spans",
+    "get_encoding",
+    "locate",
+    "parse",
+    "parse_with_errors",
+    "score",
+    "score_codes",
+    "score_columns",
+    "to_chars",
+    "to_tokens",
+    "token_flags",
+    "tokenize",
+    "transition_mask",
+    "transitions",
+    "validate",
+    "write",
+    "write_codes",
+]

@@ -1,0 +1,332 @@
+"""Reading and writing the spans of one sequence (paper 004, sections 4.1 to 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import Fault, FaultsError, InputError, SpanError
+from karat.spans.codec import Codec, Tagged
+from karat.spans.corpus import SpanArray, check_policy, fault_message, write_codes
+from karat.spans.encoding import Encoding, Role, TagFault, get_encoding, read_tag
+from karat.spans.pairs import (
+    BAD_OPEN,
+    ENDED,
+    FAULT_KINDS,
+    FAULTS,
+    LINKED,
+    NOT_CLOSED,
+    STARTS,
+    TYPE_CHANGE,
+)
+
+
+class Span(NamedTuple):
+    """A typed stretch of tokens.
+
+    Attributes:
+        type: For example "PER".
+        start: First token.
+        end: One past the last token.
+
+    >>> Span("PER", 2, 4).tokens
+    range(2, 4)
+    """
+
+    type: str
+    start: int
+    end: int
+
+    @property
+    def tokens(self) -> range:
+        """The tokens of the span."""
+        return range(self.start, self.end)
+
+
+class TagError(NamedTuple):
+    """One fault of a tag sequence.
+
+    Attributes:
+        index: The token at fault.
+        kind: "unknown-tag", "wrong-case", "missing-type", "no-begin", "type-change",
+            "not-closed" or "needless-begin".
+        previous: The tag before, None at the beginning.
+        current: The tag at fault.
+        next: The tag after, None at the end.
+        message: The fault in a sentence.
+    """
+
+    index: int
+    kind: str
+    previous: str | None
+    current: str
+    next: str | None
+    message: str
+
+
+class Transition(NamedTuple):
+    """Whether one tag may follow another."""
+
+    source: str
+    target: str
+    legal: bool
+
+
+@lru_cache(maxsize=256)
+def _codec(tags: frozenset[str], encoding: str) -> Codec:
+    return Codec.from_tags(tags, encoding)
+
+
+def parse(
+    tags: Sequence[str], encoding: str | Encoding = "BIO", policy: str = "conlleval"
+) -> list[Span]:
+    """Read the spans of one sequence of tags.
+
+    Args:
+        tags: One tag per token.
+        encoding: "IOB", "BIO", "IOBES", "BILOU", "BMEWO" or "PLAIN", or an alias.
+        policy: How malformed sequences are read: "conlleval", "strict", "boundaries", "raise".
+
+    Returns:
+        The spans in order.
+
+    Raises:
+        FaultsError: A tag does not belong to the encoding (under every policy), or with policy
+            "raise" the sequence is malformed.
+
+    >>> parse(["B-PER", "I-PER", "O", "I-LOC"])
+    [Span(type='PER', start=0, end=2), Span(type='LOC', start=3, end=4)]
+    >>> parse(["B-PER", "I-PER", "O", "I-LOC"], policy="strict")
+    [Span(type='PER', start=0, end=2)]
+    """
+    check_policy(policy)
+    codec, codes = _encode(tags, get_encoding(encoding))
+    bits = _pair_bits(codes, codec)
+    if policy == "raise" and any(bit & FAULTS for bit in bits):
+        raise FaultsError(_as_faults(_pair_errors(tags, bits, codec)))
+    return _read_spans(codes, bits, codec, policy)
+
+
+def parse_with_errors(
+    tags: Sequence[str], encoding: str | Encoding = "BIO"
+) -> tuple[list[Span], list[TagError]]:
+    """Read the spans of one sequence in the way of conlleval, and list all that is wrong with it.
+
+    A string that is no tag belongs to no span and is told once; its neighbours are not blamed.
+
+    >>> spans, errors = parse_with_errors(["O", "I-PER"])
+    >>> errors[0].message
+    'I-PER follows O: in BIO a span must open with its begin tag'
+    """
+    rules = get_encoding(encoding)
+    read = [read_tag(tag, rules) for tag in tags]
+    bad = [isinstance(r, TagFault) for r in read]
+    codec = _codec(frozenset(t for t, b in zip(tags, bad, strict=True) if not b), rules.name)
+    codes = [-1 if b else codec.index[tag] for tag, b in zip(tags, bad, strict=True)]
+    bits = _pair_bits(codes, codec)
+    errors = []
+    for i, fault in enumerate(read):
+        if isinstance(fault, TagFault):
+            errors.append(_error(tags, i, fault.kind, fault.message))
+            # The neighbours of a string that is no tag cannot be judged.
+            bits[i] &= ~NOT_CLOSED
+            bits[i + 1] &= ~BAD_OPEN
+    errors += _pair_errors(tags, bits, codec)
+    return _read_spans(codes, bits, codec), sorted(errors, key=lambda e: e.index)
+
+
+def validate(tags: Sequence[str], encoding: str | Encoding = "BIO") -> list[TagError]:
+    """List all that is wrong with a sequence; an empty list means that it is well-formed.
+
+    >>> validate(["B-PER", "I-PER"])
+    []
+    """
+    return parse_with_errors(tags, encoding)[1]
+
+
+def write(
+    spans: Iterable[Span | tuple[str, int, int]], length: int, encoding: str | Encoding = "BIO"
+) -> list[str]:
+    """Write spans as tags.
+
+    Args:
+        spans: Spans in any order; no span at all is fine.
+        length: Number of tokens.
+        encoding: The encoding to write.
+
+    Raises:
+        SpanError: A span is empty, out of range, or overlaps another.
+
+    >>> write([Span("PER", 1, 3)], 4, "IOBES")
+    ['O', 'B-PER', 'E-PER', 'O']
+    """
+    rules = get_encoding(encoding)
+    listed = [Span(*span) for span in spans]
+    if length < 0:
+        raise SpanError(f"a sequence cannot have {length} tokens")
+    if any(not isinstance(span.type, str) or not span.type for span in listed):
+        raise SpanError("a span has no type")
+    codec = Codec.from_types([span.type for span in listed], rules)
+    offsets = np.array([0, length], np.int64)
+    codes = write_codes(_to_array(listed, codec), offsets, codec)
+    return codec.decode(Tagged(codes, offsets))[0]
+
+
+def convert(tags: Sequence[str], source: str | Encoding, target: str | Encoding) -> list[str]:
+    """Rewrite tags in another encoding.
+
+    Raises:
+        FaultsError: The tags are malformed; the exception holds every fault, because gold labels
+            can be mended by people and should not be guessed (paper 004, section 4.2).
+        InputError: One of the two is PLAIN, whose labels are no spans.
+
+    >>> convert(["I-ORG", "I-ORG", "B-ORG"], "IOB", "BIO")
+    ['B-ORG', 'I-ORG', 'B-ORG']
+    """
+    rules, wanted = get_encoding(source), get_encoding(target)
+    if rules.is_plain != wanted.is_plain:
+        raise InputError("PLAIN labels hold no spans: they cannot be converted to another encoding")
+    spans, errors = parse_with_errors(tags, rules)
+    if errors:
+        raise FaultsError(_as_faults(errors))
+    return write(spans, len(tags), wanted)
+
+
+def transitions(
+    tags: Iterable[str], encoding: str | Encoding, start: str = "<START>", end: str = "<END>"
+) -> list[Transition]:
+    """List for every two tags, and for the start and the end, whether one may follow the other.
+
+    Nothing may lead to the start or from the end; start to end is the empty sequence, and legal.
+
+    >>> [t.target for t in transitions(["O", "B-X", "I-X"], "BIO") if t.source == "O" and t.legal]
+    ['O', 'B-X', '<END>']
+    """
+    listed = list(tags)
+    legal = transition_mask(listed, encoding)
+    names = [*listed, start, end]
+    return [
+        Transition(names[i], names[j], bool(legal[i, j]))
+        for i in range(len(names))
+        for j in range(len(names))
+    ]
+
+
+def transition_mask(tags: Iterable[str], encoding: str | Encoding) -> NDArray[np.bool_]:
+    """Give the legality of transitions as an array, for a CRF.
+
+    Returns:
+        bool [V + 2, V + 2], rows the previous tag and columns the current one in the order of
+        `tags`; V is the start and V + 1 the end.
+
+    >>> transition_mask(["O", "B-X", "I-X"], "BIO").astype(int)[:3, :3]
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [1, 1, 1]])
+    """
+    codec = Codec(tuple(tags), get_encoding(encoding).name)
+    n_tags = len(codec.tags)
+    legal = (codec.pairs & FAULTS) == 0
+    mask = np.zeros((n_tags + 2, n_tags + 2), np.bool_)
+    mask[:n_tags, :n_tags] = legal[1:, 1:]
+    mask[n_tags, :n_tags] = legal[0, 1:]
+    mask[:n_tags, n_tags + 1] = legal[1:, 0]
+    mask[n_tags, n_tags + 1] = True
+    return mask
+
+
+def to_list(
+    spans: SpanArray, codec: Codec, offsets: NDArray[np.int64] | None = None
+) -> list[Span]:
+    """Turn a span array into spans, counted from their item's start if `offsets` is given."""
+    base = 0 if offsets is None else offsets[spans.item]
+    starts, ends = (spans.start - base).tolist(), (spans.end - base).tolist()
+    types = [codec.types[t] for t in spans.type.tolist()]
+    return [Span(*row) for row in zip(types, starts, ends, strict=True)]
+
+
+def _to_array(spans: Sequence[Span], codec: Codec) -> SpanArray:
+    place = {kind: i for i, kind in enumerate(codec.types)}
+    zeros = np.zeros(len(spans), np.int32)
+    start = np.array([span.start for span in spans], np.int64)
+    end = np.array([span.end for span in spans], np.int64)
+    return SpanArray(start, end, np.array([place[s.type] for s in spans], np.int16), zeros, zeros)
+
+
+def _encode(tags: Sequence[str], rules: Encoding) -> tuple[Codec, list[int]]:
+    if isinstance(tags, str):
+        raise InputError("expected a list of tags, got a string")
+    try:
+        codec = _codec(frozenset(tags), rules.name)
+    except (FaultsError, TypeError):
+        faults = [(i, read_tag(tag, rules)) for i, tag in enumerate(tags)]
+        listed = [Fault(f.message, token=i, kind=f.kind) for i, f in faults if isinstance(f, TagFault)]
+        raise FaultsError(listed) from None
+    return codec, [codec.index[tag] for tag in tags]
+
+
+def _pair_bits(codes: list[int], codec: Codec) -> list[int]:
+    """Look up every two neighbours in the pair table; the boundary stands at both ends.
+
+    For a single sentence a list of integers is ten times as fast as arrays (`corpus.token_flags`
+    is the same thing for a corpus; a test holds the two together).
+    """
+    table, width = codec.pair_bytes, len(codec.tags) + 1
+    before = [0, *(code + 1 for code in codes)]
+    now = [*before[1:], 0]
+    return [table[b * width + c] for b, c in zip(before, now, strict=True)]
+
+
+def _read_spans(
+    codes: list[int], bits: list[int], codec: Codec, policy: str = "conlleval"
+) -> list[Span]:
+    rules = codec.rules
+    if policy == "boundaries" and rules.begin_always and not rules.is_plain:
+        return _read_runs(codes, bits, codec)
+    bad_close = NOT_CLOSED | (TYPE_CHANGE if rules.has_end else 0)
+    starts = [i for i, bit in enumerate(bits) if bit & STARTS]
+    ends = [i for i, bit in enumerate(bits) if bit & ENDED]
+    return [
+        Span(codec.type_name[codes[a]], a, b)
+        for a, b in zip(starts, ends, strict=True)
+        if policy != "strict" or not (bits[a] & BAD_OPEN or bits[b] & bad_close)
+    ]
+
+
+def _read_runs(codes: list[int], bits: list[int], codec: Codec) -> list[Span]:
+    """Read spans under the policy `boundaries`: runs of linked tags that open with a begin tag."""
+    heads = [i for i, bit in enumerate(bits) if not bit & LINKED]
+    spans = []
+    for a, b in zip(heads[:-1], heads[1:], strict=True):
+        opens = codes[a] >= 0 and codec.roles[codes[a]] in {Role.BEGIN, Role.SINGLE}
+        closes = codec.roles[codes[b - 1]] in {Role.END, Role.SINGLE} or not codec.rules.has_end
+        if opens and closes:
+            spans.append(Span(codec.type_name[codes[a]], a, b))
+    return spans
+
+
+def _pair_errors(tags: Sequence[str], bits: list[int], codec: Codec) -> list[TagError]:
+    errors = []
+    for i, bit in enumerate(bits):
+        if bit & FAULTS:
+            kind = FAULT_KINDS[bit & FAULTS]
+            place = i - 1 if kind == "not-closed" else i
+            before = tags[place - 1] if place else None
+            after = tags[place + 1] if place + 1 < len(tags) else None
+            message = fault_message(kind, before, tags[place], after, codec)
+            errors.append(_error(tags, place, kind, message))
+    return errors
+
+
+def _error(tags: Sequence[str], index: int, kind: str, message: str) -> TagError:
+    before = tags[index - 1] if index else None
+    after = tags[index + 1] if index + 1 < len(tags) else None
+    return TagError(index, kind, before, tags[index], after, message)
+
+
+def _as_faults(errors: Iterable[TagError]) -> list[Fault]:
+    return [Fault(e.message, token=e.index, kind=e.kind) for e in errors]
