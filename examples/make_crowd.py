@@ -88,7 +88,7 @@ WORKERS: Mapping[str, Habit] = {
     "chi": Habit(0.60, miss=0.12, wrong=0.06, early=0.60, extra=0.03),
     "dov": Habit(0.50, miss=0.45, wrong=0.05, short=0.06, skip=0.08),
     "eli": Habit(0.60, miss=0.10, miss_misc=0.80, wrong=0.04, glue=0.65, extra=0.03),
-    "fay": Habit(0.45, miss=0.15, wrong=0.10, late=0.45, extra=0.06, inside=0.60),
+    "fay": Habit(0.50, miss=0.15, wrong=0.10, late=0.45, extra=0.06, inside=0.60),
     "gus": Habit(0.95, spam=True),
 }
 

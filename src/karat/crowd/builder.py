@@ -1,0 +1,289 @@
+"""Building a crowd piece by piece, for readers of formats that come as objects."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from karat.crowd.labels import bad_label_faults, read_labels, settle
+from karat.crowd.model import Answers, Crowd, list_array
+from karat.crowd.options import ReadOptions
+from karat.crowd.repeats import number_attempts
+from karat.crowd.report import ImportReport
+from karat.errors import Fault, FormatError, InputError
+
+
+@dataclass
+class CrowdBuilder:
+    """Collects items, gold and answers, then makes a `Crowd` of them.
+
+    Faults are collected with their place and raised together by `build`.
+
+    Args:
+        options: How labels are read.
+        source: Name of the file or folder, for messages.
+        format: Name of the format.
+
+    >>> builder = CrowdBuilder()
+    >>> item = builder.add_item("s1", ["Ann", "sang"], gold=["B-PER", "O"])
+    >>> builder.add_answer(item, "w1", ["B-PER", "O"])
+    >>> builder.build()
+    Crowd(1 items, 2 tokens, 1 workers, 1 answers, BIO ['PER'], gold)
+    """
+
+    options: ReadOptions = field(default_factory=ReadOptions)
+    source: str = ""
+    format: str = ""
+
+    def __post_init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.warnings: list[Fault] = []
+        self.notes: list[str] = []
+        self.reasons: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+        self._items: list[dict[str, Any]] = []
+        self._places: dict[str, int] = {}
+        self._workers: dict[str, int] = {}
+        self._answers: list[dict[str, Any]] = []
+        self._codes = array("i")
+        self._gold = array("i")
+        self._has_gold = False
+
+    def add_item(
+        self,
+        item_id: str,
+        tokens: Sequence[str],
+        *,
+        group: str | None = None,
+        text: str | None = None,
+        token_start: Sequence[int] | None = None,
+        gold: Sequence[str | None] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        line: int = 0,
+        file: str = "",
+    ) -> int:
+        """Add an item and give its index.
+
+        Args:
+            item_id: Its id.
+            tokens: Its tokens, at least one.
+            group: The document that it is part of.
+            text: The text that the tokens were cut from.
+            token_start: First character of every token in the text.
+            gold: Known tags, one per token; None where unknown.
+            attributes: Other facts about the item.
+            line: Where it stands, for messages.
+            file: Where it stands, if not in `source`.
+        """
+        place = {"file": file or self.source, "line": line, "item": item_id}
+        if item_id in self._places:
+            self.faults.append(Fault("the item id stands twice", kind="duplicate-item", **place))
+            return self._places[item_id]
+        if not tokens:
+            message = "an item without tokens: leave it out, or give it a text"
+            self.faults.append(Fault(message, kind="no-tokens", **place))
+        if gold is not None and len(gold) != len(tokens):
+            message = f"{len(gold)} gold tags for {len(tokens)} tokens"
+            self.faults.append(Fault(message, kind="length", **place))
+            gold = None
+        self._has_gold |= gold is not None
+        self._gold.extend(self._code(gold if gold is not None else [None] * len(tokens)))
+        self._places[item_id] = len(self._items)
+        self._items.append(
+            {
+                "id": item_id,
+                "tokens": list(tokens),
+                "group": group,
+                "text": text,
+                "token_start": token_start,
+                "attributes": attributes or {},
+                **{"file": place["file"], "line": line},
+            }
+        )
+        return len(self._items) - 1
+
+    def item_place(self, item_id: str) -> int | None:
+        """Give the index of an item that was added, None if it was not."""
+        return self._places.get(item_id)
+
+    def tokens_of(self, item: int) -> list[str]:
+        """Give the tokens of an item that was added."""
+        return list(self._items[item]["tokens"])
+
+    def add_worker(self, worker: str) -> int:
+        """Name a worker, who may turn out to have no answer, and give the index."""
+        return self._workers.setdefault(worker, len(self._workers))
+
+    def add_answer(
+        self,
+        item: int,
+        worker: str,
+        tags: Sequence[str | None],
+        *,
+        attempt: int | None = None,
+        started: int | None = None,
+        submitted: int | None = None,
+        cost: int | None = None,
+        line: int = 0,
+        file: str = "",
+    ) -> None:
+        """Add one worker's tags for an item.
+
+        Args:
+            item: Index from `add_item`.
+            worker: Id of the worker.
+            tags: One per token; None where the worker skipped the token.
+            attempt: Number of the answer; by default repeats are numbered in order.
+            started: Milliseconds since 1970.
+            submitted: Milliseconds since 1970.
+            cost: Millionths of the currency unit.
+            line: Where it stands, for messages.
+            file: Where it stands, if not in `source`.
+        """
+        known = self._items[item]
+        if len(tags) != len(known["tokens"]):
+            message = f"{len(tags)} labels for {len(known['tokens'])} tokens"
+            self.faults.append(
+                Fault(message, file or self.source, line, known["id"], -1, worker, "length")
+            )
+            return
+        row = {"item": item, "worker": self.add_worker(worker), "attempt": attempt}
+        row |= {"started": started, "submitted": submitted, "cost": cost}
+        self._answers.append(row | {"line": line, "file": file or self.source})
+        self._codes.extend(self._code(tags))
+
+    def build(self, *, single: bool = False) -> Crowd:
+        """Make the crowd.
+
+        Args:
+            single: Whether items are single labels, which makes the tags PLAIN.
+
+        Raises:
+            FormatError: Something is wrong; every fault is listed.
+        """
+        if not self._items and not self.faults:
+            message = "the file holds no item: is the path right?"
+            self.faults.append(Fault(message, file=self.source, kind="empty"))
+        labels = read_labels(list(self._labels), self.options, single=single)
+        if labels.bad:
+            self.faults += bad_label_faults(labels.bad, self._bad_places(labels.bad))
+        answers = self._build_answers(np.append(labels.codes, np.int16(-1)))
+        if self.faults or (self.options.strict and self.warnings):
+            raise FormatError([*self.faults, *(self.warnings if self.options.strict else [])])
+        offsets = self._item_offsets()
+        flat = [token for item in self._items for token in item["tokens"]]
+        gold = np.append(labels.codes, np.int16(-1))[np.array(self._gold, np.int64)]
+        crowd = Crowd(
+            item_ids=pa.array([item["id"] for item in self._items], pa.string()),
+            tokens=list_array(pa.array(flat, pa.string()), offsets),
+            worker_ids=pa.array(list(self._workers), pa.string()),
+            tagset=labels.tagset,
+            answers=answers,
+            groups=self._optional("group"),
+            gold=gold if self._has_gold else None,
+            texts=self._optional("text"),
+            token_start=self._token_start(),
+            attributes=self._attributes(),
+            import_report=self._report(answers),
+        )
+        return settle(crowd, self.options)
+
+    def _code(self, tags: Iterable[str | None]) -> list[int]:
+        table = self._labels
+        return [-1 if tag is None else table.setdefault(tag, len(table)) for tag in tags]
+
+    def _item_offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        lengths = np.array([len(item["tokens"]) for item in self._items], np.int64)
+        return np.concatenate([[0], np.cumsum(lengths)])
+
+    def _build_answers(self, table: np.ndarray[Any, np.dtype[np.int16]]) -> Answers:
+        rows = self._answers
+        item = np.array([row["item"] for row in rows], np.int32)
+        worker = np.array([row["worker"] for row in rows], np.int32)
+        lengths = np.diff(self._item_offsets())[item] if len(item) else np.zeros(0, np.int64)
+        if any(row["attempt"] is not None for row in rows):
+            attempt = np.array([row["attempt"] or 0 for row in rows], np.int16)
+            self._check_attempts(item, worker, attempt)
+        else:
+            attempt = number_attempts(item, worker, self.options.repeated)
+        offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        codes = table[np.array(self._codes, np.int64)]
+        optional = {name: self._column(name) for name in ("started", "submitted", "cost")}
+        return Answers(item, worker, offset, codes, attempt, **optional)
+
+    def _check_attempts(self, item: Any, worker: Any, attempt: Any) -> None:
+        keys = list(zip(item.tolist(), worker.tolist(), attempt.tolist(), strict=True))
+        seen: set[tuple[int, int, int]] = set()
+        for key, row in zip(keys, self._answers, strict=True):
+            if key in seen:
+                name = self._items[key[0]]["id"]
+                message = f"attempt {key[2]} stands twice"
+                who = list(self._workers)[key[1]]
+                self.faults.append(
+                    Fault(message, row["file"], row["line"], name, -1, who, "duplicate-attempt")
+                )
+            seen.add(key)
+
+    def _column(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        values = [row[name] for row in self._answers]
+        if all(value is None for value in values):
+            return None
+        return np.array([-1 if value is None else value for value in values], np.int64)
+
+    def _optional(self, name: str) -> pa.Array | None:
+        values = [item[name] for item in self._items]
+        return None if all(value is None for value in values) else pa.array(values, pa.string())
+
+    def _token_start(self) -> np.ndarray[Any, np.dtype[np.int32]] | None:
+        starts = [item["token_start"] for item in self._items]
+        if any(start is None for start in starts) or not starts:
+            return None
+        return np.array([place for start in starts for place in start], np.int32)
+
+    def _attributes(self) -> pa.Table | None:
+        names = list(dict.fromkeys(name for item in self._items for name in item["attributes"]))
+        if not names:
+            return None
+        columns = {name: [item["attributes"].get(name) for item in self._items] for name in names}
+        try:
+            return pa.table(columns)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(f"{self.source}: a column of item attributes mixes types: {error}") from None
+
+    def _bad_places(self, bad: Mapping[int, str]) -> Iterable[tuple[int, Fault]]:
+        offsets = self._item_offsets()
+        for n, item in enumerate(self._items):
+            for token, code in enumerate(self._gold[offsets[n] : offsets[n + 1]]):
+                if code in bad:
+                    yield code, Fault("", item["file"], item["line"], item["id"], token, "gold")
+        names, at = list(self._workers), 0
+        for row in self._answers:
+            item = self._items[row["item"]]
+            for token in range(len(item["tokens"])):
+                code = self._codes[at + token]
+                if code in bad:
+                    who = names[row["worker"]]
+                    yield code, Fault("", row["file"], row["line"], item["id"], token, who)
+            at += len(item["tokens"])
+
+    def _report(self, answers: Answers) -> ImportReport:
+        placed = int((answers.codes >= 0).sum())
+        repeats = int((answers.attempt > 0).sum())
+        notes = list(self.notes)
+        if repeats:
+            rule = self.options.repeated
+            notes.append(f"{repeats} repeated answers: all kept, the {rule} one counts")
+        return ImportReport(
+            source=self.source,
+            format=self.format,
+            n_labels=placed + sum(self.reasons.values()),
+            n_placed=placed,
+            reasons=dict(self.reasons),
+            faults=tuple(self.warnings),
+            notes=tuple(notes),
+        )

@@ -1,0 +1,367 @@
+"""Wide tables: one row per token, one column per worker (`?` where a worker gave no label).
+
+Columns up to `gold` (else up to `token`) describe the item, the rest are workers. An item is a run
+of rows between blank lines or with one `doc` and `sent`; its id is `doc-sent` and its group `doc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from karat.crowd.atomic import write_text
+from karat.crowd.grid import Grid, first_line, guess_delimiter, read_grid
+from karat.crowd.labels import bad_label_faults, read_labels, settle
+from karat.crowd.model import Answers, Crowd, list_array
+from karat.crowd.options import ReadOptions
+from karat.crowd.report import ImportReport
+from karat.crowd.source import Source
+from karat.errors import Fault, FormatError
+
+SUMMARY = "one row per token, one column per worker"
+SUFFIXES = (".tsv", ".csv", ".txt")
+
+_TOKEN = ("token", "word", "tokens", "words")
+_ITEM = ("item", "id", "item_id", "sentence_id", "sent_id", "task")
+_DOC = ("doc", "document", "doc_id", "group")
+_SENT = ("sent", "sentence", "sentence_number")
+_GOLD = ("gold", "truth", "true")
+
+
+def sniff(source: Source) -> bool:
+    """Say whether there is a header with a token column and, behind it, at least two more."""
+    if source.is_folder:
+        return False
+    line = first_line(source)
+    names = [name.strip().strip('"').lower() for name in line.split(guess_delimiter(line))]
+    tokens = [i for i, name in enumerate(names) if name in _TOKEN]
+    long = {"worker", "annotator", "user"} & set(names) and {"label", "tag"} & set(names)
+    return bool(tokens) and not long and len(names) > tokens[0] + 1
+
+
+@dataclass(frozen=True)
+class _Columns:
+    token: int
+    gold: int | None
+    item: int | None
+    doc: int | None
+    sent: int | None
+    attributes: tuple[int, ...]
+    workers: tuple[int, ...]
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a wide table.
+
+    Raises:
+        FormatError: Ragged rows, no token column, an item that stands twice, labels that are no
+            tags; all faults are listed.
+    """
+    grid = read_grid(source, options.delimiter)
+    columns = _find_columns(grid, options)
+    _check_tokens(grid, columns.token)
+    starts = _item_starts(grid, columns)
+    ids, groups = _item_ids(grid, columns, starts)
+    _check_unique(grid, ids, starts)
+    offsets = np.append(starts, grid.n_rows)
+    item_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
+
+    rows, place, raw, strings, n_absent = _labels(grid, columns)
+    labels = read_labels(strings, options)
+    if labels.bad:
+        raise FormatError(_bad_labels(grid, columns, labels.bad, raw, rows, place, ids, offsets))
+    codes = labels.codes[raw]
+    n_missing = n_absent + int((codes < 0).sum())
+    gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
+
+    workers = [grid.header[c] for c in columns.workers]
+    silent = [workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)]
+    notes = [*source.text.notes]
+    if silent:
+        notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
+    n_placed = int((answers.codes >= 0).sum())
+    report = ImportReport(source.name, "wide", n_placed, n_placed, {}, (), tuple(notes))
+    tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
+    crowd = Crowd(
+        item_ids=ids,
+        tokens=list_array(tokens, offsets),
+        worker_ids=pa.array(workers, pa.string()),
+        tagset=labels.tagset,
+        answers=answers,
+        groups=groups,
+        gold=gold,
+        attributes=_attributes(grid, columns, starts, offsets),
+        import_report=report,
+    )
+    return settle(crowd, options)
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers."""
+    write_text(path, _lines(crowd))
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what a wide table cannot hold of this crowd."""
+    lost = []
+    if crowd.answers.attempt.any():
+        lost.append("repeated answers (the one that counts is written)")
+    times = (crowd.answers.started, crowd.answers.submitted, crowd.answers.cost)
+    if any(column is not None for column in times):
+        lost.append("times and costs of answers")
+    if crowd.texts is not None:
+        lost.append("the text between tokens")
+    if len(crowd.latest) and not _all_answers_visible(crowd):
+        lost.append("answers in which every token was skipped")
+    flat = crowd.tokens.flatten()
+    if any(pc.any(pc.match_substring(flat, mark)).as_py() for mark in ("\t", "\n", "\r")):
+        lost.append("tabs and line ends inside tokens (written as blanks)")
+    return lost
+
+
+def _find_columns(grid: Grid, options: ReadOptions) -> _Columns:
+    def find(role: str, names: tuple[str, ...]) -> int | None:
+        wanted = options.columns.get(role)
+        if wanted is not None:
+            if wanted not in grid.header:
+                message = f"there is no column {wanted!r}: the header has {', '.join(grid.header)}"
+                raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+            return grid.header.index(wanted)
+        lower = [name.lower() for name in grid.header]
+        return next((lower.index(name) for name in names if name in lower), None)
+
+    token = find("token", _TOKEN)
+    if token is None:
+        message = (
+            f"no token column in the header ({', '.join(grid.header[:8])} …): "
+            "name it with columns={'token': …} (--columns token=NAME)"
+        )
+        raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+    gold = find("gold", _GOLD)
+    first = max(token, gold if gold is not None else 0) + 1
+    workers = tuple(range(first, len(grid.header)))
+    if options.workers is not None:
+        absent = [name for name in options.workers if name not in grid.header]
+        if absent:
+            message = f"there is no worker column {absent[0]!r}"
+            raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+        workers = tuple(grid.header.index(name) for name in options.workers)
+    found = (find("item", _ITEM), find("doc", _DOC), find("sent", _SENT))
+    item, doc, sent = (None if c in workers else c for c in found)
+    used = {token, gold, item, doc, sent, *workers}
+    # Columns behind the token that --workers does not name are neither workers nor attributes.
+    attributes = tuple(c for c in range(first) if c not in used)
+    return _Columns(token, gold, item, doc, sent, attributes, workers)
+
+
+def _check_tokens(grid: Grid, token: int) -> None:
+    empty = np.flatnonzero(grid.cell_lengths[:, token] == 0)
+    if len(empty):
+        message = "the token is empty: remove the row, or write the token"
+        faults = [
+            Fault(message, file=grid.name, line=line, kind="empty-token")
+            for line in grid.line[empty].tolist()
+        ]
+        raise FormatError(faults)
+
+
+def _item_starts(grid: Grid, columns: _Columns) -> NDArray[np.int64]:
+    """First row of every item: after a blank line, or where the item columns change."""
+    new = np.diff(grid.block, prepend=-1) != 0
+    for column in (columns.item, columns.doc, columns.sent):
+        if column is not None:
+            codes = grid.at(np.arange(grid.n_rows), column).dictionary_encode().indices.to_numpy()
+            new[1:] |= codes[1:] != codes[:-1]
+    return np.flatnonzero(new)
+
+
+def _item_ids(
+    grid: Grid, columns: _Columns, starts: NDArray[np.int64]
+) -> tuple[pa.Array, pa.Array | None]:
+    def cells(column: int) -> pa.Array:
+        return grid.at(starts, column).cast(pa.string())
+
+    groups = None if columns.doc is None else cells(columns.doc)
+    if columns.item is not None:
+        return cells(columns.item), groups
+    if groups is None:
+        if columns.sent is not None:
+            return cells(columns.sent), None
+        return pa.array([str(n + 1) for n in range(len(starts))], pa.string()), None
+    if columns.sent is not None:
+        return pc.binary_join_element_wise(groups, cells(columns.sent), "-"), groups
+    documents = groups.dictionary_encode().indices.to_numpy()
+    order = np.argsort(documents, kind="stable")
+    head = np.flatnonzero(np.diff(documents[order], prepend=-1))
+    number = np.empty(len(starts), np.int64)
+    number[order] = np.arange(len(starts)) - np.repeat(
+        head, np.diff(np.append(head, len(starts)))
+    )
+    names = pa.array(number + 1).cast(pa.string())
+    return pc.binary_join_element_wise(groups, names, "-"), groups
+
+
+def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
+    codes = ids.dictionary_encode().indices.to_numpy()
+    first = np.full(len(ids), -1, np.int64)
+    if codes.max(initial=-1) + 1 == len(ids):
+        return
+    faults = []
+    for n, code in enumerate(codes.tolist()):
+        if first[code] < 0:
+            first[code] = n
+            continue
+        line = int(grid.line[starts[first[code]]])
+        message = f"the item id stands twice (first in line {line}): ids must be unique"
+        place = {"file": grid.name, "line": int(grid.line[starts[n]]), "item": ids[n].as_py()}
+        faults.append(Fault(message, kind="duplicate-item", **place))
+    raise FormatError(faults)
+
+
+def _labels(
+    grid: Grid, columns: _Columns
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str], int]:
+    """Find all label cells that are not `?` or empty.
+
+    Returns:
+        rows and places (0 is gold, 1 + w worker w) of the cells, the index of each one's string,
+        the distinct strings, and the number of cells left out.
+    """
+    gold = -1 if columns.gold is None else columns.gold
+    wanted = np.array([gold, *columns.workers], np.int64)
+    used = wanted[wanted >= 0]
+    present = grid.cell_lengths[:, used] > 0
+    present &= ~grid.single_byte(used, "?")
+    rows, place = np.nonzero(present)
+    if columns.gold is None:
+        place += 1
+    cells = grid.at(rows, wanted[place]).dictionary_encode()
+    strings = cells.dictionary.to_pylist()
+    absent = int(present.size - len(rows))
+    return rows, place, cells.indices.to_numpy(zero_copy_only=False), strings, absent
+
+
+def _answers(
+    columns: _Columns,
+    rows: NDArray[np.int64],
+    place: NDArray[np.int64],
+    codes: NDArray[np.int16],
+    item_of: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int16] | None, Answers]:
+    given = codes >= 0
+    rows, place, codes = rows[given], place[given], codes[given]
+    gold = None
+    if columns.gold is not None:
+        gold = np.full(int(offsets[-1]), -1, np.int16)
+        gold[rows[place == 0]] = codes[place == 0]
+    theirs = place > 0
+    rows, worker, codes = rows[theirs], place[theirs] - 1, codes[theirs]
+    item = item_of[rows]
+    answered = np.zeros((len(offsets) - 1, len(columns.workers)), np.bool_)
+    answered[item, worker] = True
+    answer_item, answer_worker = np.nonzero(answered)
+    number = np.cumsum(answered.ravel()).reshape(answered.shape) - 1
+    lengths = np.diff(offsets)[answer_item]
+    offset = np.concatenate([[0], np.cumsum(lengths)])
+    flat = np.full(int(offset[-1]), -1, np.int16)
+    flat[offset[number[item, worker]] + rows - offsets[item]] = codes
+    attempt = np.zeros(len(answer_item), np.int16)
+    answers = Answers(
+        answer_item.astype(np.int32), answer_worker.astype(np.int32), offset, flat, attempt
+    )
+    return gold, answers
+
+
+def _attributes(
+    grid: Grid, columns: _Columns, starts: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> pa.Table | None:
+    """Other columns: one string per item where it is the same on all tokens, else a list."""
+    found: dict[str, Any] = {}
+    for column in columns.attributes:
+        cells = grid.at(np.arange(grid.n_rows), column).cast(pa.string())
+        codes = cells.dictionary_encode().indices.to_numpy()
+        first = np.repeat(codes[starts], np.diff(offsets))
+        constant = bool((codes == first).all())
+        name = grid.header[column]
+        found[name] = cells.take(pa.array(starts)) if constant else list_array(cells, offsets)
+    return pa.table(found) if found else None
+
+
+def _bad_labels(
+    grid: Grid,
+    columns: _Columns,
+    bad: dict[int, str],
+    raw: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    place: NDArray[np.int64],
+    ids: pa.Array,
+    offsets: NDArray[np.int64],
+) -> list[Fault]:
+    hit = np.flatnonzero(np.isin(raw, list(bad)))
+
+    def places() -> Iterator[tuple[int, Fault]]:
+        for i in hit.tolist():
+            row, column = int(rows[i]), int(place[i])
+            item = int(np.searchsorted(offsets, row, side="right")) - 1
+            who = "gold" if column == 0 else grid.header[columns.workers[column - 1]]
+            name, token = ids[item].as_py(), row - int(offsets[item])
+            yield int(raw[i]), Fault("", grid.name, int(grid.line[row]), name, token, who)
+
+    return bad_label_faults(bad, places())
+
+
+def _all_answers_visible(crowd: Crowd) -> bool:
+    answers = crowd.latest
+    seen = np.add.reduceat(answers.codes >= 0, answers.offset[:-1])
+    return bool((seen > 0).all())
+
+
+def _lines(crowd: Crowd) -> Iterator[str]:
+    """One block of lines per item."""
+    words = np.array([*crowd.tagset.tags, "?"], object)
+    ids, groups = crowd.item_ids.to_pylist(), None
+    heads = [("item",)]
+    values: list[tuple[str, ...]] = [(name,) for name in ids]
+    if crowd.groups is not None:
+        groups = crowd.groups.to_pylist()
+        short = all(name.startswith(f"{doc}-") for name, doc in zip(ids, groups, strict=True))
+        if short:
+            heads, values = [("doc", "sent")], [
+                (doc, name[len(doc) + 1 :]) for name, doc in zip(ids, groups, strict=True)
+            ]
+        else:
+            heads = [("doc", "item")]
+            values = list(zip(groups, ids, strict=True))
+    extra = crowd.attributes.to_pydict() if crowd.attributes is not None else {}
+    gold = () if crowd.gold is None else ("gold",)
+    yield "\t".join([*heads[0], *extra, "token", *gold, *crowd.worker_ids.to_pylist()]) + "\n"
+    answers, tokens = crowd.latest, crowd.tokens_list
+    for n, name in enumerate(values):
+        size = len(tokens[n])
+        columns: list[list[str]] = [[part] * size for part in name]
+        for column in extra.values():
+            value = column[n]
+            columns.append([_cell(v) for v in value] if isinstance(value, list) else [_cell(value)] * size)
+        columns.append([_cell(token) for token in tokens[n]])
+        if crowd.gold is not None:
+            columns.append(words[crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]]].tolist())
+        given = {int(answers.worker[a]): int(answers.offset[a]) for a in crowd.by_item[n]}
+        for worker in range(crowd.n_workers):
+            start = given.get(worker)
+            codes = slice(start, (start or 0) + size)
+            columns.append(["?"] * size if start is None else words[answers.codes[codes]].tolist())
+        rows = zip(*columns, strict=True)
+        yield ("\n" if n else "") + "".join("\t".join(row) + "\n" for row in rows)
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    return " ".join(text.replace("\r", "\n").replace("\t", "\n").split("\n"))

@@ -1,0 +1,199 @@
+"""Reading and writing crowds in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from karat.crowd.model import Crowd
+from karat.crowd.options import ReadOptions
+from karat.crowd.registry import FORMATS
+from karat.crowd.source import Source, open_source
+from karat.errors import Fault, FormatError, InputError, UnknownNameError
+
+
+class Format(Protocol):
+    """What a format module has; see `registry.py`."""
+
+    SUMMARY: str
+    SUFFIXES: tuple[str, ...]
+
+    def sniff(self, source: Source) -> bool:
+        """Say whether the content looks like this format."""
+        ...
+
+    def read(self, source: Source, options: ReadOptions) -> Crowd:
+        """Read a crowd."""
+        ...
+
+    def write(self, crowd: Crowd, path: Path) -> None:
+        """Write a crowd."""
+        ...
+
+    def cannot_hold(self, crowd: Crowd) -> list[str]:
+        """Name what would be lost."""
+        ...
+
+
+def formats() -> dict[str, str]:
+    """Give all formats by name, those of other packages last."""
+    others = {point.name: point.value for point in entry_points(group="karat.formats")}
+    return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
+
+
+def get_format(name: str) -> Any:
+    """Import the module of a format.
+
+    Raises:
+        UnknownNameError: There is no such format; the message names them all.
+    """
+    known = formats()
+    if name not in known:
+        raise UnknownNameError("format", name, known)
+    return import_module(known[name])
+
+
+def guess_format(source: Source) -> str:
+    """Guess the format of a source from its content.
+
+    Raises:
+        FormatError: It looks like none of them.
+    """
+    for name in formats():
+        if get_format(name).sniff(source):
+            return name
+    message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
+    raise FormatError([Fault(message, file=source.name, kind="format")])
+
+
+def read_crowd(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002 - the word users know
+    gold: Any = None,
+    encoding: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    workers: Iterable[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    missing: Iterable[str] | None = None,
+    altered: str = "missing",
+    repeated: str = "last",
+    strict: bool = False,
+    offsets: str = "codepoint",
+    cut: str = "expand",
+    delimiter: str | None = None,
+    text_encoding: str | None = None,
+) -> Crowd:
+    """Read a crowd: items, workers, their answers, and gold if there is some.
+
+    Args:
+        source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
+            binary file, or a DataFrame of any make (a long table).
+        format: "wide", "long", "folder", "spans", "label-studio", "doccano", "prodigy", "brat",
+            "parquet" or "conll"; guessed from the content by default.
+        gold: A second file, folder or DataFrame with the known tags.
+        encoding: Encoding of the tags; guessed by default.
+        columns: Names of columns by role, for example {"item": "question", "worker": "user"}.
+        workers: Worker columns of a wide table; of other formats the workers to keep.
+        labels: New names for labels, {"person": "PER"}; an empty name drops the label.
+        missing: Cells that mean "no label"; by default `?`, empty, NA, NaN, null.
+        altered: What becomes of a label on a token that the worker's file shows cut or altered:
+            "missing" (default), "keep" (forced onto the whole token) or "drop-sentence".
+        repeated: Which of several answers of one worker to one item counts: "last" or "first".
+        strict: Refuse an input with faults that could otherwise be aligned or listed.
+        offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
+        cut: Character spans that cut a token: "expand" (default), "contract" or "error".
+        delimiter: Of a table; guessed by default.
+        text_encoding: Of the text; UTF-8 by default, cp1252 where it can only be that.
+
+    Returns:
+        The crowd; `crowd.import_report` says what was found and decided.
+
+    Raises:
+        FormatError: The input is refused; every fault is listed with its place.
+        UnknownNameError: An option has no such value.
+
+    >>> crowd = read_crowd(b"token\\tann\\tbob\\nParis\\tB-LOC\\tO\\n", format="wide")
+    >>> crowd.answers_of("1")
+    {'ann': ['B-LOC'], 'bob': ['O']}
+    """
+    defaults = ReadOptions()
+    options = ReadOptions(
+        encoding=encoding,
+        columns=dict(columns or {}),
+        workers=None if workers is None else tuple(workers),
+        labels=dict(labels or {}),
+        missing=defaults.missing if missing is None else tuple(missing),
+        altered=altered,
+        repeated=repeated,
+        strict=strict,
+        offsets=offsets,
+        cut=cut,
+        delimiter=delimiter,
+    )
+    if _is_dataframe(source):
+        from karat.crowd.formats.long import read_frame
+
+        crowd = read_frame(source, options)
+    else:
+        opened = open_source(source, text_encoding)
+        name = format or guess_format(opened)
+        crowd = get_format(name).read(opened, options)
+    if gold is not None:
+        from karat.crowd.gold import attach_gold
+
+        crowd = attach_gold(crowd, gold, options)
+    return crowd
+
+
+def write_crowd(
+    crowd: Crowd,
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the word users know
+) -> list[str]:
+    """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
+
+    Args:
+        crowd: What to write.
+        path: Where to; a name that ends in `.gz` is compressed. Nothing half-written is left.
+        format: By default what the ending of the name says: `.tsv` wide, `.csv` long,
+            `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
+
+    Returns:
+        What of this crowd the format cannot hold, in words; empty if everything is there.
+
+    Raises:
+        InputError: The format cannot be written, or the path cannot be.
+    """
+    name = format or _format_of(Path(path))
+    module = get_format(name)
+    if not hasattr(module, "write"):
+        raise InputError(f"format {name!r} can only be read")
+    module.write(crowd, Path(path))
+    return list(module.cannot_hold(crowd))
+
+
+def _format_of(path: Path) -> str:
+    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    by_suffix = {
+        ".tsv": "wide",
+        ".csv": "long",
+        ".jsonl": "spans",
+        ".parquet": "parquet",
+        ".conll": "conll",
+        ".json": "label-studio",
+        "": "folder",
+    }
+    if suffix not in by_suffix:
+        raise InputError(f"{path}: the ending does not name a format: pass format=…")
+    return by_suffix[suffix]
+
+
+def _is_dataframe(source: Any) -> bool:
+    if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
+        return False
+    return hasattr(source, "columns") or hasattr(source, "column_names")
