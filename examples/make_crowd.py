@@ -17,9 +17,8 @@ gus     spammer: never looks at the text, often answers nothing but O
 
 The output is wide TSV (doc, sent, token, gold, one column per worker) with a blank
 line between sentences and ``?`` where a worker gave no answer. Each pair of worker
-and sentence has a random stream of its own, so a rebuild gives the same bytes on
-every machine, and editing one sentence leaves the answers to the others alone (save
-for the few given only to bring a sentence up to three answers).
+and sentence has a random stream of its own, so a rebuild gives the same bytes, and
+editing one sentence leaves the answers to the others alone.
 """
 
 from __future__ import annotations

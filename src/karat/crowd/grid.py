@@ -57,20 +57,22 @@ class Grid:
 
     @cached_property
     def cell_lengths(self) -> NDArray[np.int64]:
-        """Bytes of every cell, int64 [n_rows, n_columns]."""
-        offsets = np.frombuffer(self.cells.buffers()[1], np.int64, len(self.cells) + 1)
-        return np.diff(offsets).reshape(self.n_rows, len(self.header))
+        """Bytes of every cell, [n_rows, n_columns]."""
+        return np.diff(self._offsets).reshape(self.n_rows, len(self.header))
 
     def single_byte(self, columns: NDArray[np.int64], char: str) -> NDArray[np.bool_]:
         """Say which cells of some columns are exactly one ASCII character, [n_rows, n_columns]."""
-        width = len(self.header)
-        offsets = np.frombuffer(self.cells.buffers()[1], np.int64, len(self.cells) + 1)
-        data = np.frombuffer(self.cells.buffers()[2], np.uint8)
-        if not len(data):
-            return np.zeros((self.n_rows, len(columns)), np.bool_)
-        starts = offsets[:-1].reshape(self.n_rows, width)[:, columns]
-        hit = data[np.minimum(starts, len(data) - 1)] == ord(char)
-        return np.asarray(hit & (self.cell_lengths[:, columns] == 1))
+        data = np.frombuffer(self.cells.buffers()[2] or b"", np.uint8)
+        starts = self._offsets[:-1].reshape(self.n_rows, len(self.header))[:, columns]
+        one = self.cell_lengths[:, columns] == 1
+        hit = np.zeros(one.shape, np.bool_)
+        hit[one] = data[starts[one]] == ord(char)
+        return hit
+
+    @property
+    def _offsets(self) -> NDArray[np.int32]:
+        kind = np.int32 if pa.types.is_string(self.cells.type) else np.int64
+        return np.frombuffer(self.cells.buffers()[1], kind, len(self.cells) + 1)
 
 
 def guess_delimiter(first_line: str) -> str:
@@ -107,7 +109,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
         raise InputError(f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma")
     if mark != "\t" and '"' in text.value:
         header, rows, lines, blocks = _read_quoted(source, mark)
-        cells = pa.array([cell for row in rows for cell in row], pa.large_string())
+        cells = pa.array([cell for row in rows for cell in row], pa.string())
         grid = Grid(source.name, header, cells, lines, blocks)
     else:
         grid = _read_plain(source, ord(mark))
@@ -122,7 +124,8 @@ def _read_plain(source: Source, mark: int) -> Grid:
     is_separator = is_end | (data == mark)
     ends = np.flatnonzero(is_end)
     starts = np.concatenate([[0], ends[:-1] + 1])
-    separators = np.flatnonzero(is_separator)
+    index = np.int32 if len(data) < 2**31 else np.int64
+    separators = np.flatnonzero(is_separator).astype(index)
     last_of = np.searchsorted(separators, ends)
     n_marks = np.diff(last_of, prepend=-1) - 1
     blank = (ends - starts) == n_marks
@@ -136,34 +139,24 @@ def _read_plain(source: Source, mark: int) -> Grid:
 
     # What is left of the bytes are the cells of rows, end to end. Separators go, and lines that
     # are no rows go as a whole; a cell ends where its separator stood, less what went before it.
-    gone = np.zeros(len(ends), np.int64)
+    gone = np.zeros(len(ends), index)
     gone[comment] = (ends - starts)[comment]
-    cell_ends = separators - np.arange(len(separators))
+    cell_ends = separators - np.arange(len(separators), dtype=index)
     if comment.any():
-        cell_ends -= np.repeat(np.cumsum(gone), n_marks + 1)
+        cell_ends -= np.repeat(np.cumsum(gone, dtype=index), n_marks + 1)
     if len(rows) < len(ends):
         cell_ends = cell_ends[np.repeat(~blank & ~comment, n_marks + 1)]
     keep = ~is_separator
     for n in np.flatnonzero(comment).tolist():
         keep[starts[n] : ends[n]] = False
-    offsets = np.concatenate([[0], cell_ends])
-    cells = pa.LargeStringArray.from_buffers(
-        len(cell_ends), pa.py_buffer(offsets), pa.py_buffer(data[keep])
-    )
-    header = tuple(cells.slice(0, width).to_pylist())
-    body = cells.slice(width)
-    body = pa.concat_arrays([body]) if body.offset == 0 else _rebase(body)
+    kept = data[keep]
+    bounds = np.concatenate([[0], cell_ends[:width]]).tolist()
+    header = tuple(kept[a:b].tobytes().decode() for a, b in zip(bounds[:-1], bounds[1:], strict=True))
+    kind = pa.StringArray if index is np.int32 else pa.LargeStringArray
+    offsets = pa.py_buffer(np.ascontiguousarray(cell_ends[width - 1 :]))
+    body = kind.from_buffers(len(cell_ends) - width, offsets, pa.py_buffer(kept))
     block = np.cumsum(np.diff(np.concatenate([[-1], rows])) > 1 + _comments_between(rows, comment))
     return Grid(source.name, _names(header, source.name), body, rows[1:] + 1, block[1:])
-
-
-def _rebase(cells: pa.Array) -> pa.Array:
-    """Copy a slice into an array of its own, so that its buffers start at its first cell."""
-    offsets = np.frombuffer(cells.buffers()[1], np.int64)[cells.offset :][: len(cells) + 1]
-    data = np.frombuffer(cells.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    return pa.LargeStringArray.from_buffers(
-        len(cells), pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data)
-    )
 
 
 def _comments(

@@ -239,7 +239,7 @@ def _labels(
     used = wanted[wanted >= 0]
     present = grid.cell_lengths[:, used] > 0
     present &= ~grid.single_byte(used, "?")
-    rows, place = np.nonzero(present)
+    rows, place = np.divmod(np.flatnonzero(present), len(used))
     if columns.gold is None:
         place += 1
     cells = grid.at(rows, wanted[place]).dictionary_encode()
