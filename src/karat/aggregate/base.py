@@ -1,0 +1,127 @@
+"""What all aggregators share: scikit-learn's habits, and DataFrames at the door."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+from karat.aggregate.consensus import Consensus
+from karat.crowd import Crowd, ReadOptions
+from karat.errors import InputError
+
+
+class Aggregator(ABC):
+    """Base of the aggregators: keyword-only parameters, `fit`, `fit_predict`, `get_params`.
+
+    A subclass sets `name`, takes its parameters as keyword-only arguments of `__init__`, stores
+    them under the same names, and implements `_aggregate`.
+
+    Attributes:
+        name: The method's name in the registry.
+        result_: The `Consensus`, after `fit`.
+    """
+
+    name: str
+    result_: Consensus
+
+    @abstractmethod
+    def _aggregate(self, crowd: Crowd) -> Consensus:
+        """Compute the consensus of a crowd with at least one answer."""
+
+    def fit(self, crowd: Any, gold: Any = None) -> Self:
+        """Aggregate a crowd; the result is `result_`.
+
+        Args:
+            crowd: A `Crowd`, or a DataFrame with columns task (or item), worker, label.
+            gold: Known labels, as for `read_crowd`; votes do not use them.
+
+        Raises:
+            InputError: The crowd has no answer, or does not suit the method.
+        """
+        found = as_crowd(crowd)
+        if gold is not None:
+            from karat.crowd.gold import attach_gold
+
+            found = attach_gold(found, gold, ReadOptions())
+        if not len(found.latest):
+            raise InputError("the crowd has no answer: there is nothing to aggregate")
+        start = time.perf_counter()
+        result = self._aggregate(found)
+        seconds = time.perf_counter() - start
+        self.result_ = replace(
+            result, method=self.name, params=self.get_params(), seconds=seconds
+        )
+        return self
+
+    def fit_predict(self, crowd: Any, gold: Any = None) -> Any:
+        """Aggregate and give the labels.
+
+        Args:
+            crowd: A DataFrame with columns task (or item), worker, label; or a `Crowd`.
+            gold: As for `fit`.
+
+        Returns:
+            For a pandas DataFrame a pandas Series of labels indexed by task; for a DataFrame of
+            another make one with columns task and label; for a `Crowd` the list of tags per item.
+        """
+        result = self.fit(crowd, gold).result_
+        if isinstance(crowd, Crowd):
+            return result.tags
+        tasks, labels = result.crowd.item_ids.to_pylist(), result.labels
+        import narwhals as nw
+
+        frame = nw.from_native(crowd, eager_only=True)
+        if frame.implementation.is_pandas():
+            import pandas as pd
+
+            column = next(c for c in ("task", "item") if c in frame.columns)
+            index = pd.Index(tasks, name=column)
+            if frame.schema[column].is_integer():
+                index = index.astype("int64")
+            return pd.Series(labels, index=index, name="label")
+        columns = {"task": tasks, "label": labels}
+        return nw.from_dict(columns, backend=frame.implementation).to_native()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
+        """Give the parameters by name."""
+        return {name: getattr(self, name) for name in _parameters(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Raises:
+            InputError: There is no such parameter.
+        """
+        known = _parameters(type(self))
+        for name, value in params.items():
+            if name not in known:
+                raise InputError(f"{self.name} has no parameter {name!r}: it has {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value != defaults[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def as_crowd(crowd: Any) -> Crowd:
+    """Take a `Crowd` as it is and read anything else as one."""
+    if isinstance(crowd, Crowd):
+        return crowd
+    from karat.crowd import read_crowd
+
+    return read_crowd(crowd)
+
+
+def _parameters(cls: type[Aggregator]) -> list[str]:
+    names = inspect.signature(cls.__init__).parameters
+    return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]

@@ -1,0 +1,202 @@
+"""The one result type of all aggregators: labels, confidence, spans, workers, and how it went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from karat.crowd import Crowd
+from karat.crowd.atomic import write_text
+from karat.crowd.formats.conll import conll_lines
+from karat.errors import InputError, UnknownNameError
+from karat.spans import Codec, SpanArray, Tagged, find_spans
+
+WRITERS = ("conll", "jsonl", "csv")
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What the crowd says, as one aggregator sees it.
+
+    Attributes:
+        crowd: The crowd that was aggregated.
+        codes: int16 [n_tokens], the tags; -1 where an item has no answer.
+        token_probs: float32 [n_tokens, n_labels], the share or probability of every tag.
+        span_confidence: float32 [n_spans], for the spans of `codes` in order.
+        confidence: float32 [n_items], that all tags of the item are right.
+        workers: Arrow table, one row per worker.
+        method: Name of the aggregator.
+        params: Its parameters.
+        trace: The objective after every step; empty where nothing iterates.
+        converged: Whether it came to its end.
+        stop_reason: Why it stopped.
+        seconds: How long it took.
+        notes: Decisions and warnings, in sentences.
+        tagger: A tagger trained on the way, or None.
+    """
+
+    crowd: Crowd
+    codes: NDArray[np.int16]
+    token_probs: NDArray[np.float32]
+    span_confidence: NDArray[np.float32]
+    confidence: NDArray[np.float32]
+    workers: pa.Table
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    trace: tuple[float, ...] = ()
+    converged: bool = True
+    stop_reason: str = ""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    tagger: Any = None
+
+    @property
+    def tagset(self) -> Codec:
+        """The tags and their encoding."""
+        return self.crowd.tagset
+
+    @property
+    def tagged(self) -> Tagged:
+        """The labels as codes and offsets."""
+        return Tagged(self.codes, self.crowd.offsets)
+
+    @cached_property
+    def tags(self) -> list[list[str]]:
+        """The labels as lists of tags, one list per item; "?" where nobody answered."""
+        return self.tagset.decode(self.tagged)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The label of every item of a crowd of single labels."""
+        if not self.crowd.is_classification:
+            raise InputError("labels are for crowds of single labels; use tags or spans")
+        return [tags[0] for tags in self.tags]
+
+    @cached_property
+    def span_array(self) -> SpanArray:
+        """The spans as arrays."""
+        return find_spans(self.tagged, self.tagset)
+
+    @cached_property
+    def spans(self) -> pa.Table:
+        """The spans: item, start, end (tokens of the item), type, confidence."""
+        found = self.span_array
+        base = self.crowd.offsets[found.item]
+        return pa.table(
+            {
+                "item": self.crowd.item_ids.take(pa.array(found.item)),
+                "start": pa.array((found.start - base).astype(np.int32)),
+                "end": pa.array((found.end - base).astype(np.int32)),
+                "type": pa.array([self.tagset.types[t] for t in found.type.tolist()], pa.string()),
+                "confidence": pa.array(self.span_confidence),
+            }
+        )
+
+    @cached_property
+    def token_confidence(self) -> NDArray[np.float32]:
+        """Share or probability of the tag that was given, float32 [n_tokens]; 0 without answers."""
+        known = np.maximum(self.codes, 0)
+        shares = np.take_along_axis(self.token_probs, known[:, None].astype(np.int64), 1)[:, 0]
+        return np.where(self.codes >= 0, shares, 0).astype(np.float32)
+
+    def tagged_by_id(self) -> dict[str, list[str]]:
+        """Give the tags by item id, for `karat.score`."""
+        return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
+
+    def as_gold(self) -> Crowd:
+        """Give the crowd with these labels as its gold."""
+        return self.crowd.with_gold(self.codes)
+
+    def write(self, path: str | Path, format: str | None = None) -> None:  # noqa: A002
+        """Write the labels.
+
+        Args:
+            path: Where to; a name that ends in `.gz` is compressed.
+            format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans)
+                or "csv" (item, label, confidence; single labels only). By default what the ending
+                of the name says, else conll.
+
+        Raises:
+            InputError: The path cannot be written, or the format does not fit.
+        """
+        target = Path(path)
+        suffix = (target.with_suffix("") if target.suffix == ".gz" else target).suffix.lower()
+        known = {".jsonl": "jsonl", ".csv": "csv"}
+        name = format or known.get(suffix, "csv" if self.crowd.is_classification else "conll")
+        if name not in WRITERS:
+            raise UnknownNameError("output format", name, WRITERS)
+        if name == "conll":
+            lines = conll_lines(self.crowd, self.tags, self.token_confidence)
+        elif name == "jsonl":
+            lines = self._json_lines()
+        else:
+            lines = self._csv_lines()
+        write_text(target, lines)
+
+    def summary(self) -> dict[str, Any]:
+        """Give the main facts as plain values, for JSON."""
+        return {
+            "method": self.method,
+            "params": dict(self.params),
+            "items": self.crowd.n_items,
+            "tokens": self.crowd.n_tokens,
+            "answers": len(self.crowd.latest),
+            "workers": self.crowd.n_workers,
+            "items_without_answers": int(np.count_nonzero(~_answered(self.crowd))),
+            "spans": None if self.tagset.rules.is_plain else len(self.span_array),
+            "mean_token_confidence": float(self.token_confidence.mean()) if len(self.codes) else 0.0,
+            "converged": self.converged,
+            "stop_reason": self.stop_reason,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        """Say what was aggregated how."""
+        return f"Consensus({self.method}, {self.crowd!r}, {self.stop_reason or 'done'})"
+
+    def _json_lines(self) -> Iterator[str]:
+        crowd, spans = self.crowd, self.span_array
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
+        base = crowd.offsets[:-1].tolist()
+        ids, plain = crowd.item_ids.to_pylist(), self.tagset.rules.is_plain
+        for n, (name, tokens) in enumerate(zip(ids, crowd.tokens_list, strict=True)):
+            row: dict[str, Any] = {"item": name, "tokens": tokens}
+            if plain:
+                row["tags"] = self.tags[n]
+            else:
+                row["spans"] = [
+                    {
+                        "type": self.tagset.types[spans.type[i]],
+                        "start": int(spans.start[i]) - base[n],
+                        "end": int(spans.end[i]) - base[n],
+                        "confidence": round(float(self.span_confidence[i]), 4),
+                    }
+                    for i in range(bounds[n], bounds[n + 1])
+                ]
+            row["confidence"] = round(float(self.confidence[n]), 4)
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+    def _csv_lines(self) -> Iterator[str]:
+        import csv
+        import io
+
+        buffer = io.StringIO()
+        out = csv.writer(buffer, lineterminator="\n")
+        out.writerow(["item", "label", "confidence"])
+        rows = zip(self.crowd.item_ids.to_pylist(), self.labels, self.token_confidence, strict=True)
+        out.writerows((name, label, f"{p:.4f}") for name, label, p in rows)
+        yield buffer.getvalue()
+
+
+def _answered(crowd: Crowd) -> NDArray[np.bool_]:
+    """Whether anybody gave a label to an item, bool [n_items]."""
+    return np.diff(crowd.by_item.bounds) > 0

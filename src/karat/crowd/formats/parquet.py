@@ -1,0 +1,187 @@
+"""Parquet: the compact file that holds everything of a crowd.
+
+One table with two sorts of rows. A row without a worker is an item: `item` (its number), `id`,
+`doc`, `tokens`, `gold`, `text`, `token_start` and the attributes. A row with a worker is an answer:
+`item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`. Labels and gold are
+list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding and
+the version of the layout. Any other Parquet file is read as a long table.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from karat.crowd.atomic import new_file
+from karat.crowd.formats import long
+from karat.crowd.model import Answers, Crowd, list_array
+from karat.crowd.options import ReadOptions
+from karat.crowd.report import ImportReport
+from karat.crowd.source import Source
+from karat.errors import Fault, FormatError
+from karat.spans import Codec
+
+SUMMARY = "compact columns; karat's own layout, or any long table"
+SUFFIXES = (".parquet",)
+VERSION = 1
+
+_KEY = b"karat"
+_TIMES = ("started", "submitted", "cost")
+
+
+def sniff(source: Source) -> bool:
+    """Say whether the bytes are a Parquet file."""
+    return not source.is_folder and source.is_parquet
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read karat's layout, or any other Parquet file as a long table.
+
+    Raises:
+        FormatError: The file is damaged, or written by a newer karat.
+    """
+    try:
+        table = pq.read_table(io.BytesIO(source.data))
+    except (pa.ArrowException, OSError) as error:
+        message = f"the Parquet file is truncated or damaged: {error}"
+        raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
+    metadata = (table.schema.metadata or {}).get(_KEY)
+    if metadata is None:
+        return long.read(source, options)
+    about = json.loads(metadata)
+    if about.get("version", 0) > VERSION:
+        message = f"written by a newer karat (layout {about['version']}, this one reads {VERSION})"
+        raise FormatError([Fault(message, file=source.name, kind="version")])
+    return _read(table, about, source.name)
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write karat's layout; DELTA_BINARY_PACKED integers under zstd."""
+    items, answers = _item_rows(crowd), _answer_rows(crowd)
+    about = {
+        "version": VERSION,
+        "encoding": crowd.tagset.encoding,
+        "tags": list(crowd.tagset.tags),
+        "workers": crowd.worker_ids.to_pylist(),
+        "has": [name for name in ("doc", "gold", "text", "token_start") if name in items.column_names],
+        "attributes": crowd.attributes.column_names if crowd.attributes is not None else [],
+    }
+    table = pa.concat_tables([items, answers], promote_options="default")
+    table = table.replace_schema_metadata({_KEY: json.dumps(about)})
+    packed = {"item": "DELTA_BINARY_PACKED", "labels.list.element": "DELTA_BINARY_PACKED"}
+    plain = [name for name in ("id", "doc", "text", "worker") if name in table.column_names]
+    with new_file(path) as temporary:
+        pq.write_table(
+            table,
+            temporary,
+            compression="zstd",
+            use_dictionary=plain,
+            column_encoding=packed,
+            row_group_size=1 << 20,
+        )
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what Parquet cannot hold of this crowd: nothing."""
+    del crowd
+    return []
+
+
+def _item_rows(crowd: Crowd) -> pa.Table:
+    columns: dict[str, Any] = {
+        "item": pa.array(np.arange(crowd.n_items, dtype=np.int64)),
+        "id": crowd.item_ids,
+        "tokens": crowd.tokens,
+    }
+    if crowd.groups is not None:
+        columns["doc"] = crowd.groups
+    if crowd.gold is not None:
+        columns["gold"] = _lists(crowd.gold, crowd.offsets)
+    if crowd.texts is not None:
+        columns["text"] = crowd.texts
+    if crowd.token_start is not None:
+        columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
+    if crowd.attributes is not None:
+        for name in crowd.attributes.column_names:
+            columns[f"attribute.{name}"] = crowd.attributes.column(name)
+    return pa.table(columns)
+
+
+def _answer_rows(crowd: Crowd) -> pa.Table:
+    answers = crowd.answers
+    workers = pa.DictionaryArray.from_arrays(pa.array(answers.worker), crowd.worker_ids)
+    columns: dict[str, Any] = {
+        "item": pa.array(answers.item.astype(np.int64)),
+        "worker": workers.cast(pa.string()),
+        "labels": _lists(answers.codes, answers.offset),
+        "attempt": pa.array(answers.attempt),
+    }
+    for name in _TIMES:
+        values = getattr(answers, name)
+        if values is not None:
+            columns[name] = pa.array(values)
+    return pa.table(columns)
+
+
+def _lists(codes: NDArray[np.int16], offsets: NDArray[np.int64]) -> pa.ListArray:
+    return list_array(pa.array(codes, mask=codes < 0), offsets)
+
+
+def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
+    is_item = pc.is_null(table.column("worker"))
+    items, rows = table.filter(is_item), table.filter(pc.invert(is_item))
+    place = {worker: i for i, worker in enumerate(about["workers"])}
+    workers = rows.column("worker").combine_chunks().dictionary_encode()
+    order = np.array([place[w] for w in workers.dictionary.to_pylist()], np.int32)
+    worker = order[workers.indices.to_numpy()] if len(rows) else np.zeros(0, np.int32)
+    codes, offset = _flat(rows.column("labels"))
+    times = {
+        key: np.asarray(rows.column(key).to_numpy()).astype(np.int64)
+        for key in _TIMES
+        if key in table.column_names
+    }
+    item = rows.column("item").to_numpy().astype(np.int32)
+    attempt = rows.column("attempt").to_numpy().astype(np.int16)
+    answers = Answers(item, worker, offset, codes, attempt, **times)
+    has, listed = set(about["has"]), [f"attribute.{key}" for key in about["attributes"]]
+    attributes = items.select(listed).rename_columns(about["attributes"]) if listed else None
+    placed = int((codes >= 0).sum())
+    tokens = _chunk(items.column("tokens"))
+    starts = _chunk(items.column("token_start")).flatten() if "token_start" in has else None
+    return Crowd(
+        item_ids=_chunk(items.column("id")),
+        tokens=list_array(tokens.flatten(), _bounds(tokens)),
+        worker_ids=pa.array(about["workers"], pa.string()),
+        tagset=Codec(tuple(about["tags"]), about["encoding"]),
+        answers=answers,
+        groups=_chunk(items.column("doc")) if "doc" in has else None,
+        gold=_flat(items.column("gold"))[0] if "gold" in has else None,
+        texts=_chunk(items.column("text")) if "text" in has else None,
+        token_start=None if starts is None else starts.to_numpy().astype(np.int32),
+        attributes=attributes,
+        import_report=ImportReport(name, "parquet", placed, placed),
+    )
+
+
+def _flat(column: pa.ChunkedArray) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    lists = _chunk(column)
+    values = pc.fill_null(lists.flatten().cast(pa.int16()), -1)
+    return values.to_numpy(zero_copy_only=False).astype(np.int16), _bounds(lists)
+
+
+def _bounds(lists: pa.ListArray) -> NDArray[np.int64]:
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return np.asarray(offsets - offsets[0])
+
+
+def _chunk(column: pa.ChunkedArray) -> Any:
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
