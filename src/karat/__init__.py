@@ -5,9 +5,29 @@ Everything is imported at first use, so that `import karat` stays light.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from karat._lazy import lazy
+
+if TYPE_CHECKING:
+    from karat.aggregate import Consensus, aggregate
+    from karat.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
+    from karat.spans import Span, score
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Consensus",
+    "Crowd",
+    "Span",
+    "Tagset",
+    "__version__",
+    "aggregate",
+    "agreement",
+    "read_crowd",
+    "score",
+    "write_crowd",
+]
 
 _HOME = {
     "Consensus": "karat.aggregate",
@@ -21,23 +41,7 @@ _HOME = {
     "write_crowd": "karat.crowd",
 }
 
-__all__ = sorted([*_HOME, "__version__"])
-
-if TYPE_CHECKING:
-    from karat.aggregate import Consensus, aggregate
-    from karat.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
-    from karat.spans import Span, score
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its room at first use (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'karat' has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -1,21 +1,36 @@
-"""From many answers to one: aggregators behind one function, `aggregate`."""
+"""From many answers to one: aggregators behind one function, `aggregate`.
+
+`karat.aggregate` is this room and, because the room can be called, the function as well:
+`karat.aggregate(crowd, method="mv-token")`. Importing it loads no arrays, so that the command line
+can list the methods at once.
+"""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from karat.aggregate.base import Aggregator
-from karat.aggregate.consensus import Consensus
+from karat._lazy import lazy
 from karat.aggregate.registry import METHODS
 from karat.errors import InputError, UnknownNameError
 
+if TYPE_CHECKING:
+    from karat.aggregate.base import Aggregator
+    from karat.aggregate.consensus import Consensus
+
 __all__ = ["Aggregator", "Consensus", "aggregate", "get_aggregator", "methods"]
+
+__getattr__ = lazy(
+    __name__, {"Aggregator": "karat.aggregate.base", "Consensus": "karat.aggregate.consensus"}
+)
 
 
 def methods() -> dict[str, str]:
     """Give the methods by name with one line about each."""
+    from importlib.metadata import entry_points
+
     known = {name: summary for name, (_, summary) in METHODS.items()}
     others = entry_points(group="karat.methods")
     return {**known, **{point.name: point.value for point in others if point.name not in known}}
@@ -28,13 +43,19 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         UnknownNameError: There is no such method; the message names them all.
         InputError: The method has no such parameter.
     """
+    from importlib.metadata import entry_points
+
     places = {point.name: point.value for point in entry_points(group="karat.methods")}
     places |= {name: place for name, (place, _) in METHODS.items()}
     if method not in places:
         raise UnknownNameError("method", method, places)
     module, name = places[method].split(":")
-    found: Aggregator = getattr(import_module(module), name)()
-    return type(found)(**{**found.get_params(), **_known(found, params)})
+    made: Aggregator = getattr(import_module(module), name)
+    known = made.parameter_names()
+    for param in params:
+        if param not in known:
+            raise InputError(f"{method} has no parameter {param!r}: it has {', '.join(known)}")
+    return made(**params)
 
 
 def aggregate(crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
@@ -59,11 +80,11 @@ def aggregate(crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
     return get_aggregator(method, **params).fit(crowd).result_
 
 
-def _known(aggregator: Aggregator, params: dict[str, Any]) -> dict[str, Any]:
-    names = aggregator.get_params()
-    for name in params:
-        if name not in names:
-            raise InputError(
-                f"{aggregator.name} has no parameter {name!r}: it has {', '.join(names)}"
-            )
-    return params
+class _Room(ModuleType):
+    """A module that can be called; see the docstring above."""
+
+    def __call__(self, crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
+        return aggregate(crowd, method, **params)
+
+
+sys.modules[__name__].__class__ = _Room

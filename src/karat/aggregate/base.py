@@ -87,7 +87,13 @@ class Aggregator(ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Give the parameters by name."""
-        return {name: getattr(self, name) for name in _parameters(type(self))}
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """List the parameters."""
+        names = inspect.signature(cls.__init__).parameters
+        return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name.
@@ -95,7 +101,7 @@ class Aggregator(ABC):
         Raises:
             InputError: There is no such parameter.
         """
-        known = _parameters(type(self))
+        known = self.parameter_names()
         for name, value in params.items():
             if name not in known:
                 raise InputError(f"{self.name} has no parameter {name!r}: it has {', '.join(known)}")
@@ -121,7 +127,3 @@ def as_crowd(crowd: Any) -> Crowd:
 
     return read_crowd(crowd)
 
-
-def _parameters(cls: type[Aggregator]) -> list[str]:
-    names = inspect.signature(cls.__init__).parameters
-    return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]

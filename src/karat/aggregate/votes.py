@@ -336,7 +336,7 @@ def _agreement(crowd: Crowd, codes: NDArray[np.int16]) -> pa.Table:
         ),
     }
     if not crowd.tagset.rules.is_plain:
-        from karat.crowd.agreement import worker_rates
+        from karat.crowd.measures import worker_rates
 
         rates = worker_rates(crowd, codes)
         columns["span_agreement"] = pa.array(

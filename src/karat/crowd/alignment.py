@@ -11,22 +11,26 @@ their file of all sentences a cut token has the label of its first part that is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from itertools import accumulate, pairwise
+from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from karat.crowd.alignment_faults import Place, list_faults
 from karat.crowd.alignment_glue import Glue
 from karat.crowd.alignment_kinds import FAULT_KINDS, Alignment, AnswerToken, Fault, Kind
 from karat.crowd.alignment_letters import Trace, trace
-from karat.crowd.options import ALTERED, Altered
-from karat.errors import InputError, UnknownNameError
+from karat.crowd.alignment_place import FATES, Fate, Placed, place, speakers
 
 __all__ = [
-    "FATES", "FAULT_KINDS", "Alignment", "AnswerToken", "Fate", "Fault", "Kind", "Placed", "align",
+    "FATES",
+    "FAULT_KINDS",
+    "Alignment",
+    "AnswerToken",
+    "Fate",
+    "Fault",
+    "Kind",
+    "Placed",
+    "align",
     "place",
 ]
 
@@ -46,15 +50,14 @@ def align(
         reference: Tokens of every sentence, as known.
         answer: Lines of the answer in the order of the file, blank ones left out.
         types: Types that may be glued onto tokens (`PER`), beside those that show themselves.
-        outside: Label of a token outside all spans; a part of a token with another label
-            stands for the whole token.
+        outside: Label of a token outside all spans.
 
     Returns:
         Per reference token the line whose label stands for it; per line its token and kind.
 
     >>> lines = [("Africa", "B-LOC"), ("ns", "O"), ("", "B-LOC"), ("won/LOC", "O")]
     >>> answer = [AnswerToken(token, label, n, 0) for n, (token, label) in enumerate(lines, 1)]
-    >>> found = align([["Africans", "won"]], answer, types=["LOC"])
+    >>> found = align([["Africans", "won"]], answer)
     >>> found.source.tolist(), found.altered.tolist()
     ([0, 3], [True, False])
     >>> [fault.kind for fault in found.faults]
@@ -62,34 +65,20 @@ def align(
     """
     tokens = [token for sentence in reference for token in sentence]
     shown = [line.token for line in answer]
+    labels = [line.label for line in answer]
     if tokens == shown:
-        found = Trace([*range(len(tokens))], [Kind.EXACT] * len(tokens), set(), set())
-        missing: list[int] = []
+        every = range(len(tokens))
+        found = Trace([*every], [Kind.EXACT] * len(tokens), {*every}, set())
     else:
-        glue = Glue.learn(tokens, shown, {line.label for line in answer} - {outside}, types)
-        found = trace(tokens, shown, glue)
-        missing = [i for i in range(len(tokens)) if i not in found.touched]
-    places = _Places.of(reference, answer, found, missing)
+        found = trace(tokens, shown, Glue.learn(tokens, shown, {*labels} - {outside}, types))
+    where = Place(reference)
     altered = np.zeros(len(tokens), np.bool_)
-    altered[sorted(found.altered.union(places.left_out))] = True
+    altered[sorted(found.altered)] = True
+    altered[where.left_out(found.touched)] = True
     return Alignment(
-        source=_speakers(found.target, [line.label for line in answer], len(tokens), outside),
+        source=speakers(np.array(found.target, np.int32), labels, len(tokens), outside),
         altered=altered,
         target=np.array(found.target, np.int32),
         kind=np.array(found.kind, np.int8),
-        faults=tuple(sorted(places.faults(), key=lambda fault: fault[1:4])),
+        faults=list_faults(where, answer, found.target, found.kind, found.touched),
     )
-
-
-def _speakers(
-    target: Sequence[int], labels: Sequence[str], n_tokens: int, outside: str
-) -> NDArray[np.int32]:
-    """Choose for every token the line that stands for it, int32 [n_tokens].
-
-    The first part that is not outside, else the first with a label, else the first.
-    """
-    source = np.full(n_tokens, -1, np.int32)
-    # Later rules overwrite earlier ones; within a rule the first line wins, coming last.
-    for silent in ({*labels}, {""}, {"", outside}):
-        ...
-    return source

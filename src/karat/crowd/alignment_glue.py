@@ -39,7 +39,11 @@ class Glue:
 
     @classmethod
     def learn(
-        cls, reference: Sequence[str], answer: Sequence[str], labels: Iterable[str], types: Collection[str] = ()
+        cls,
+        reference: Sequence[str],
+        answer: Sequence[str],
+        labels: Iterable[str],
+        types: Collection[str] = (),
     ) -> Glue:
         """Learn which types are glued in a document.
 

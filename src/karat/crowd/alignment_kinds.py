@@ -70,6 +70,9 @@ ALTERING = frozenset(
 """Kinds that make a reference token an altered one. A purely glued label does not: the token
 under it is whole, and the label on its line was given to that token and to no other."""
 
+SPOILING = frozenset({Kind.INSERTED_TOKEN.word, Kind.LABEL_AS_TOKEN.word})
+"""Faults that spoil a sentence though none of its tokens is altered."""
+
 FAULT_KINDS: Mapping[str, str] = MappingProxyType(
     {
         "glued-suffix": "A label is glued onto a token that is otherwise as in the reference.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +39,8 @@ class Format(Protocol):
 
 def formats() -> dict[str, str]:
     """Give all formats by name, those of other packages last."""
+    from importlib.metadata import entry_points
+
     others = {point.name: point.value for point in entry_points(group="karat.formats")}
     return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
 
@@ -175,6 +176,22 @@ def write_crowd(
         raise InputError(f"format {name!r} can only be read")
     module.write(crowd, Path(path))
     return list(module.cannot_hold(crowd))
+
+
+def write_to_stdout(crowd: Crowd, format: str) -> list[str]:  # noqa: A002
+    """Write a crowd to standard output; returns what the format cannot hold."""
+    import sys
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "crowd"
+        lost = write_crowd(crowd, path, format=format)
+        if path.is_dir():
+            raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(path.read_bytes())
+        sys.stdout.buffer.flush()
+    return lost
 
 
 def _format_of(path: Path) -> str:

@@ -1,0 +1,84 @@
+"""The `karat` command: a thin shell over the library.
+
+Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted. Messages go to standard
+error, results to standard output. Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from karat import __version__
+from karat.cli.aggregate import aggregate
+from karat.cli.agree import agree
+from karat.cli.check import check
+from karat.cli.convert import convert
+from karat.cli.inspect import inspect
+from karat.cli.output import warn
+from karat.cli.score import score
+from karat.errors import KaratError
+
+app = typer.Typer(
+    name="karat",
+    help="From a crowd of imperfect annotators to gold.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        print(f"karat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """From a crowd of imperfect annotators to gold.
+
+    Start with: karat inspect FILE
+    """
+    del version
+
+
+def _epilogs() -> dict[str, str]:
+    """Lists at the end of a command's help, from the registries."""
+    from karat.aggregate.registry import METHODS
+    from karat.crowd.registry import FORMATS
+
+    methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
+    formats = f"Formats: {', '.join(FORMATS)}"
+    return {"aggregate": "\n\n".join(["Methods:", *methods, formats]), "inspect": formats, "convert": formats}
+
+
+for command in (inspect, aggregate, score, agree, check, convert):
+    app.command(epilog=_epilogs().get(command.__name__))(command)
+
+
+def main() -> None:
+    """Run the command line and end the process with the right code."""
+    try:
+        app()
+    except KaratError as error:
+        warn(f"karat: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        warn("karat: interrupted; nothing half-written is left behind")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away (for example `karat … | head`): that is no error.
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        warn("karat: not enough memory for this input")
+        sys.exit(1)

@@ -1,0 +1,158 @@
+"""`karat aggregate`: from answers to gold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karat.cli import reading as r
+from karat.cli.output import emit_json, key_values, say, steps, warn
+
+if TYPE_CHECKING:
+    from karat.aggregate import Consensus
+    from karat.crowd import Crowd
+
+_TRIES = {"true": True, "false": False, "none": None}
+
+
+def aggregate(
+    source: r.Input,
+    method: Annotated[str, typer.Option("--method", "-m", help="One of the methods listed below.")] = "mv-token",
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="gold.conll, gold.jsonl or gold.csv (also .gz); - for stdout."
+        ),
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Write a report with pictures, report.html.")
+    ] = None,
+    ties: Annotated[
+        str | None, typer.Option(help="Votes: first, random, outside or inside.")
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Votes: do not make the result well-formed.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Another parameter of the method. Repeatable."),
+    ] = None,
+    policy: r.Policy = "conlleval",
+    format: r.Format = None,  # noqa: A002 - the word users know
+    gold: r.Gold = None,
+    encoding: r.EncodingName = None,
+    columns: r.Columns = None,
+    workers: r.Workers = None,
+    label: r.Labels = None,
+    missing: r.Missing = None,
+    altered: r.Altered = "missing",
+    repeated: r.Repeated = "last",
+    strict: r.Strict = False,
+    offsets: r.Offsets = "codepoint",
+    cut: r.Cut = "expand",
+    delimiter: r.Delimiter = None,
+    text_encoding: r.TextEncoding = None,
+    json: r.AsJson = False,
+) -> None:
+    """Aggregate the answers of a crowd to one label per token, with a confidence.
+
+    If the crowd comes with gold, the result is scored against it; gold is never used to decide.
+
+    Examples:
+
+      karat aggregate answers.tsv.gz --method mv-token -o gold.conll
+
+      karat aggregate labels.csv --columns item=question --gold truth.csv --json
+    """
+    r.refuse_overwrite(output, source)
+    r.refuse_overwrite(report, source)
+    options = r.Reading(
+        format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
+        offsets, cut, delimiter, text_encoding,
+    )  # fmt: skip
+    params = {name: _value(text) for name, text in key_values(param, "NAME=VALUE").items()}
+    params |= {"ties": ties} if ties is not None else {}
+    params |= {"legal": False} if raw else {}
+    params |= {"random_state": seed} if seed is not None else {}
+    from karat.aggregate import get_aggregator
+
+    aggregator = get_aggregator(method, **params)
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = options.read(source)
+        step(f"aggregating with {method}")
+        result = aggregator.fit(crowd).result_
+        step("writing")
+        scored = _score(crowd, result, policy)
+        _write(result, output, report, scored)
+    _tell(crowd, result, scored, output, report, as_json=json)
+
+
+def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
+    from karat.spans import score
+    from karat.spans.corpus import check_policy
+
+    check_policy(policy)
+    if crowd.gold is None or not (crowd.gold >= 0).any():
+        return None
+    return score(crowd, result, policy=policy)
+
+
+def _write(result: Consensus, output: str | None, report: str | None, scored: Any) -> None:
+    if output == "-":
+        import sys
+        import tempfile
+        from pathlib import Path
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "gold"
+            result.write(path)
+            sys.stdout.write(path.read_text(encoding="utf-8"))
+    elif output:
+        result.write(output)
+    if report:
+        from karat.crowd import agreement
+        from karat.report import write_report
+
+        write_report(result, report, agreement=agreement(result.crowd), score=scored)
+
+
+def _tell(
+    crowd: Crowd, result: Consensus, scored: Any, output: str | None, report: str | None, *, as_json: bool
+) -> None:
+    if as_json:
+        facts = {"output": output, "report": report, "result": result.summary()}
+        facts["import"] = crowd.import_report.to_dict(max_faults=20)
+        facts["score"] = scored.to_dict() if scored else None
+        emit_json(facts)
+        return
+    tell = warn if output == "-" else say
+    tell(str(crowd.import_report))
+    spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
+    tell(
+        f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
+        f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
+        f"({'; '.join(result.notes)})"
+    )
+    if scored:
+        tell("against the gold:")
+        tell(str(scored))
+    for path in (output, report):
+        if path and path != "-":
+            tell(f"written: {path}")
+    if not output:
+        tell("nothing written: pass -o gold.conll to keep the labels")
+
+
+def _value(text: str) -> Any:
+    """Read a parameter: true, false, none, a number, or a string."""
+    if text.lower() in _TRIES:
+        return _TRIES[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

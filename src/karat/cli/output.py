@@ -1,0 +1,112 @@
+"""What every command shares: messages, JSON, progress, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+
+def say(text: str, *, to_stderr: bool = False) -> None:
+    """Print a line of text, also where the terminal cannot show every character."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    try:
+        print(text, file=stream)
+    except UnicodeEncodeError:
+        safe = text.encode(stream.encoding or "ascii", "replace").decode(stream.encoding or "ascii")
+        print(safe, file=stream)
+
+
+def emit_json(value: Any) -> None:
+    """Print a value as JSON; NaN and infinity become null."""
+    say(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str))
+
+
+def warn(text: str) -> None:
+    """Print a line on standard error."""
+    say(text, to_stderr=True)
+
+
+def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
+    """Lay out rows as aligned columns; `right` names the columns that are numbers."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
+    """Read repeated options such as `--columns item=question`.
+
+    Raises:
+        typer.BadParameter: One of them holds no `=`.
+    """
+    found = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{pair!r} must look like {what}")
+        found[key] = value
+    return found
+
+
+@contextmanager
+def steps(total: int, *, quiet: bool = False) -> Iterator[Any]:
+    """Show a progress bar on standard error if the work takes longer than a second.
+
+    Gives a function that is called with the name of each step as it begins. Nothing is shown
+    where standard error is no terminal.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda _name: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("step {task.completed} of {task.total}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=8,
+    )
+    task = bar.add_task("", total=total, completed=0)
+    timer = _start_later(bar, seconds=1.0)
+    done = iter(range(1, total + 1))
+    try:
+        yield lambda name: bar.update(task, description=name, completed=next(done, total))
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def _start_later(bar: Any, seconds: float) -> Any:
+    from threading import Timer
+
+    timer = Timer(seconds, bar.start)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value

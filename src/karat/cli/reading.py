@@ -1,0 +1,154 @@
+"""The options with which every command reads a crowd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karat.cli.output import key_values
+
+if TYPE_CHECKING:
+    from karat.crowd import Crowd
+
+_READ = "Reading"
+
+Input = Annotated[
+    str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help="Format; guessed from the content by default.", rich_help_panel=_READ),
+]
+Gold = Annotated[
+    str | None,
+    typer.Option(help="A second file or folder with the known tags.", rich_help_panel=_READ),
+]
+EncodingName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", "-e", help="BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.", rich_help_panel=_READ
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="ROLE=NAME",
+        help="Name of a column, for example item=question or tag=4. Repeatable.",
+        rich_help_panel=_READ,
+    ),
+]
+Workers = Annotated[
+    str | None,
+    typer.Option(help="Worker columns of a wide table, or workers to keep: a,b,c.", rich_help_panel=_READ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="OLD=NEW",
+        help="Rename a label: person=PER; OLD= drops it. Repeatable.",
+        rich_help_panel=_READ,
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(help="A cell that means no label (? by default). Repeatable.", rich_help_panel=_READ),
+]
+Altered = Annotated[
+    str,
+    typer.Option(
+        help="Labels on cut or altered tokens: missing, keep or drop-sentence.", rich_help_panel=_READ
+    ),
+]
+Repeated = Annotated[
+    str,
+    typer.Option(help="Which repeated answer counts: last or first.", rich_help_panel=_READ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse faults that could be aligned or listed.", rich_help_panel=_READ),
+]
+Offsets = Annotated[
+    str,
+    typer.Option(help="What character offsets count: codepoint, utf16 or utf8.", rich_help_panel=_READ),
+]
+Cut = Annotated[
+    str,
+    typer.Option(help="Character spans that cut a token: expand, contract or error.", rich_help_panel=_READ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Of a table; guessed by default.", rich_help_panel=_READ)
+]
+TextEncoding = Annotated[
+    str | None, typer.Option(help="Of the text, such as cp1252.", rich_help_panel=_READ)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Policy = Annotated[
+    str,
+    typer.Option(help="How malformed tags are read: conlleval, strict, boundaries or raise."),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The reading options of one call."""
+
+    format: str | None = None
+    gold: str | None = None
+    encoding: str | None = None
+    columns: list[str] | None = None
+    workers: str | None = None
+    labels: list[str] | None = None
+    missing: list[str] | None = None
+    altered: str = "missing"
+    repeated: str = "last"
+    strict: bool = False
+    offsets: str = "codepoint"
+    cut: str = "expand"
+    delimiter: str | None = None
+    text_encoding: str | None = None
+
+    def read(self, source: str) -> Crowd:
+        """Read a crowd."""
+        from karat.crowd import read_crowd
+
+        return read_crowd(source, **self.arguments())
+
+    def arguments(self) -> dict[str, Any]:
+        """Give the options as arguments of `read_crowd`."""
+        delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
+        return {
+            "format": self.format,
+            "gold": self.gold,
+            "encoding": self.encoding,
+            "columns": key_values(self.columns, "ROLE=NAME"),
+            "workers": None if self.workers is None else [w for w in self.workers.split(",") if w],
+            "labels": key_values(self.labels, "OLD=NEW"),
+            "missing": self.missing or None,
+            "altered": self.altered,
+            "repeated": self.repeated,
+            "strict": self.strict,
+            "offsets": self.offsets,
+            "cut": self.cut,
+            "delimiter": delimiter,
+            "text_encoding": self.text_encoding,
+        }
+
+
+def refuse_overwrite(output: str | None, *inputs: str) -> None:
+    """Refuse an output path that is one of the inputs.
+
+    Raises:
+        InputError: It is.
+    """
+    if output in {None, "-"}:
+        return
+    from karat.errors import InputError
+
+    for source in inputs:
+        if source != "-" and Path(source).resolve() == Path(str(output)).resolve():
+            raise InputError(f"{output} is an input too: choose another name for the output")
