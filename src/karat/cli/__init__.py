@@ -7,9 +7,11 @@ error, results to standard output. Nothing heavy is imported before a command ru
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from karat import __version__
 from karat.cli.aggregate import aggregate
@@ -21,8 +23,20 @@ from karat.cli.output import warn
 from karat.cli.score import score
 from karat.errors import KaratError
 
+
+
+class _Commands(TyperGroup):
+    """The list of commands, in plain text: Rich would double the time that `--help` takes."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
+
 app = typer.Typer(
     name="karat",
+    cls=_Commands,
     help="From a crowd of imperfect annotators to gold.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -61,8 +75,16 @@ def _epilogs() -> dict[str, str]:
     return {"aggregate": "\n\n".join(["Methods:", *methods, formats]), "inspect": formats, "convert": formats}
 
 
-for command in (inspect, aggregate, score, agree, check, convert):
-    app.command(epilog=_epilogs().get(command.__name__))(command)
+_COMMANDS: dict[Callable[..., None], str] = {
+    inspect: "What a file holds, what is wrong with it, what to run next.",
+    aggregate: "From a crowd's answers to gold, with a confidence.",
+    score: "Precision, recall and F1 against the truth.",
+    agree: "How well the workers agree.",
+    check: "Whether tags are well-formed.",
+    convert: "Another encoding, another format.",
+}
+for command, summary in _COMMANDS.items():
+    app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from karat.crowd.alignment_faults import Place, list_faults
+from karat.crowd.alignment_faults import FaultFinder
 from karat.crowd.alignment_glue import Glue
 from karat.crowd.alignment_kinds import FAULT_KINDS, Alignment, AnswerToken, Fault, Kind
 from karat.crowd.alignment_letters import Trace, trace
@@ -67,18 +67,24 @@ def align(
     shown = [line.token for line in answer]
     labels = [line.label for line in answer]
     if tokens == shown:
-        every = range(len(tokens))
-        found = Trace([*every], [Kind.EXACT] * len(tokens), {*every}, set())
+        found = _identical(len(tokens))
     else:
         found = trace(tokens, shown, Glue.learn(tokens, shown, {*labels} - {outside}, types))
-    where = Place(reference)
-    altered = np.zeros(len(tokens), np.bool_)
-    altered[sorted(found.altered)] = True
-    altered[where.left_out(found.touched)] = True
+    finder = FaultFinder(reference, answer, found)
     return Alignment(
-        source=speakers(np.array(found.target, np.int32), labels, len(tokens), outside),
-        altered=altered,
-        target=np.array(found.target, np.int32),
-        kind=np.array(found.kind, np.int8),
-        faults=list_faults(where, answer, found.target, found.kind, found.touched),
+        source=speakers(found.target, labels, len(tokens), outside),
+        altered=found.altered | finder.left_out(),
+        target=found.target,
+        kind=found.kind,
+        faults=finder.faults(),
+    )
+
+
+def _identical(n_tokens: int) -> Trace:
+    """Give the trace of an answer that has just the tokens of the reference."""
+    return Trace(
+        target=np.arange(n_tokens, dtype=np.int32),
+        kind=np.full(n_tokens, Kind.EXACT, np.int8),
+        touched=np.ones(n_tokens, np.bool_),
+        altered=np.zeros(n_tokens, np.bool_),
     )

@@ -2,149 +2,117 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.crowd.alignment_kinds import AnswerToken, Fault, Kind
+from karat.crowd.alignment_letters import Trace
 
-NOWHERE = (-1, -1)
 
-
-class Place:
-    """Sentences and positions of the reference's flat tokens.
+class FaultFinder:
+    """Knows where tokens and lines stand, and lists what is not as in the reference.
 
     Attributes:
         reference: Tokens of every sentence.
+        answer: Lines of the answer.
+        found: Where the lines belong.
         starts: int64 [n_sentences + 1], first token of every sentence.
         sentence: int64 [n_tokens], sentence of every token.
+        placed: int64 [n_placed], lines that belong to a token; their tokens never fall.
     """
 
-    def __init__(self, reference: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, reference: Sequence[Sequence[str]], answer: Sequence[AnswerToken], found: Trace
+    ) -> None:
         lengths = np.array([len(tokens) for tokens in reference], np.int64)
-        self.reference = reference
+        self.reference, self.answer, self.found = reference, answer, found
         self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         self.sentence = np.repeat(np.arange(len(lengths)), lengths)
+        self.placed = np.flatnonzero(found.target >= 0)
+        answered = np.zeros(len(lengths), np.bool_)
+        answered[self.sentence[found.touched]] = True
+        self._answered = answered
 
-    def of(self, token: int) -> tuple[int, int]:
+    def left_out(self) -> NDArray[np.bool_]:
+        """Mark the tokens that the answer lacks in sentences that it has, bool [n_tokens]."""
+        return ~self.found.touched & self._answered[self.sentence]
+
+    def faults(self) -> tuple[Fault, ...]:
+        """List all faults by line, then by place in the reference."""
+        faults = [
+            *self._strange_lines(),
+            *self._missing_tokens(),
+            *self._missing_sentences(),
+            *self._sentence_ends(),
+        ]
+        return tuple(sorted(faults, key=lambda fault: fault[1:4]))
+
+    def _place(self, token: int) -> tuple[int, int]:
         """Give the sentence of a token and its position there."""
         sentence = int(self.sentence[token])
         return sentence, token - int(self.starts[sentence])
 
-    def text(self, token: int) -> str:
-        """Give the token itself."""
-        sentence, position = self.of(token)
-        return self.reference[sentence][position]
+    def _at(self, kind: str, line: int, token: int) -> Fault:
+        """Make the fault of a line that belongs to a token."""
+        sentence, position = self._place(token)
+        stood = self.reference[sentence][position]
+        shown = self.answer[line]
+        return Fault(kind, shown.line, sentence, position, shown.token, shown.label, stood)
 
-    def left_out(self, touched: set[int]) -> list[int]:
-        """List the tokens that an answer lacks in sentences that it has."""
-        has = np.zeros(len(self.sentence), np.bool_)
-        has[sorted(touched)] = True
-        answered = np.zeros(len(self.reference), np.bool_)
-        answered[self.sentence[has]] = True
-        return [int(i) for i in np.flatnonzero(~has & answered[self.sentence])]
+    def _strange_lines(self) -> Iterator[Fault]:
+        """Yield one fault for every line that is not, letter by letter, a reference token."""
+        words = {int(kind): kind.word for kind in Kind}
+        strange = np.flatnonzero(self.found.kind != Kind.EXACT)
+        kinds = self.found.kind[strange].tolist()
+        targets = self.found.target[strange].tolist()
+        for n, kind, target in zip(strange.tolist(), kinds, targets, strict=True):
+            if target >= 0:
+                yield self._at(words[kind], n, target)
+            else:
+                line = self.answer[n]
+                yield Fault(words[kind], line.line, *self._near(n), line.token, line.label, "")
 
+    def _near(self, line: int) -> tuple[int, int]:
+        """Give a line without a token the place of the token that it follows in its sentence.
 
-def list_faults(
-    place: Place,
-    answer: Sequence[AnswerToken],
-    target: Sequence[int],
-    kind: Sequence[Kind],
-    touched: set[int],
-) -> tuple[Fault, ...]:
-    """List everything that is not as in the reference, by line.
+        At the start of a sentence it is the next token's sentence, position -1.
+        """
+        after = int(np.searchsorted(self.placed, line))
+        before = int(self.placed[after - 1]) if after else -1
+        follows = before >= 0 and self.answer[before].sentence == self.answer[line].sentence
+        if after < len(self.placed) and not follows:
+            return self._place(int(self.found.target[self.placed[after]]))[0], -1
+        return self._place(int(self.found.target[before])) if before >= 0 else (-1, -1)
 
-    Args:
-        place: Of the reference's tokens.
-        answer: Lines of the answer.
-        target: Reference token of every line, -1 none.
-        kind: Kind of every line.
-        touched: Reference tokens of which the answer shows something.
-    """
-    placed = [n for n, token in enumerate(target) if token >= 0]
-    faults = [
-        *_strange_lines(place, answer, target, kind),
-        *_missing(place, answer, [(target[n], n) for n in placed], touched),
-        *_sentence_ends(place, answer, target, placed),
-    ]
-    return tuple(sorted(faults, key=lambda fault: fault[1:4]))
+    def _line_before(self, token: int) -> int:
+        """Give the line in the file that a missing token should follow, 0 the top."""
+        before = int(np.searchsorted(self.found.target[self.placed], token))
+        return self.answer[int(self.placed[before - 1])].line if before else 0
 
+    def _missing_tokens(self) -> Iterator[Fault]:
+        """Yield the tokens that the answer lacks in sentences that it has."""
+        for token in np.flatnonzero(self.left_out()).tolist():
+            sentence, position = self._place(token)
+            stood = self.reference[sentence][position]
+            line = self._line_before(token)
+            yield Fault("missing-token", line, sentence, position, "", "", stood)
 
-def _strange_lines(
-    place: Place, answer: Sequence[AnswerToken], target: Sequence[int], kind: Sequence[Kind]
-) -> Iterator[Fault]:
-    """Yield one fault for every line that is not a token of the reference, letter by letter."""
-    strange = [n for n, code in enumerate(kind) if code != Kind.EXACT]
-    near = _neighbours(place, answer, target) if any(target[n] < 0 for n in strange) else []
-    for n in strange:
-        where = place.of(target[n]) if target[n] >= 0 else near[n]
-        stood = place.text(target[n]) if target[n] >= 0 else ""
-        line = answer[n]
-        yield Fault(kind[n].word, line.line, *where, line.token, line.label, stood)
+    def _missing_sentences(self) -> Iterator[Fault]:
+        """Yield the sentences of which the answer has nothing."""
+        for sentence in np.flatnonzero(~self._answered & (np.diff(self.starts) > 0)).tolist():
+            line = self._line_before(int(self.starts[sentence]))
+            text = " ".join(self.reference[sentence])
+            yield Fault("missing-sentence", line, sentence, -1, "", "", text)
 
-
-def _neighbours(
-    place: Place, answer: Sequence[AnswerToken], target: Sequence[int]
-) -> list[tuple[int, int]]:
-    """Give every line without a token the place of the token that it follows in its sentence.
-
-    At the start of a sentence it is the next token's sentence, position -1.
-    """
-    near = [NOWHERE] * len(target)
-    after = NOWHERE
-    for n in reversed(range(len(target))):
-        after = (place.of(target[n])[0], -1) if target[n] >= 0 else after
-        near[n] = after
-    before, sentence = NOWHERE, None
-    for n, line in enumerate(answer):
-        if target[n] >= 0:
-            before, sentence = place.of(target[n]), line.sentence
-        elif before != NOWHERE and (sentence == line.sentence or near[n] == NOWHERE):
-            near[n] = before
-    return near
-
-
-def _missing(
-    place: Place,
-    answer: Sequence[AnswerToken],
-    placed: Sequence[tuple[int, int]],
-    touched: set[int],
-) -> Iterator[Fault]:
-    """Yield the tokens and the sentences that the answer lacks, with the line they should follow.
-
-    Args:
-        place: Of the reference's tokens.
-        answer: Lines of the answer.
-        placed: Token and line of the lines that belong to a token, rising.
-        touched: Reference tokens of which the answer shows something.
-    """
-    for sentence, tokens in enumerate(place.reference):
-        start = int(place.starts[sentence])
-        absent = [i for i in range(len(tokens)) if start + i not in touched]
-        if not absent:
-            continue
-        before = bisect_left(placed, (start + absent[0], -1))
-        if len(absent) == len(tokens):
-            line = answer[placed[before - 1][1]].line if before else 0
-            yield Fault("missing-sentence", line, sentence, -1, "", "", " ".join(tokens))
-            continue
-        for i in absent:
-            before = bisect_left(placed, (start + i, -1))
-            line = answer[placed[before - 1][1]].line if before else 0
-            yield Fault("missing-token", line, sentence, i, "", "", tokens[i])
-
-
-def _sentence_ends(
-    place: Place, answer: Sequence[AnswerToken], target: Sequence[int], placed: Sequence[int]
-) -> Iterator[Fault]:
-    """Yield the places where only one side starts a sentence."""
-    tokens: NDArray[np.int64] = np.array([target[n] for n in placed], np.int64)
-    theirs = np.array([answer[n].sentence for n in placed])
-    known_starts = np.diff(place.sentence[tokens]) != 0
-    shown_starts = theirs[1:] != theirs[:-1]
-    for n in np.flatnonzero(known_starts != shown_starts).tolist():
-        line, token = answer[placed[n + 1]], target[placed[n + 1]]
-        kind = "sentence-cut" if shown_starts[n] else "sentence-join"
-        yield Fault(kind, line.line, *place.of(token), line.token, line.label, place.text(token))
+    def _sentence_ends(self) -> Iterator[Fault]:
+        """Yield the places where only one side starts a sentence."""
+        known = np.diff(self.sentence[self.found.target[self.placed]]) != 0
+        sentences = [line.sentence for line in self.answer]
+        theirs = np.array(sentences, np.object_)[self.placed]
+        shown = (theirs[1:] != theirs[:-1]).astype(np.bool_)
+        for n in np.flatnonzero(known != shown).tolist():
+            line = int(self.placed[n + 1])
+            kind = "sentence-cut" if shown[n] else "sentence-join"
+            yield self._at(kind, line, int(self.found.target[line]))

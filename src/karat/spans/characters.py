@@ -155,7 +155,10 @@ def _bounds(
     strings = [token for token in tokens if isinstance(token, str)]
     if len(strings) == len(tokens):
         return locate(text, strings)
-    return [token for token in tokens if not isinstance(token, str)]
+    bounds = [token for token in tokens if not isinstance(token, str)]
+    if strings or any(not 0 <= start <= end <= len(text) for start, end in bounds):
+        raise InputError("tokens must be strings, or bounds within the text; not a mixture")
+    return bounds
 
 
 def _code_points(text: str, offsets: str) -> dict[int, int]:
@@ -225,6 +228,8 @@ def _word_end(text: str, end: int) -> int:
 
 def _combines(before: str, char: str) -> bool:
     """Whether a character belongs to the one before it: marks, joiners, emoji modifiers."""
-    if unicodedata.category(char)[0] == "M" or char == "‍" or before == "‍":
+    if unicodedata.category(char)[0] == "M" or char == "‍":
         return True
+    if before == "‍":
+        return not char.isspace()
     return 0x1F3FB <= ord(char) <= 0x1F3FF

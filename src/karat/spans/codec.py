@@ -192,7 +192,14 @@ class Codec:
         return Tagged(codes, offsets)
 
     def decode(self, tagged: Tagged) -> list[list[str]]:
-        """Turn codes back into lists of tags; a token without a tag becomes "?"."""
+        """Turn codes back into lists of tags; a token without a tag becomes "?".
+
+        Raises:
+            InputError: A code is not of this tag set.
+        """
+        n_tags = len(self.tags)
+        if tagged.codes.size and not -1 <= tagged.codes.min() <= tagged.codes.max() < n_tags:
+            raise InputError(f"codes must lie in -1 … {n_tags - 1}, the codes of the tag set")
         words = np.array([*self.tags, "?"], object)
         flat = words[tagged.codes].tolist()
         bounds = tagged.offsets.tolist()

@@ -15,6 +15,7 @@ from karat.spans.codec import Codec, Tagged
 from karat.spans.corpus import SpanArray, check_policy, find_spans
 from karat.spans.encoding import get_encoding
 from karat.spans.schemes import SchemeScore, score_schemes
+from karat.spans.sides import align_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ class Score:
         policy: How malformed tags were read.
         encoding: Of both sides.
         interval: Bootstrap interval of the micro F1 by item, None if not asked for.
+        level: Of that interval.
         wrong: Every span that is wrong, empty if not asked for.
         sides: The true and the predicted spans, for `schemes`.
     """
@@ -93,6 +95,7 @@ class Score:
     policy: str
     encoding: str
     interval: tuple[float, float] | None = None
+    level: float = 0.95
     wrong: tuple[WrongSpan, ...] = field(default=(), repr=False)
     sides: tuple[SpanArray, SpanArray] | None = field(default=None, repr=False, compare=False)
 
@@ -132,6 +135,7 @@ class Score:
             "n_items": self.n_items,
             "n_tokens": self.n_tokens,
             "interval": list(self.interval) if self.interval else None,
+            "level": self.level,
             "wrong": [span._asdict() for span in self.wrong],
         }
 
@@ -150,7 +154,8 @@ class Score:
         lines.append(f"token accuracy {100 * self.accuracy:.2f} over {self.n_tokens} tokens")
         if self.interval:
             low, high = self.interval
-            lines.append(f"F1 95 % interval by item: {100 * low:.2f} to {100 * high:.2f}")
+            name = f"F1 {100 * self.level:g} % interval by item"
+            lines.append(f"{name}: {100 * low:.2f} to {100 * high:.2f}")
         return "\n".join(lines)
 
 
@@ -188,8 +193,6 @@ def score(
     (0.0, 0.5, 'conlleval')
     """
     if hasattr(truth, "tagged_by_id") or hasattr(predicted, "tagged_by_id"):
-        from karat.crowd.compare import align_by_id
-
         truth, predicted, encoding = align_by_id(truth, predicted, encoding)
     gold_tags, found_tags = _same_shape(truth, predicted)
     rules = get_encoding(encoding or "BIO")
@@ -222,6 +225,8 @@ def score_codes(
     check_policy(policy)
     if len(truth.codes) != len(predicted.codes):
         raise InputError(f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other")
+    if not np.array_equal(truth.offsets, predicted.offsets):
+        raise InputError("the two sides have different items: their offsets differ")
     gold = find_spans(truth, codec, policy)
     found = find_spans(predicted, codec, policy)
     right = right_spans(gold, found, len(truth.codes))
@@ -245,6 +250,7 @@ def score_codes(
         policy=policy,
         encoding=codec.encoding,
         interval=interval,
+        level=level,
         wrong=_wrong(gold, found, right, truth, codec) if wrong else (),
         sides=(gold, found),
     )

@@ -104,6 +104,7 @@ def parse(
     [Span(type='PER', start=0, end=2)]
     """
     check_policy(policy)
+    tags = _listed(tags)
     codec, codes = _encode(tags, get_encoding(encoding))
     bits = _pair_bits(codes, codec)
     if policy == "raise" and any(bit & FAULTS for bit in bits):
@@ -122,7 +123,7 @@ def parse_with_errors(
     >>> errors[0].message
     'I-PER follows O: in BIO a span must open with its begin tag'
     """
-    rules = get_encoding(encoding)
+    rules, tags = get_encoding(encoding), _listed(tags)
     read = [read_tag(tag, rules) for tag in tags]
     bad = [isinstance(r, TagFault) for r in read]
     codec = _codec(frozenset(t for t, b in zip(tags, bad, strict=True) if not b), rules.name)
@@ -170,6 +171,8 @@ def write(
         raise SpanError(f"a sequence cannot have {length} tokens")
     if any(not isinstance(span.type, str) or not span.type for span in listed):
         raise SpanError("a span has no type")
+    if any(not isinstance(edge, int | np.integer) for span in listed for edge in span[1:]):
+        raise SpanError("the start and the end of a span must be whole numbers")
     codec = Codec.from_types([span.type for span in listed], rules)
     offsets = np.array([0, length], np.int64)
     codes = write_codes(_to_array(listed, codec), offsets, codec)
@@ -190,6 +193,7 @@ def convert(tags: Sequence[str], source: str | Encoding, target: str | Encoding)
     rules, wanted = get_encoding(source), get_encoding(target)
     if rules.is_plain != wanted.is_plain:
         raise InputError("PLAIN labels hold no spans: they cannot be converted to another encoding")
+    tags = _listed(tags)
     spans, errors = parse_with_errors(tags, rules)
     if errors:
         raise FaultsError(_as_faults(errors))
@@ -257,9 +261,14 @@ def _to_array(spans: Sequence[Span], codec: Codec) -> SpanArray:
     return SpanArray(start, end, np.array([place[s.type] for s in spans], np.int16), zeros, zeros)
 
 
-def _encode(tags: Sequence[str], rules: Encoding) -> tuple[Codec, list[int]]:
+def _listed(tags: Iterable[str]) -> list[str]:
+    """Make a list of what may be an iterator, which can be read only once."""
     if isinstance(tags, str):
         raise InputError("expected a list of tags, got a string")
+    return tags if isinstance(tags, list) else list(tags)
+
+
+def _encode(tags: Sequence[str], rules: Encoding) -> tuple[Codec, list[int]]:
     try:
         codec = _codec(frozenset(tags), rules.name)
     except (FaultsError, TypeError):

@@ -76,7 +76,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         builder.add_item(
             sentence.item_id or str(n),
             [row[token] for row in sentence.rows],
-            gold=[row[tag] if t is not None else None for row, t in zip(sentence.rows, tags, strict=True)],
+            gold=[
+                row[tag] if t is not None else None
+                for row, t in zip(sentence.rows, tags, strict=True)
+            ],
             group=group,
             line=sentence.lines[0],
         )
@@ -172,8 +175,10 @@ def _cells(line: str) -> list[str]:
 
 
 def _is_header(cells: list[str]) -> bool:
-    return len(cells) > 1 and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"} and (
-        any(cell.lower() in {"token", "word"} for cell in cells)
+    return (
+        len(cells) > 1
+        and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
+        and (any(cell.lower() in {"token", "word"} for cell in cells))
     )
 
 

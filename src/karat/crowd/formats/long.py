@@ -1,8 +1,8 @@
 """Long tables: one row per answer, or per answered token.
 
 `item, worker, label` is a crowd of single labels (PLAIN, one token per item). With a `token` or a
-`position` column the rows of one item and worker are a sequence. CSV and TSV, Parquet, and
-DataFrames of any make.
+`position` column the rows of one item and worker are a sequence. Without a worker column the labels
+are gold. CSV and TSV, Parquet, and DataFrames of any make.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the header has an item, a worker and a label column."""
+    """Say whether the header has an item and a label column, and no column of tokens alone."""
     if source.is_folder:
         return False
     if source.is_parquet:
         return True
     line = first_line(source)
     names = {name.strip().strip('"').lower() for name in line.split(guess_delimiter(line))}
-    return all(names & set(ROLES[role]) for role in ("item", "worker", "label"))
+    has = {role for role, known in ROLES.items() if names & set(known)}
+    return {"item", "label"} <= has and ("worker" in has or "token" not in has)
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class _Rows:
 
     def __len__(self) -> int:
         return len(self.columns["item"])
+
+    @property
+    def is_gold(self) -> bool:
+        """Whether nobody is named, so that the labels are the truth."""
+        return "worker" not in self.columns
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -133,7 +139,7 @@ def _find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dic
         guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
         if wanted or guess:
             found[role] = wanted or str(guess)
-    absent = [role for role in ("item", "worker", "label") if role not in found]
+    absent = [role for role in ("item", "label") if role not in found]
     if absent:
         message = (
             f"no column for {' and '.join(absent)} (the header has {', '.join(header)}): "
@@ -146,6 +152,8 @@ def _find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dic
 def _read(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if not len(rows):
         raise FormatError([Fault("the table has no row", file=rows.name, kind="empty")])
+    if rows.is_gold:
+        return _read_gold(rows, options, notes)
     _refuse_empty(rows, ("item", "worker"))
     item = rows.columns["item"].dictionary_encode()
     worker = rows.columns["worker"].dictionary_encode()
@@ -181,6 +189,33 @@ def _read(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
     return settle(crowd, options)
+
+
+def _read_gold(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
+    """Read a table of known labels as items with gold and no answers."""
+    from karat.crowd.builder import CrowdBuilder
+
+    _refuse_empty(rows, ("item",))
+    builder = CrowdBuilder(options, rows.name, "long")
+    builder.notes += [*notes, "no worker column: the labels are read as gold"]
+    ids, labels = rows.columns["item"].to_pylist(), rows.columns["label"].to_pylist()
+    words = rows.columns["token"].to_pylist() if "token" in rows.columns else None
+    items: dict[str, list[int]] = {}
+    for i, name in enumerate(ids):
+        items.setdefault(name, []).append(i)
+    for name, places in items.items():
+        tokens = [words[i] for i in places] if words else [name] * len(places)
+        gold = [options.rename(labels[i]) and labels[i] for i in places]
+        line = int(rows.line[places[0]])
+        if len(places) > 1 and words is None:
+            message = "the item has several labels: if these are answers, name the worker column"
+            message += " with columns={'worker': …} (--columns worker=NAME)"
+            where = Fault(
+                message, rows.name, int(rows.line[places[1]]), name, kind="duplicate-item"
+            )
+            builder.faults.append(where)
+        builder.add_item(name, tokens, gold=gold, line=line)
+    return builder.build(single=words is None)
 
 
 @dataclass(frozen=True)
@@ -249,7 +284,9 @@ def _position(table: _Table) -> NDArray[np.int64]:
             raise FormatError(faults)
         lowest = int(found.min())
         return found - (1 if lowest == 1 else 0)
-    tries = _integers(rows, "attempt") if "attempt" in rows.columns else np.zeros(len(rows), np.int64)
+    tries = (
+        _integers(rows, "attempt") if "attempt" in rows.columns else np.zeros(len(rows), np.int64)
+    )
     order = np.lexsort((np.arange(len(rows)), tries, table.worker, table.item))
     keys = np.stack([table.item[order], table.worker[order], tries[order]])
     fresh = np.ones(len(rows), np.bool_)
@@ -282,7 +319,9 @@ def _tokens(table: _Table, position: NDArray[np.int64], offsets: NDArray[np.int6
     flat = offsets[table.item] + position
     n_tokens = int(offsets[-1])
     if "token" not in rows.columns:
-        return pa.array([str(i) for i in (np.arange(n_tokens) - np.repeat(offsets[:-1], np.diff(offsets)))])
+        return pa.array(
+            [str(i) for i in (np.arange(n_tokens) - np.repeat(offsets[:-1], np.diff(offsets)))]
+        )
     words = rows.columns["token"].dictionary_encode()
     codes = words.indices.to_numpy()
     found = np.full(n_tokens, -1, np.int64)
@@ -390,7 +429,9 @@ def _with_gold(crowd: Crowd, table: _Table, options: ReadOptions) -> Crowd:
             [replace(_place(table.rows, int(i)), message=message, kind="gold") for i in clash]
         )
     words = [*cells.dictionary.to_pylist(), ""]
-    return with_gold_labels(crowd, [words[code] for code in first.tolist()], options, table.rows.name)
+    return with_gold_labels(
+        crowd, [words[code] for code in first.tolist()], options, table.rows.name
+    )
 
 
 def _report(
@@ -444,7 +485,11 @@ def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
     times = [n for n in ("started", "submitted", "cost") if getattr(answers, n) is not None]
     head = ["item", *(["doc"] if crowd.groups is not None else []), "worker"]
     head += [*(["position", "token"] if sequences else []), "label"]
-    head += [*(["gold"] if crowd.gold is not None else []), *(["attempt"] if repeats else []), *times]
+    head += [
+        *(["gold"] if crowd.gold is not None else []),
+        *(["attempt"] if repeats else []),
+        *times,
+    ]
     buffer = io.StringIO()
     out = csv.writer(buffer, delimiter=mark, lineterminator="\n")
     out.writerow(head)

@@ -71,7 +71,9 @@ def write(crowd: Crowd, path: Path) -> None:
         "encoding": crowd.tagset.encoding,
         "tags": list(crowd.tagset.tags),
         "workers": crowd.worker_ids.to_pylist(),
-        "has": [name for name in ("doc", "gold", "text", "token_start") if name in items.column_names],
+        "has": [
+            name for name in ("doc", "gold", "text", "token_start") if name in items.column_names
+        ],
         "attributes": crowd.attributes.column_names if crowd.attributes is not None else [],
     }
     table = pa.concat_tables([items, answers], promote_options="default")

@@ -82,7 +82,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
 
     workers = [grid.header[c] for c in columns.workers]
-    silent = [workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)]
+    silent = [
+        workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
+    ]
     notes = [*source.text.notes]
     if silent:
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
@@ -201,9 +203,7 @@ def _item_ids(
     order = np.argsort(documents, kind="stable")
     head = np.flatnonzero(np.diff(documents[order], prepend=-1))
     number = np.empty(len(starts), np.int64)
-    number[order] = np.arange(len(starts)) - np.repeat(
-        head, np.diff(np.append(head, len(starts)))
-    )
+    number[order] = np.arange(len(starts)) - np.repeat(head, np.diff(np.append(head, len(starts))))
     names = pa.array(number + 1).cast(pa.string())
     return pc.binary_join_element_wise(groups, names, "-"), groups
 
@@ -334,9 +334,10 @@ def _lines(crowd: Crowd) -> Iterator[str]:
         groups = crowd.groups.to_pylist()
         short = all(name.startswith(f"{doc}-") for name, doc in zip(ids, groups, strict=True))
         if short:
-            heads, values = [("doc", "sent")], [
-                (doc, name[len(doc) + 1 :]) for name, doc in zip(ids, groups, strict=True)
-            ]
+            heads, values = (
+                [("doc", "sent")],
+                [(doc, name[len(doc) + 1 :]) for name, doc in zip(ids, groups, strict=True)],
+            )
         else:
             heads = [("doc", "item")]
             values = list(zip(groups, ids, strict=True))
@@ -349,7 +350,9 @@ def _lines(crowd: Crowd) -> Iterator[str]:
         columns: list[list[str]] = [[part] * size for part in name]
         for column in extra.values():
             value = column[n]
-            columns.append([_cell(v) for v in value] if isinstance(value, list) else [_cell(value)] * size)
+            columns.append(
+                [_cell(v) for v in value] if isinstance(value, list) else [_cell(value)] * size
+            )
         columns.append([_cell(token) for token in tokens[n]])
         if crowd.gold is not None:
             columns.append(words[crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]]].tolist())

@@ -1,0 +1,59 @@
+# Everything sets itself up in .venv first. `make demo` and `make test` are the two commands.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+OUT := out
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint docs bench study torture clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## Make .venv with everything in it
+
+# The stamp also names the folder: a copied or moved checkout sets itself up anew.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "karat needs Python 3.11 or newer; call make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable ".[report]" --group test --group lint --group docs
+	touch $@
+
+demo: $(STAMP) ## Run the main job on the example crowd
+	@mkdir -p $(OUT)
+	@echo "== What the file holds =="
+	@$(BIN)/karat inspect examples/crowd.tsv
+	@echo; echo "== How well the workers agree =="
+	@$(BIN)/karat agree examples/crowd.tsv --plot $(OUT)/agreement.svg
+	@echo; echo "== From answers to gold, and how good it is =="
+	@$(BIN)/karat aggregate examples/crowd.tsv --method mv-token \
+		-o $(OUT)/gold.conll --report $(OUT)/report.html
+	@echo; echo "Open $(OUT)/report.html in a browser; the labels are in $(OUT)/gold.conll."
+
+test: $(STAMP) ## Check style and types, and run all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+lint: $(STAMP) ## Mend style where a tool can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMP) ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+bench: $(STAMP) ## Run all benchmarks against the peers (long)
+	$(BIN)/python benchmarks/run.py
+
+study: $(STAMP) ## Redo the papers' tables (needs the real data)
+	@echo "No study yet: the first comes with the sequence models."
+
+torture: $(STAMP) ## Fuzz the readers and the spans for long
+	$(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
+
+clean: ## Remove everything that was made
+	rm -rf .venv $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

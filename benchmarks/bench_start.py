@@ -1,0 +1,40 @@
+"""How soon `karat --help` and `import karat` answer, beside a bare Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from pairs import Row, compare
+
+
+def run() -> list[Row]:
+    """Run both; the promise is 0.3 seconds for the help."""
+    help_row = compare("karat --help (python -c pass)", _nothing, _help, _bare, rounds=9)
+    import_row = compare("import karat (python -c pass)", _nothing, _import, _bare, rounds=9)
+    limit = 0.3
+    return [
+        Row(**{**vars(help_row), "wanted": f"≤ {limit} s", "ok": help_row.ours <= limit}),
+        import_row,
+    ]
+
+
+def _nothing() -> Any:
+    return None
+
+
+def _call(*words: str) -> None:
+    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def _help(_: Any) -> None:
+    _call("-m", "karat", "--help")
+
+
+def _import(_: Any) -> None:
+    _call("-c", "import karat")
+
+
+def _bare(_: Any) -> None:
+    _call("-c", "pass")

@@ -1,0 +1,213 @@
+"""Pictures, drawn with Matplotlib's object interface: no pyplot, no change of global settings."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.crowd import Agreement, Crowd
+from karat.crowd.atomic import new_file
+from karat.errors import MissingExtraError, UnknownNameError
+from karat.report.distributions import Distribution, distributions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, GRID, BOX, POINT = "#1b2631", "#5c6875", "#dde3e8", "#d9e8f4", "#0072b2"
+"""The colours; blue on grey is told apart under every colour blindness."""
+
+SUFFIXES = (".pdf", ".png", ".svg")
+MAX_POINTS = 200
+"""Points drawn per box; of more values every n-th in their order is drawn, both ends included."""
+_SVG_SETTINGS = {"svg.hashsalt": "karat", "text.usetex": False}
+
+
+def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
+    """Draw three box plots side by side, as in paper 000, figure 2.
+
+    Answers per worker, answers per item (per document where workers answered whole documents),
+    and the workers' span F1: against gold if there is some, else against the others; for single
+    labels their accuracy. The box is the middle half, its line the median; whiskers reach to the
+    last value within 1.5 box heights.
+
+    Args:
+        crowd: The crowd.
+        agreement: Its agreement, from `karat.agreement`.
+
+    Returns:
+        The figure, 4.8 by 3 inches: its smallest print can be read on a phone.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "report", "a picture") from None
+    figure = Figure(figsize=(4.8, 3.0), dpi=200, facecolor="white")
+    axes = figure.subplots(1, 3)
+    figure.subplots_adjust(left=0.068, right=0.925, top=0.855, bottom=0.04, wspace=0.88)
+    for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
+        _draw(ax, shown, letter)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as .svg, .png or .pdf; the same figure gives the same bytes.
+
+    Raises:
+        UnknownNameError: The name ends in something else.
+        InputError: The path cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UnknownNameError("picture format", suffix, SUFFIXES)
+    date = {".svg": "Date", ".pdf": "CreationDate"}.get(suffix)
+    metadata = {date: None} if date else {}
+    with new_file(path) as temporary, temporary.open("wb") as out:
+        _save(figure, out, format=suffix[1:], metadata=metadata)
+
+
+def inline_svg(figure: Figure, title: str, description: str) -> str:
+    """Give a figure as an SVG element for an HTML page.
+
+    Its text takes the page's font, its colours are the page's CSS variables (`--fig-ink`,
+    `--fig-muted`, `--fig-grid`, `--fig-box`, `--fig-point`), its ground is transparent.
+
+    Args:
+        figure: The figure.
+        title: Its short name, read aloud in place of the picture.
+        description: What it shows, in sentences.
+    """
+    from html import escape
+
+    buffer = io.BytesIO()
+    _save(figure, buffer, format="svg", settings={"svg.fonttype": "none"}, facecolor="none")
+    svg = buffer.getvalue().decode()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    for name, colour in _variables().items():
+        svg = svg.replace(colour, f"var({name})")
+    box = re.search(r'viewBox="[^"]*"', svg)
+    assert box
+    labels = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
+    head = f'<svg {box[0]} role="img" aria-label="{escape(f"{title}. {description}")}">{labels}'
+    body = re.sub(r"\n\s*", "\n", re.sub(r"<svg.*?>", "", svg, count=1, flags=re.DOTALL))
+    return head + body.strip()
+
+
+def _variables() -> dict[str, str]:
+    names = ("--fig-ink", "--fig-muted", "--fig-grid", "--fig-box", "--fig-point")
+    return dict(zip(names, (INK, MUTED, GRID, BOX, POINT), strict=True))
+
+
+def _save(
+    figure: Figure, out: Any, *, settings: dict[str, Any] | None = None, **options: Any
+) -> None:
+    """Save with settings that hold for this call alone, so that the bytes are always the same."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({**_SVG_SETTINGS, **(settings or {})}):
+        figure.savefig(out, **options)
+
+
+def _draw(ax: Axes, shown: Distribution, letter: str) -> None:
+    font = {"family": "DejaVu Sans", "size": 8.5}
+    ax.set_facecolor("none")
+    ax.set_title("")
+    title = f"({letter}) {shown.what}{", %" if shown.is_rate else ""}"
+    ax.text(-0.28, 1.128, title, transform=ax.transAxes, color=INK, weight="bold", **font)
+    ax.text(-0.28, 1.058, shown.per, transform=ax.transAxes, color=MUTED, **font)
+    for side in ("top", "right", "bottom", "left"):
+        ax.spines[side].set_visible(False)
+    ax.set_xticks([])
+    ax.set_xlim(-0.4, 0.4)
+    _scale(ax, shown)
+    ax.tick_params(axis="y", length=0, pad=2, labelsize=7.5, labelcolor=MUTED)
+    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
+    ax.set_axisbelow(True)
+    if not len(shown.values):
+        ax.text(0, 0.5, "no values", transform=ax.get_yaxis_transform(), ha="center", **font)
+        return
+    _box(ax, shown.values)
+    points = _thinned(shown.values)
+    few = len(points) <= 50
+    jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(points))
+    look = {"s": 13 if few else 8, "alpha": 0.75 if few else 0.4, "color": POINT, "linewidths": 0}
+    ax.scatter(jitter, points, zorder=3, clip_on=False, **look)
+    _label_quartiles(ax, shown)
+
+
+def _scale(ax: Axes, shown: Distribution) -> None:
+    """Set limits and ticks: shares from 0 (or one half) to 1, counts from 0, logarithmic if skew."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    values = shown.values if len(shown.values) else np.zeros(1)
+    if shown.is_rate:
+        ax.set_ylim(0.5 if values.min() > 0.55 else 0.0, 1.0)
+        ax.yaxis.set_major_locator(MaxNLocator(5))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}"))
+        return
+    top = float(max(values.max(), 1.0))
+    if top > 30 * max(float(np.percentile(values, 75)), 1.0):
+        ax.set_yscale("symlog", linthresh=1.0)
+        ax.set_yticks([0.0, *(10.0**power for power in range(int(np.log10(top)) + 1))])
+        ax.yaxis.set_minor_locator(MaxNLocator(1))
+    else:
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_ylim(0.0, 1.04 * top)
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _box(ax: Axes, values: NDArray[np.float64]) -> None:
+    line = {"color": INK, "linewidth": 0.9}
+    ax.boxplot(
+        [values],
+        positions=[0],
+        widths=0.62,
+        whis=1.5,
+        showfliers=False,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": BOX, "edgecolor": INK, "linewidth": 0.9},
+        medianprops={"color": INK, "linewidth": 2.0, "solid_capstyle": "butt"},
+        whiskerprops=line,
+        capprops=line,
+        capwidths=0.24,
+        zorder=2,
+    )
+
+
+def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    ordered = np.sort(values)
+    if len(ordered) <= MAX_POINTS:
+        return ordered
+    return np.asarray(ordered[np.linspace(0, len(ordered) - 1, MAX_POINTS).round().astype(int)])
+
+
+def _label_quartiles(ax: Axes, shown: Distribution) -> None:
+    """Write the quartiles beside the box, moved apart where they would touch."""
+    _, first, median, third, _, _ = shown.quartiles
+    to_axes = ax.transData + ax.transAxes.inverted()
+    low, middle, high = (float(to_axes.transform((0, v))[1]) for v in (first, median, third))
+    gap = 0.062
+    low, high = min(low, middle - gap), max(high, middle + gap)
+    labels = [(middle, median, INK, "bold")]
+    labels += [(y, value, MUTED, "normal") for y, value in ((low, first), (high, third))]
+    seen = set()
+    for y, value, colour, weight in labels:
+        words = shown.show(value)
+        if words not in seen:
+            ax.text(
+                *(1.04, y, words),
+                **{"transform": ax.transAxes, "va": "center_baseline", "clip_on": False},
+                **{"color": colour, "weight": weight, "size": 8, "family": "DejaVu Sans"},
+            )
+        seen.add(words)

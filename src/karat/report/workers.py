@@ -1,0 +1,177 @@
+"""The worker table of the report: every worker's numbers, the worst first, the outliers in words."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from karat.aggregate import Consensus
+from karat.crowd import Agreement
+
+MAX_WORKERS = 200
+FENCE = 1.5
+"""Box heights below the box where "far below" begins: what the box plot draws as an outlier."""
+MIN_GAP = 0.1
+"""And at least this far below the median: in a crowd of equals small gaps are no finding."""
+FEW = 5
+"""Below this many answers a worker's rate says little."""
+
+KNOWN = {
+    "span_f1": "F1 against gold",
+    "token_accuracy": "Labels equal to gold",
+    "span_agreement": "F1 against the result",
+    "token_agreement": "Labels equal to the result",
+    "f1_others": "F1 against the others",
+}
+"""Rates that karat's tables hold, in the order in which the first that is there ranks workers."""
+_COUNTS = ("worker", "answers", "labels", "groups")
+_MAX_EXTRA = 3
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """One worker.
+
+    Attributes:
+        worker: The id.
+        answers: Answers that count.
+        labels: Labels in them.
+        rates: One value per column of the table, None where there is none.
+        remark: What to know, in words; "" for nothing.
+        is_far_below: Whether the worker is far below the others.
+    """
+
+    worker: str
+    answers: int
+    labels: int
+    rates: tuple[float | None, ...]
+    remark: str
+    is_far_below: bool
+
+
+@dataclass(frozen=True)
+class WorkerTable:
+    """The workers, the worst first.
+
+    Attributes:
+        columns: Headings of the rates.
+        is_rate: For every column whether it holds shares between 0 and 1.
+        ranked_by: The heading that the rows are ordered by, "" if by nothing.
+        rows: At most `MAX_WORKERS`.
+        n_workers: All workers.
+        far_below: Ids of the workers who are far below the others, of all workers.
+    """
+
+    columns: tuple[str, ...]
+    is_rate: tuple[bool, ...]
+    ranked_by: str
+    rows: tuple[WorkerRow, ...]
+    n_workers: int
+    far_below: tuple[str, ...]
+
+
+def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTable:
+    """Put together what the consensus and the agreement know about the workers."""
+    crowd = consensus.crowd
+    plain = crowd.tagset.rules.is_plain
+    found = _rates(consensus, agreement)
+    rank = next((name for name in KNOWN if name in found), "")
+    values = found.get(rank, np.full(crowd.n_workers, np.nan))
+    answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
+    given = crowd.latest.codes >= 0
+    labels = np.bincount(crowd.worker_of[given], minlength=crowd.n_workers)
+    below = far_below(values)
+    order = np.argsort(values, kind="stable")  # NaN comes last
+    rows = tuple(
+        WorkerRow(
+            worker=crowd.worker_ids[n].as_py(),
+            answers=int(answers[n]),
+            labels=int(labels[n]),
+            rates=tuple(_known(column[n]) for column in found.values()),
+            remark=_remark(int(answers[n]), bool(below[n])),
+            is_far_below=bool(below[n]),
+        )
+        for n in order[:MAX_WORKERS].tolist()
+    )
+    flagged = [n for n in order.tolist() if below[n]]
+    headings = {name: _heading(name, plain=plain) for name in found}
+    return WorkerTable(
+        columns=tuple(headings.values()),
+        is_rate=tuple(name in KNOWN for name in found),
+        ranked_by=headings.get(rank, ""),
+        rows=rows,
+        n_workers=crowd.n_workers,
+        far_below=tuple(crowd.worker_ids[n].as_py() for n in flagged),
+    )
+
+
+def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say who is far below the others: an outlier of the box plot, and 0.1 below the median.
+
+    >>> far_below(np.array([0.9, 0.85, 0.8, 0.88, 0.1, np.nan])).tolist()
+    [False, False, False, False, True, False]
+    """
+    known = values[~np.isnan(values)]
+    if len(known) < 4:
+        return np.zeros(len(values), np.bool_)
+    first, median, third = np.percentile(known, [25, 50, 75])
+    limit = min(first - FENCE * (third - first), median - MIN_GAP)
+    return np.asarray(values < limit)
+
+
+def _rates(consensus: Consensus, agreement: Agreement | None) -> dict[str, NDArray[np.float64]]:
+    """Collect the rate columns by name, float64 [n_workers] with NaN for none."""
+    ids = consensus.crowd.worker_ids
+    tables = [consensus.workers] if agreement is None else [agreement.workers, consensus.workers]
+    columns = {name: table for table in tables for name in table.column_names}
+    plain = consensus.tagset.rules.is_plain
+    skipped = set() if plain else {"token_accuracy", "token_agreement"} & _replaced(columns)
+    known = [name for name in KNOWN if name in columns and name not in skipped]
+    extra = [
+        name
+        for name in consensus.workers.column_names
+        if name not in {*KNOWN, *_COUNTS} and _is_number(consensus.workers.schema.field(name).type)
+    ]
+    names = [*known, *extra[:_MAX_EXTRA]]
+    found = {name: _aligned(columns[name], name, ids) for name in names}
+    return {name: column for name, column in found.items() if not np.isnan(column).all()}
+
+
+def _replaced(columns: Container[str]) -> set[str]:
+    """Token rates that say less than the span rates which are there too."""
+    pairs = {"token_accuracy": "span_f1", "token_agreement": "span_agreement"}
+    return {token for token, span in pairs.items() if span in columns}
+
+
+def _aligned(table: pa.Table, name: str, ids: pa.Array) -> NDArray[np.float64]:
+    place = pc.index_in(ids, value_set=table.column("worker").combine_chunks())
+    column = table.column(name).cast(pa.float64()).combine_chunks().take(place)
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def _heading(name: str, *, plain: bool) -> str:
+    if plain and name == "f1_others":
+        return "Labels equal to the others'"
+    return KNOWN.get(name, name.replace("_", " ").capitalize())
+
+
+def _remark(n_answers: int, is_far_below: bool) -> str:
+    if not n_answers:
+        return "gave no answer"
+    few = f"only {n_answers} answer{'s' if n_answers > 1 else ''}" if n_answers < FEW else ""
+    if is_far_below:
+        return f"far below the others, but {few}" if few else "far below the others"
+    return few
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

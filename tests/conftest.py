@@ -1,0 +1,39 @@
+"""What all tests share: the real data, if they are there, and the hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("KARAT_DATA", ROOT.parent / "shared" / "data"))
+
+_slow = [HealthCheck.too_slow]
+settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_slow)
+settings.register_profile("torture", deadline=None, max_examples=5000, suppress_health_check=_slow)
+settings.load_profile("ci")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests that need the real data where there are none, and say so."""
+    if DATA.is_dir():
+        return
+    reason = f"the real data are not at {DATA}; set KARAT_DATA to their folder"
+    for item in items:
+        if item.get_closest_marker("realdata"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Folder of the real data sets; only tests marked `realdata` may use it."""
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Folder of the checkout."""
+    return ROOT

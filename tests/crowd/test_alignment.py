@@ -1,0 +1,927 @@
+"""A worker's dirty file comes back to the tokens of the reference, and no label is lost unsaid."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.crowd.alignment import (
+    FATES,
+    FAULT_KINDS,
+    Alignment,
+    AnswerToken,
+    Fate,
+    Kind,
+    Placed,
+    align,
+    place,
+)
+from karat.crowd.alignment_glue import Glue
+from karat.crowd.alignment_kinds import ALTERING
+from karat.crowd.alignment_match import match
+from karat.crowd.options import ALTERED
+from karat.errors import InputError, UnknownNameError
+
+Reference = Sequence[Sequence[str]]
+
+
+def lines(*cells: str, sentence: int = 0) -> list[AnswerToken]:
+    """Read `token label` cells as the lines of an answer; `|` starts a new sentence."""
+    answer: list[AnswerToken] = []
+    for number, cell in enumerate(cells, 1):
+        if cell == "|":
+            sentence += 1
+            continue
+        token, _, label = cell.rpartition(" ")
+        answer.append(AnswerToken(token, label, number, sentence))
+    return answer
+
+
+def placed(
+    reference: Reference, answer: Sequence[AnswerToken], altered: str = "missing", **options: object
+) -> tuple[Alignment, Placed]:
+    """Align and place in one go."""
+    found = align(reference, answer, **options)
+    offsets = np.array([0, *accumulate(map(len, reference))], np.int64)
+    return found, place(found, offsets, [line.label for line in answer], altered)
+
+
+def labels_of(answer: Sequence[AnswerToken], result: Placed) -> list[str]:
+    """Give the label of every reference token, `?` for none."""
+    return [answer[n].label if n >= 0 else "?" for n in result.source.tolist()]
+
+
+def words(found: Alignment) -> list[str]:
+    """Give the kinds of all lines."""
+    return [Kind(code).word for code in found.kind.tolist()]
+
+
+# ---------------------------------------------------------------------------------------------
+# One fault at a time: reference, answer, kinds of the lines, labels under "missing" and "keep".
+# ---------------------------------------------------------------------------------------------
+
+CASES: dict[str, tuple[list[list[str]], list[str], str, str, str]] = {
+    "a token cut in two": (
+        [["Maltese", "won"]],
+        ["Malt B-LOC", "ese O", "won O"],
+        "cut-token cut-token exact",
+        "? O",
+        "B-LOC O",
+    ),
+    "the first part that is not outside speaks for the token": (
+        [["x-Alpha-Beta", "won"]],
+        ["x- O", "Alpha B-ORG", "-Beta B-LOC", "won O"],
+        "cut-token cut-token cut-token exact",
+        "? O",
+        "B-ORG O",
+    ),
+    "a type glued onto a token": (
+        [["Valletta", "won"]],
+        ["Valletta/LOC B-LOC", "won O"],
+        "glued-suffix exact",
+        "B-LOC O",
+        "B-LOC O",
+    ),
+    "a tag glued onto a token of the reference": (
+        [["Valletta/B-LOC", "won"]],
+        ["Valletta B-LOC", "won O"],
+        "glued-reference exact",
+        "B-LOC O",
+        "B-LOC O",
+    ),
+    "other labels glued onto both sides": (
+        [["Valletta/B-LOC", "won"]],
+        ["Valletta/LOC B-LOC", "won O"],
+        "glued-suffix exact",
+        "B-LOC O",
+        "B-LOC O",
+    ),
+    "a glued tag that was cut": (
+        [["President", "won"]],
+        ["President/B-MI B-PER", "SC B-ORG", "/B-MI O", "SC B-ORG", "won B-MISC"],
+        "mangled-glue label-as-token label-as-token label-as-token exact",
+        "? B-MISC",
+        "B-PER B-MISC",
+    ),
+    "labels glued into labels": (
+        [["Valletta", "won"]],
+        ["Valletta/B O", "- B-LOC", "/B O", "- B-LOC", "MISC O", "LOC B-MISC", "won O"],
+        "mangled-glue" + " label-as-token" * 5 + " exact",
+        "? O",
+        "O O",
+    ),
+    "a label glued into the middle of a cut token": (
+        [["high-profile"]],
+        ["high B-MISC", "-/B-MISC O", "profile O"],
+        "cut-token cut-token cut-token",
+        "?",
+        "B-MISC",
+    ),
+    "a reference whose glued tag was cut": (
+        [["Valletta/B-LOC", "won"]],
+        ["Valletta/ B-LOC", "B-LOC O", "won O"],
+        "cut-token cut-token exact",
+        "? O",
+        "B-LOC O",
+    ),
+    "a slash that glues nothing": (
+        [["US/UK", "and/or"]],
+        ["US B-LOC", "/ O", "UK B-LOC", "and/or O"],
+        "cut-token cut-token cut-token exact",
+        "? O",
+        "B-LOC O",
+    ),
+    "tokens merged": (
+        [["New", "York", "won"]],
+        ["NewYork B-LOC", "won O"],
+        "merged-tokens exact",
+        "? ? O",
+        "B-LOC ? O",
+    ),
+    "tokens merged with a slash between them": (
+        [["US", "/", "UK", "won"]],
+        ["US/UK B-LOC", "won O"],
+        "merged-tokens exact",
+        "? ? ? O",
+        "B-LOC ? ? O",
+    ),
+    "tokens merged and cut elsewhere": (
+        [["New", "York", "won"]],
+        ["NewYo B-LOC", "rk I-LOC", "won O"],
+        "merged-tokens cut-token exact",
+        "? ? O",
+        "B-LOC I-LOC O",
+    ),
+    "a line with a label only": (
+        [["Malta", "won"]],
+        ["Malta B-LOC", " B-LOC", "won O"],
+        "exact empty-token exact",
+        "B-LOC O",
+        "B-LOC O",
+    ),
+    "a line with a label only where a token is missing": (
+        [["US", "/", "UK"]],
+        ["US B-LOC", " I-LOC", "UK B-LOC"],
+        "exact replaced-token exact",
+        "B-LOC ? B-LOC",
+        "B-LOC I-LOC B-LOC",
+    ),
+    "another token in its place": (
+        [["Malta", "``", "won"]],
+        ["Malta B-LOC", '" O', "won O"],
+        "exact replaced-token exact",
+        "B-LOC ? O",
+        "B-LOC O O",
+    ),
+    "a letter changed": (
+        [["Netanyahu", "won"]],
+        ["Netanyaho B-PER", "won O"],
+        "altered-token exact",
+        "? O",
+        "B-PER O",
+    ),
+    "another case": (
+        [["Malta", "won"]],
+        ["MALTA B-LOC", "won O"],
+        "altered-token exact",
+        "? O",
+        "B-LOC O",
+    ),
+    "a label typed as a token": (
+        [["Malta", "won"]],
+        ["Malta B-LOC", "B-LOC O", "won O"],
+        "exact label-as-token exact",
+        "B-LOC O",
+        "B-LOC O",
+    ),
+    "a token put in": (
+        [["Malta", "won"]],
+        ["Malta B-LOC", "hurriedly B-MISC", "won O"],
+        "exact inserted-token exact",
+        "B-LOC O",
+        "B-LOC O",
+    ),
+    "a token left out": (
+        [["Malta", "narrowly", "won"]],
+        ["Malta B-LOC", "won O"],
+        "exact exact",
+        "B-LOC ? O",
+        "B-LOC ? O",
+    ),
+    "a part that equals the next token": (
+        [["won", "New-York", "York", "lost"]],
+        ["won O", "New- B-LOC", "York O", "York B-ORG", "lost O"],
+        "exact cut-token cut-token exact exact",
+        "O ? B-ORG O",
+        "O B-LOC B-ORG O",
+    ),
+    "a part that equals the next token, and a token left out": (
+        [["narrowly", "won", "New-York", "York", "lost"]],
+        ["won O", "New- B-LOC", "York O", "York B-ORG", "lost O"],
+        "exact cut-token cut-token exact exact",
+        "? O ? B-ORG O",
+        "? O B-LOC B-ORG O",
+    ),
+    "an empty reference token": (
+        [["Malta", "", "won"]],
+        ["Malta B-LOC", " O", "won/LOC O"],
+        "exact exact glued-suffix",
+        "B-LOC O O",
+        "B-LOC O O",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_fault_has_its_kind_and_its_labels(name: str) -> None:
+    reference, cells, kinds, missing, keep = CASES[name]
+    answer = lines(*cells)
+    found, by_default = placed(reference, answer)
+    assert words(found) == kinds.split()
+    assert labels_of(answer, by_default) == missing.split()
+    assert labels_of(answer, placed(reference, answer, "keep")[1]) == keep.split()
+
+
+SPOILT = {name for name, case in CASES.items() if "?" in case[3]} | {
+    "a label typed as a token",
+    "a token put in",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_sentence_drops_if_a_token_is_altered_left_out_or_put_in(name: str) -> None:
+    reference, cells, _, _, keep = CASES[name]
+    answer = lines(*cells)
+    result = placed(reference, answer, "drop-sentence")[1]
+    want = ["?"] * len(keep.split()) if name in SPOILT else keep.split()
+    assert labels_of(answer, result) == want
+
+
+def test_only_the_spoilt_sentence_drops() -> None:
+    reference = [["Malta", "won"], ["Maltese", "won"], ["It", "lost"]]
+    answer = lines("Malta B-LOC", "won O", "|", "Malt O", "ese O", "won O", "|", "It O", "lost O")
+    result = placed(reference, answer, "drop-sentence")[1]
+    assert labels_of(answer, result) == ["B-LOC", "O", "?", "?", "O", "O"]
+    assert result.reasons() == {FATES[Fate.DROPPED_SENTENCE]: 3}
+
+
+def test_sentences_cut_and_joined_elsewhere_keep_their_labels() -> None:
+    reference = [["Malta", "won"], ["It", "lost"]]
+    answer = lines("Malta B-LOC", "|", "won O", "It O", "lost O")
+    found, result = placed(reference, answer, "drop-sentence")
+    assert labels_of(answer, result) == ["B-LOC", "O", "O", "O"]
+    assert [(f.kind, f.line, f.sentence, f.position) for f in found.faults] == [
+        ("sentence-cut", 3, 0, 1),
+        ("sentence-join", 4, 1, 0),
+    ]
+
+
+def test_a_sentence_without_an_answer_is_one_fault() -> None:
+    reference = [["Malta", "won"], ["It", "lost"], ["Much", "later"]]
+    found = align(reference, lines("Malta B-LOC", "won O", "|", "Much O", "later O"))
+    assert [(f.kind, f.line, f.sentence, f.reference) for f in found.faults] == [
+        ("missing-sentence", 2, 1, "It lost")
+    ]
+    assert not found.altered.any()
+
+
+def test_a_fault_says_where_and_what() -> None:
+    reference = [["It", "won"], ["Maltese", "of", "Malta"]]
+    answer = lines("It O", "won O", "|", " B-PER", "Malt B-LOC", "ese O", "hey O", "Malta B-LOC")
+    assert [tuple(fault) for fault in align(reference, answer).faults] == [
+        ("empty-token", 4, 1, -1, "", "B-PER", ""),
+        ("cut-token", 5, 1, 0, "Malt", "B-LOC", "Maltese"),
+        ("cut-token", 6, 1, 0, "ese", "O", "Maltese"),
+        ("replaced-token", 7, 1, 1, "hey", "O", "of"),
+    ]
+
+
+def test_a_missing_token_names_the_line_that_it_should_follow() -> None:
+    reference = [["It", "narrowly", "won"], ["Oh", "lost"]]
+    faults = align(reference, lines("It O", "won O", "|", "lost O")).faults
+    assert [tuple(fault) for fault in faults] == [
+        ("missing-token", 2, 1, 0, "", "", "Oh"),
+        ("missing-token", 1, 0, 1, "", "", "narrowly"),
+    ][::-1]
+
+
+def test_parts_that_lose_are_told_apart() -> None:
+    answer = lines("Malt B-LOC", "e O", "s B-LOC", "e B-MISC")
+    result = placed([["Maltese"]], answer, "keep")[1]
+    assert [Fate(code) for code in result.fate.tolist()] == [
+        Fate.PLACED,
+        Fate.OTHER_PART,
+        Fate.OTHER_PART,
+        Fate.OVERRULED_PART,
+    ]
+
+
+def test_a_line_without_a_label_is_unlabelled() -> None:
+    answer = [AnswerToken("Malta", "", 1, 0), AnswerToken("won", "O", 2, 0)]
+    result = placed([["Malta", "won"]], answer)[1]
+    assert labels_of(answer, result) == ["?", "O"]
+    assert result.reasons() == {FATES[Fate.UNLABELLED]: 1}
+
+
+def test_a_part_without_a_label_does_not_speak_for_the_token() -> None:
+    answer = [AnswerToken("Malt", "", 1, 0), AnswerToken("ese", "O", 2, 0)]
+    assert labels_of(answer, placed([["Maltese"]], answer, "keep")[1]) == ["O"]
+
+
+def test_the_name_of_the_outside_label_is_free() -> None:
+    answer = lines("Malt none", "ese LOC")
+    found = align([["Maltese"]], answer, outside="none")
+    result = place(found, np.array([0, 1]), ["none", "LOC"], "keep", outside="none")
+    assert found.source.tolist() == result.source.tolist() == [1]
+
+
+def test_a_rule_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(UnknownNameError, match="missing, keep, drop-sentence"):
+        placed([["a"]], lines("a O"), "ignore")
+
+
+@pytest.mark.parametrize("offsets", [[], [0], [1, 2], [0, 3], [0, 2, 1, 2]])
+def test_offsets_of_another_reference_are_refused(offsets: list[int]) -> None:
+    found = align([["a", "b"]], lines("a O", "b O"))
+    with pytest.raises(InputError, match="2 tokens"):
+        place(found, np.array(offsets, np.int64), ["O", "O"])
+
+
+def test_labels_of_another_answer_are_refused() -> None:
+    with pytest.raises(InputError, match="1 labels for an alignment of 2 lines"):
+        place(align([["a", "b"]], lines("a O", "b O")), np.array([0, 2]), ["O"])
+
+
+def test_types_that_do_not_show_themselves_can_be_given() -> None:
+    answer = lines("Malta/B-MI O", "SC O")
+    assert words(align([["Malta"]], answer)) == ["altered-token", "inserted-token"]
+    assert words(align([["Malta"]], answer, types=["MISC"])) == ["mangled-glue", "label-as-token"]
+
+
+def test_a_glued_type_is_never_read_as_a_label() -> None:
+    answer = lines("Malta/LOC O")
+    assert labels_of(answer, placed([["Malta"]], answer, types=["LOC"])[1]) == ["O"]
+
+
+def test_a_token_of_both_sides_keeps_a_type_at_its_end() -> None:
+    glue = Glue.learn(["port/LOC", "port"], ["port/LOC", "port"], ["B-LOC"])
+    assert glue.strip("port/LOC") == "port/LOC"
+
+
+@given(st.text("LOC/B-x"))
+def test_no_token_is_stripped_to_nothing(token: str) -> None:
+    glue = Glue.learn([], [], [], types=["LOC", "B", ""])
+    assert bool(glue.strip(token)) == bool(token)
+
+
+# ---------------------------------------------------------------------------------------------
+# Mutations: clean documents made dirty in known ways.
+# ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Piece:
+    """A line in the making: its text, and the token in which its first letter lies (-1 none)."""
+
+    text: str
+    token: int
+    whole: bool
+
+
+def clean_pieces(reference: Reference) -> list[Piece]:
+    return [Piece(t, n, whole=True) for n, t in enumerate(t for s in reference for t in s)]
+
+
+def glued(pieces: list[Piece], rng: random.Random) -> list[Piece]:
+    tails = ["", "", "", "/LOC", "/B-MISC"]
+    return [Piece(p.text + rng.choice(tails), p.token, p.whole) for p in pieces]
+
+
+def cut(pieces: list[Piece], rng: random.Random) -> list[Piece]:
+    """Cut lines anywhere, also inside a glued label; what holds only a label has no token."""
+    out: list[Piece] = []
+    for piece in pieces:
+        at = rng.randrange(1, len(piece.text)) if len(piece.text) > 1 and rng.random() < 0.3 else 0
+        if not at:
+            out.append(piece)
+            continue
+        n_letters = len(piece.text.partition("/")[0])
+        bare = piece.whole and at == n_letters  # only the glued label is cut off
+        out.append(Piece(piece.text[:at], piece.token, whole=bare))
+        out.append(Piece(piece.text[at:], piece.token if at < n_letters else -1, whole=False))
+    return out
+
+
+def merged(pieces: list[Piece], rng: random.Random) -> list[Piece]:
+    out = pieces[:1]
+    for piece in pieces[1:]:
+        if rng.random() < 0.15:
+            text = out[-1].text + piece.text
+            token = out[-1].token if out[-1].token >= 0 else piece.token
+            out[-1] = Piece(text, token, whole=False)
+        else:
+            out.append(piece)
+    return out
+
+
+def with_empty(pieces: list[Piece], rng: random.Random) -> list[Piece]:
+    out: list[Piece] = []
+    for piece in pieces:
+        out += [Piece("", -1, whole=False)] * (rng.random() < 0.1)
+        out.append(piece)
+    return out
+
+
+def deleted(pieces: list[Piece], rng: random.Random) -> list[Piece]:
+    return [piece for piece in pieces if rng.random() < 0.9]
+
+
+def with_strangers(pieces: list[Piece], rng: random.Random) -> list[Piece]:
+    out: list[Piece] = []
+    for piece in pieces:
+        out += [Piece("#####", -1, whole=False)] * (rng.random() < 0.1)
+        out.append(piece)
+    return out
+
+
+def as_answer(pieces: Sequence[Piece], rng: random.Random) -> list[AnswerToken]:
+    """Give every line a label of its own, and sentences cut anywhere."""
+    numbers = accumulate(int(rng.random() < 0.2) for _ in pieces)
+    return [
+        AnswerToken(p.text, f"B-{n}", n + 1, s)
+        for n, (p, s) in enumerate(zip(pieces, numbers, strict=True))
+    ]
+
+
+def dirty(
+    reference: Reference, steps: Sequence[Callable[..., list[Piece]]], rng: random.Random
+) -> tuple[list[Piece], list[AnswerToken]]:
+    pieces = clean_pieces(reference)
+    for step in steps:
+        pieces = step(pieces, rng)
+    return pieces, as_answer(pieces, rng)
+
+
+few_letters = st.lists(
+    st.lists(st.text("abC", min_size=1, max_size=5), min_size=1, max_size=8),
+    min_size=1,
+    max_size=6,
+)
+distinct = st.builds(
+    lambda sizes: [
+        [f"<{start + n}-{start + n}>" for n in range(size)]
+        for start, size in zip(accumulate(sizes, initial=0), sizes, strict=False)
+    ],
+    st.lists(st.integers(1, 12), min_size=1, max_size=8),
+)
+seeds = st.builds(random.Random, st.integers(0, 2**32))
+TYPES = ["LOC", "MISC"]
+
+
+@given(few_letters, seeds)
+def test_cuts_merges_glue_and_empty_lines_never_move_a_label(
+    reference: list[list[str]], rng: random.Random
+) -> None:
+    """Where all letters are there, every line lands where it begins, repeated tokens or not."""
+    pieces, answer = dirty(reference, [glued, cut, with_empty], rng)
+    found = align(reference, answer, types=TYPES)
+    assert found.target.tolist() == [piece.token for piece in pieces]
+    glueless = clean_pieces(reference)
+    pieces, answer = dirty(reference, [cut, merged, cut, with_empty], rng)
+    starts = [*accumulate((len(p.text) for p in glueless), initial=0)]
+    begins = accumulate((len(p.text) for p in pieces), initial=0)
+    want = [
+        int(np.searchsorted(starts, at, side="right")) - 1 if p.text else -1
+        for p, at in zip(pieces, begins, strict=False)
+    ]
+    assert align(reference, answer).target.tolist() == want
+
+
+@given(few_letters, seeds)
+def test_a_whole_line_keeps_its_label_and_a_cut_one_is_listed(
+    reference: list[list[str]], rng: random.Random
+) -> None:
+    pieces, answer = dirty(reference, [glued, cut, with_empty], rng)
+    found, result = placed(reference, answer, types=TYPES)
+    assert [code == Fate.PLACED for code in result.fate.tolist()] == [p.whole for p in pieces]
+    listed = {fault.line for fault in found.faults}
+    assert {n + 1 for n, p in enumerate(pieces) if not p.whole} <= listed
+
+
+@given(distinct, seeds)
+def test_no_label_lands_on_a_wrong_token_whatever_was_cut_left_out_or_put_in(
+    reference: list[list[str]], rng: random.Random
+) -> None:
+    steps = [deleted, glued, cut, with_strangers, with_empty]
+    pieces, answer = dirty(reference, steps, rng)
+    found, result = placed(reference, answer, types=TYPES)
+    for token, line in enumerate(result.source.tolist()):
+        assert line < 0 or pieces[line].token == token
+    placed_or_listed = {f.line for f in found.faults} | {
+        answer[n].line for n in result.source.tolist() if n >= 0
+    }
+    assert {line.line for line in answer} <= placed_or_listed
+
+
+@given(distinct, seeds)
+def test_what_is_left_out_or_put_in_costs_no_other_token_its_label(
+    reference: list[list[str]], rng: random.Random
+) -> None:
+    pieces, answer = dirty(reference, [deleted, glued, with_strangers, with_empty], rng)
+    result = placed(reference, answer, types=TYPES)[1]
+    assert {n for n in result.source.tolist() if n >= 0} == {
+        n for n, piece in enumerate(pieces) if piece.whole
+    }
+
+
+@given(distinct, seeds)
+def test_every_sentence_that_was_touched_drops_and_no_other(
+    reference: list[list[str]], rng: random.Random
+) -> None:
+    pieces, answer = dirty(reference, [deleted, cut, glued, with_empty], rng)
+    result = placed(reference, answer, "drop-sentence", types=TYPES)[1]
+    whole = {piece.token: n for n, piece in enumerate(pieces) if piece.whole}
+    want: list[int] = []
+    for start, sentence in zip(accumulate(map(len, reference), initial=0), reference, strict=False):
+        tokens = range(start, start + len(sentence))
+        intact = all(token in whole for token in tokens)
+        want += [whole[token] if intact else -1 for token in tokens]
+    assert result.source.tolist() == want
+
+
+# ---------------------------------------------------------------------------------------------
+# Any input at all.
+# ---------------------------------------------------------------------------------------------
+
+tokens = st.one_of(
+    st.text("abC/B-LO ", max_size=6), st.sampled_from(["", "/", "a/LOC", "B-LOC"]), st.text()
+)
+anything = st.lists(st.lists(tokens, max_size=6), max_size=6)
+any_answer = st.lists(
+    st.builds(
+        AnswerToken,
+        tokens,
+        st.sampled_from(["O", "B-LOC", "I-LOC", "", "x", "B-"]),
+        st.integers(0, 20),
+        st.integers(),
+    ),
+    max_size=20,
+)
+
+
+@given(anything, any_answer, st.lists(st.text(max_size=3), max_size=3))
+def test_no_input_raises_and_everything_adds_up(
+    reference: list[list[str]], answer: list[AnswerToken], types: list[str]
+) -> None:
+    found = align(reference, answer, types=types)
+    n_tokens = sum(map(len, reference))
+    assert len(found.source) == len(found.altered) == n_tokens
+    assert len(found.target) == len(found.kind) == len(answer)
+    known = [token for token in found.target.tolist() if token >= 0]
+    assert known == sorted(known)
+    for token, line in enumerate(found.source.tolist()):
+        assert (line >= 0) == (token in known)
+        assert line < 0 or found.target[line] == token
+    faults = Counter(fault.kind for fault in found.faults)
+    assert set(faults) <= set(FAULT_KINDS)
+    assert Counter(w for w in words(found) if w != "exact") == Counter(
+        {kind.word: faults[kind.word] for kind in Kind if faults[kind.word]}
+    )
+    offsets = np.array([0, *accumulate(map(len, reference))], np.int64)
+    for rule in ALTERED:
+        result = place(found, offsets, [line.label for line in answer], rule)
+        used = [line for line in result.source.tolist() if line >= 0]
+        assert len(set(used)) == len(used) == Counter(result.fate.tolist())[Fate.PLACED]
+        assert len(used) + sum(result.reasons().values()) == len(answer)
+
+
+@given(anything, any_answer)
+def test_the_same_input_gives_the_same_alignment(
+    reference: list[list[str]], answer: list[AnswerToken]
+) -> None:
+    one, two = align(reference, answer), align(reference, answer)
+    assert one.faults == two.faults
+    for name in ("source", "altered", "target", "kind"):
+        assert getattr(one, name).tolist() == getattr(two, name).tolist()
+
+
+@given(anything)
+def test_an_identical_document_places_every_label(reference: list[list[str]]) -> None:
+    answer = [
+        AnswerToken(token, "O", 1, number)
+        for number, sentence in enumerate(reference)
+        for token in sentence
+    ]
+    for rule in ALTERED:
+        found, result = placed(reference, answer, rule)
+        assert found.faults == ()
+        assert result.source.tolist() == list(range(len(answer)))
+        assert result.reasons() == {}
+
+
+@given(anything, any_answer)
+def test_altered_tokens_have_a_line_that_says_so_or_none(
+    reference: list[list[str]], answer: list[AnswerToken]
+) -> None:
+    found = align(reference, answer)
+    for target, code in zip(found.target.tolist(), found.kind.tolist(), strict=True):
+        if target >= 0 and Kind(code) in ALTERING:
+            assert found.altered[target]
+    for fault in found.faults:
+        if fault.kind == "missing-token":
+            start = sum(map(len, reference[: fault.sentence]))
+            assert found.altered[start + fault.position]
+
+
+def test_every_kind_and_every_fate_is_explained() -> None:
+    assert {kind.word for kind in Kind} - {"exact"} <= set(FAULT_KINDS)
+    assert set(FATES) == set(Fate)
+
+
+# ---------------------------------------------------------------------------------------------
+# Equal runs.
+# ---------------------------------------------------------------------------------------------
+
+
+@given(st.text("ab"), st.text("ab"))
+def test_blocks_are_equal_runs_in_order(a: str, b: str) -> None:
+    blocks = match(a, b)
+    for i, j, size in blocks:
+        assert size > 0
+        assert a[i : i + size] == b[j : j + size]
+    for one, two in pairwise(blocks):
+        assert one.i + one.size <= two.i
+        assert one.j + one.size <= two.j
+
+
+@given(seeds)
+def test_long_sequences_lose_only_what_differs(rng: random.Random) -> None:
+    """Repeated tokens and 600 of them: too many to compare all with all."""
+    a = [rng.choice("abcdefgh") + str(rng.randrange(40)) for _ in range(600)]
+    gone = set(rng.sample(range(600), 5))
+    b = [token for n, token in enumerate(a) if n not in gone]
+    assert sum(block.size for block in match(a, b)) == len(b)
+
+
+def test_what_nothing_splits_and_is_too_large_stays_unmatched() -> None:
+    a, b = ["x", *["a", "b"] * 600], ["y", *["b", "b", "a"] * 600]
+    assert sum(block.size for block in match(a, b)) <= 1
+
+
+# ---------------------------------------------------------------------------------------------
+# The answers of ner_mturk as the workers left them.
+# ---------------------------------------------------------------------------------------------
+
+DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
+FOLDER = DATA / "ner_mturk"
+realdata = pytest.mark.realdata
+
+
+@dataclass
+class Raw:
+    """Gold sentences by document, answers by (worker, document), and their alignments."""
+
+    gold: dict[str, list[list[str]]]
+    answers: dict[tuple[str, str], list[AnswerToken]]
+    found: dict[tuple[str, str], Alignment]
+
+    def place(self, rule: str) -> dict[tuple[str, str], list[list[str]]]:
+        """Give the labels of every sentence, `?` for none."""
+        out = {}
+        for key, answer in self.answers.items():
+            reference = self.gold[key[1]]
+            offsets = np.array([0, *accumulate(map(len, reference))], np.int64)
+            labels = [line.label for line in answer]
+            flat = labels_of(answer, place(self.found[key], offsets, labels, rule))
+            out[key] = [flat[i:j] for i, j in pairwise(offsets.tolist())]
+        return out
+
+
+def read_conll(text: str) -> list[AnswerToken]:
+    answer: list[AnswerToken] = []
+    sentence, open_ = 0, False
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = line.split()
+        if cells:
+            token = cells[0] if len(cells) > 1 else ""
+            answer.append(AnswerToken(token, cells[-1], number, sentence))
+        elif open_:
+            sentence += 1
+        open_ = bool(cells)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def raw() -> Raw:
+    if not (FOLDER / "raw.zip").exists():
+        pytest.skip(f"needs {FOLDER / 'raw.zip'}: set KARAT_DATA to the folder of the data sets")
+    gold: dict[str, list[list[str]]] = {}
+    answers = {}
+    with zipfile.ZipFile(FOLDER / "raw.zip") as archive:
+        for name in sorted(archive.namelist()):
+            path = Path(name)
+            if path.suffix != ".txt":
+                continue
+            read = read_conll(archive.read(name).decode("utf-8"))
+            if path.parent.name == "gold":
+                by_sentence: defaultdict[int, list[str]] = defaultdict(list)
+                for line in read:
+                    by_sentence[line.sentence].append(line.token)
+                gold[path.stem] = list(by_sentence.values())
+            else:
+                answers[path.parent.name, path.stem] = read
+    return Raw(gold, answers, {k: align(gold[k[1]], answer) for k, answer in answers.items()})
+
+
+def read_wide(name: str) -> tuple[list[str], list[list[list[str]]]]:
+    """Read a wide file: its columns, and its sentences as lists of rows."""
+    header, _, body = gzip.decompress((FOLDER / name).read_bytes()).decode("utf-8").partition("\n")
+    parts = [part.split("\n") for part in body.strip("\n").split("\n\n")]
+    return header.split("\t"), [[row.split("\t") for row in part] for part in parts]
+
+
+Sentences = dict[tuple[str, int], list[list[str]]]
+
+
+@pytest.fixture(scope="module")
+def wide(raw: Raw) -> tuple[list[str], Sentences, Sentences]:
+    """Give the workers, and the rows of crowd.tsv and crowd_6056.tsv by document and sentence.
+
+    crowd_6056 has the sentences of the gold in their order (but for D399, which nobody
+    answered), and its column `canon` names the sentence of crowd.tsv, 0 for none.
+    """
+    columns, canonical = read_wide("crowd.tsv.gz")
+    by_number = {rows[0][1]: rows for rows in canonical}
+    columns_all, everything = read_wide("crowd_6056.tsv.gz")
+    assert columns[4:] == columns_all[6:]
+    seen: Counter[str] = Counter()
+    crowd: Sentences = {}
+    crowd_6056: Sentences = {}
+    for rows in everything:
+        doc, _, _, canon = rows[0][:4]
+        key = doc, seen[doc]
+        seen[doc] += 1
+        crowd_6056[key] = [row[6:] for row in rows]
+        glue = Glue.learn([], [], [], types=["LOC", "MISC"])
+        assert [row[4] for row in rows] == [*map(glue.strip, raw.gold[doc][key[1]])]
+        if canon != "0":
+            crowd[key] = [row[4:] for row in by_number[canon]]
+    assert seen == {doc: len(rows) for doc, rows in raw.gold.items() if doc != "D399"}
+    assert len(crowd) == len(canonical) == 5985
+    assert len(crowd_6056) == len(everything) == 6056
+    return columns[4:], crowd, crowd_6056
+
+
+@realdata
+def test_the_raw_files_are_those_that_the_numbers_are_of(raw: Raw) -> None:
+    assert len(raw.gold) == 399
+    assert sum(map(len, raw.gold.values())) == 6253
+    assert sum(len(s) for sentences in raw.gold.values() for s in sentences) == 82_958
+    assert len(raw.answers) == 1964
+    dirty_files = [
+        key
+        for key, answer in raw.answers.items()
+        if [line.token for line in answer] != [t for s in raw.gold[key[1]] for t in s]
+    ]
+    assert len(dirty_files) == 1158
+    assert sum(map(len, raw.answers.values())) == 409_366
+
+
+@realdata
+def test_every_fault_of_the_raw_files_is_counted(raw: Raw) -> None:
+    kinds = Counter(fault.kind for found in raw.found.values() for fault in found.faults)
+    assert kinds == {
+        "cut-token": 4018,
+        "glued-suffix": 2838,
+        "empty-token": 1230,
+        "inserted-token": 60,
+        "glued-reference": 37,
+        "altered-token": 25,
+        "label-as-token": 14,
+        "replaced-token": 7,
+        "mangled-glue": 6,
+    }
+    assert sum(int(found.altered.sum()) for found in raw.found.values()) == 1999
+
+
+@realdata
+def test_types_known_from_other_files_change_names_of_faults_only(raw: Raw) -> None:
+    """Three files hold `/B-MISC` in pieces, and no other sign that MISC is a type."""
+    types = ["LOC", "MISC", "ORG", "PER"]
+    better = {
+        key: align(raw.gold[key[1]], answer, types=types) for key, answer in raw.answers.items()
+    }
+    changed = [key for key in better if better[key].faults != raw.found[key].faults]
+    assert changed == [("A26", "D152"), ("A34", "D214"), ("A36", "D214")]
+    for key, found in better.items():
+        assert np.array_equal(found.source, raw.found[key].source)
+        assert np.array_equal(found.altered, raw.found[key].altered)
+    kinds = Counter(fault.kind for found in better.values() for fault in found.faults)
+    assert (kinds["label-as-token"], kinds["mangled-glue"]) == (74, 31)
+    assert kinds["inserted-token"] == kinds["altered-token"] == 0
+
+
+@realdata
+@pytest.mark.parametrize(
+    ("rule", "n_placed"), [("missing", 404_006), ("keep", 406_005), ("drop-sentence", 366_370)]
+)
+def test_every_line_of_the_raw_files_is_placed_or_listed(
+    raw: Raw, rule: str, n_placed: int
+) -> None:
+    fates: Counter[str] = Counter()
+    for (worker, doc), answer in raw.answers.items():
+        offsets = np.array([0, *accumulate(map(len, raw.gold[doc]))], np.int64)
+        labels = [line.label for line in answer]
+        result = place(raw.found[worker, doc], offsets, labels, rule)
+        assert Counter(result.fate.tolist())[Fate.PLACED] == (result.source >= 0).sum()
+        fates.update(Fate(code).name for code in result.fate.tolist())
+    assert fates["PLACED"] == n_placed
+    assert fates.total() == 409_366
+
+
+@realdata
+def test_dropping_sentences_gives_the_whole_sentences_of_the_makers(
+    raw: Raw, wide: tuple[list[str], Sentences, Sentences]
+) -> None:
+    """No label differs, and no sentence that the file leaves out for all workers has any.
+
+    The file leaves out 71 sentences of 398 documents: those that nobody gave back unaltered.
+    """
+    workers, crowd, crowd_6056 = wide
+    n_labels = n_answers = 0
+    for (worker, doc), sentences in raw.place("drop-sentence").items():
+        column = workers.index(worker)
+        for number, ours in enumerate(sentences):
+            rows = crowd.get((doc, number))
+            theirs = [row[column] for row in rows] if rows else ["?"] * len(ours)
+            assert ours == theirs, (worker, doc, number)
+            n_labels += len(ours) - ours.count("?")
+            n_answers += "?" not in ours
+    assert (n_answers, n_labels) == (27_990, 366_370)
+    assert len(crowd_6056.keys() - crowd.keys()) == 71
+
+
+ONLY_OURS = {
+    # An empty line in the place of a `/`.
+    *(("A32", "D184", n) for n in (15, 17)),
+    ("A32", "D329", 20),
+    ("A33", "D072", 0),
+    ("A37", "D341", 9),
+    # Glued labels, cut: `/B-MI` `SC`, and `/B` `-` `/B` `-` `MISC` `LOC`.
+    *(("A26", "D152", n) for n in (1, 2, 3, 4)),
+    *(("A34", "D214", n) for n in (6, 9, 10)),
+    *(("A36", "D214", n) for n in (7, 8, 9, 10)),
+    *(("A36", "D062", n) for n in (4, 6)),
+    # A glued label of the gold, cut: `County/` `B-MISC`.
+    *((worker, "D299", 3) for worker in ("A20", "A45")),
+}
+
+
+@realdata
+def test_keeping_labels_gives_the_labels_of_the_makers_and_twenty_answers_more(
+    raw: Raw, wide: tuple[list[str], Sentences, Sentences]
+) -> None:
+    """The file leaves out answers whose letters, glued suffixes aside, are not those of the gold.
+
+    All 20 can be aligned, so that "keep" places their labels too.
+    """
+    workers, _, crowd_6056 = wide
+    more = set()
+    n_labels = 0
+    for (worker, doc), sentences in raw.place("keep").items():
+        column = workers.index(worker)
+        for number, ours in enumerate(sentences):
+            theirs = [row[column] for row in crowd_6056[doc, number]]
+            if set(theirs) == {"?"}:
+                more.add((worker, doc, number))
+                assert "?" not in ours
+            else:
+                assert ours == theirs, (worker, doc, number)
+                n_labels += len(ours)
+    assert more == ONLY_OURS
+    assert n_labels == 405_479
+
+
+@realdata
+def test_glued_places_are_no_answers_of_the_workers(raw: Raw) -> None:
+    """Four workers have `/LOC` glued on; four fifths of their own labels there are `O`."""
+    labels: dict[str, Counter[str]] = defaultdict(Counter)
+    for (worker, _), answer in raw.answers.items():
+        for line in answer:
+            if line.token.endswith("/LOC"):
+                labels[worker][line.label] += 1
+    assert set(labels) == {"A05", "A14", "A16", "A21"}
+    total = sum(labels.values(), Counter())
+    assert total == {"O": 2262, "B-LOC": 502, "I-LOC": 72}

@@ -1,0 +1,127 @@
+"""The house rules: who may import whom, what stays unloaded, what the public face is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import karat
+
+SRC = Path(karat.__file__).parent
+ROOMS = {
+    "spans": set(),
+    "crowd": {"spans"},
+    "workermodels": set(),
+    "tagger": {"spans"},
+    "aggregate": {"spans", "crowd", "workermodels", "tagger"},
+    "simulate": {"crowd", "workermodels", "tagger"},
+    "hiring": {"crowd", "aggregate"},
+    "select": {"crowd", "tagger"},
+    "compute": set(),
+    "store": {"crowd"},
+    "report": {"crowd", "aggregate", "hiring"},
+    "campaign": {"spans", "crowd", "workermodels", "tagger", "aggregate", "simulate", "hiring", "select"},
+    "server": {"campaign", "store"},
+}
+# A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
+SHARED = {"errors", "protocols", "_lazy", "__version__"}
+HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
+
+
+def _allowed(room: str) -> set[str]:
+    found = set(ROOMS[room])
+    for other in ROOMS[room]:
+        found |= _allowed(other)
+    return found
+
+
+def _imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            if node.module == "karat":
+                names = [f"karat.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("karat.")}
+    return rooms
+
+
+def _files() -> list[Path]:
+    rooms = [path for path in SRC.rglob("*.py") if len(path.relative_to(SRC).parts) > 1]
+    return [path for path in rooms if path.relative_to(SRC).parts[0] in ROOMS]
+
+
+@pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SRC)))
+def test_a_room_imports_only_the_rooms_that_the_architecture_allows(path):
+    room = path.relative_to(SRC).parts[0]
+    assert _imported_rooms(path) <= _allowed(room) | SHARED | {room}
+
+
+def test_every_room_is_in_the_picture():
+    rooms = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms <= ROOMS.keys() | {"cli", "studies"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import karat",
+        "import karat, sys; sys.argv = ['karat', '--help']\n"
+        "from karat.cli import main\n"
+        "try: main()\nexcept SystemExit: pass",
+        "import karat; dir(karat)",
+    ],
+    ids=["import", "help", "dir"],
+)
+def test_nothing_heavy_is_loaded(code):
+    tail = f"\nimport json, sys; print('\\n' + json.dumps([m for m in {HEAVY} if m in sys.modules]))"
+    run = subprocess.run(
+        [sys.executable, "-c", code + tail], capture_output=True, text=True, check=True
+    )
+    assert json.loads(run.stdout.splitlines()[-1]) == []
+
+
+def test_the_public_face_is_sorted_and_complete():
+    assert karat.__all__ == sorted(karat.__all__)
+    for name in karat.__all__:
+        assert getattr(karat, name) is not None
+
+
+@pytest.mark.parametrize("first", ["karat.aggregate", "karat.aggregate.votes", "karat"])
+def test_karat_aggregate_can_be_called_whatever_was_imported_first(first):
+    code = (
+        f"import {first}, karat\n"
+        "print(karat.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "['x']"
+
+
+def test_importing_sets_up_no_logging_and_no_thread():
+    code = (
+        "import logging, threading; before = list(logging.root.handlers)\n"
+        "import karat, karat.cli, karat.spans, karat.crowd, karat.aggregate\n"
+        "assert logging.root.handlers == before and threading.active_count() == 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_file_has_a_name_that_says_nothing():
+    names = {path.name for path in SRC.rglob("*.py")}
+    assert not names & {"utils.py", "helpers.py", "common.py", "misc.py"}
+
+
+def test_the_constraints_name_no_index(root):
+    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert lines
+    for line in lines:
+        assert line.startswith("#") or "==" in line
+        assert "://" not in line
