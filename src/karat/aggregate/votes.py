@@ -201,6 +201,8 @@ class SegmentVote(_Votes):
         self, crowd: Crowd, counts: NDArray[np.int32], segments: SpanArray
     ) -> NDArray[np.int16]:
         codec = crowd.tagset
+        if not len(segments):
+            return np.zeros(0, np.int16)
         votes = np.zeros((len(counts) + 1, len(codec.types)), np.int64)
         for code, kind in enumerate(codec.type_of.tolist()):
             if kind >= 0:

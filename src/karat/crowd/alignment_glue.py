@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from karat.crowd.alignment_kinds import Kind
 
-_TAG = re.compile(r"[A-Z]-(\w+)", re.ASCII)
+_TAG = re.compile(r"[A-Z]-([\w.-]+)")
 _TYPE_SHAPE = re.compile(r"[A-Z][A-Z_]+", re.ASCII)
 _MAX_PASSES = 8
 """How deep labels inside labels are undone; real files go two deep."""
@@ -55,10 +56,12 @@ class Glue:
         for token in sorted(words - shown):
             tag = _TAG.fullmatch(token.rpartition("/")[2]) if "/" in token else None
             known |= {tag[1]} if tag else set()
-        for token in sorted(shown - words):
-            head, _, tail = token.rpartition("/")
-            if head in words and tail not in words and _TYPE_SHAPE.fullmatch(tail):
-                known.add(tail)
+        added = {token.rpartition("/")[::2] for token in shown - words}
+        tails = {tail for head, tail in added if head in words and tail not in words}
+        # `Malta/LO C` is a glued LOC that was cut: LO is no type beside it.
+        kinds = sorted({tail for tail in tails if _TYPE_SHAPE.fullmatch(tail)} | known)
+        cut = {kind for kind, longer in pairwise(kinds) if longer.startswith(kind)} - known
+        known.update(set(kinds) - cut)
         longest_first = sorted(known - {""}, key=lambda kind: (-len(kind), kind))
         choice = "|".join(map(re.escape, longest_first)) or r"(?!)"
         pattern = re.compile(rf"/(?:[A-Z]-)?(?:{choice})")

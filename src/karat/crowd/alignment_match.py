@@ -1,8 +1,8 @@
 """Equal runs of two sequences: what `difflib` finds, in near linear time on long inputs.
 
-What two sequences share at both ends is taken first. `difflib` compares what remains when it is
-small. When it is large, runs that occur exactly once on both sides split it (a patience diff);
-what has no such run, and is too large for `difflib`, stays unmatched.
+`difflib` compares small sequences. Of large ones, what they share at both ends is taken, and runs
+that occur exactly once on both sides split the rest (a patience diff); what has no such run, and is
+too large for `difflib`, stays unmatched.
 """
 
 from __future__ import annotations
@@ -39,19 +39,16 @@ def match(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Block]:
     stack = [(0, len(a), 0, len(b))]
     while stack:
         i, i_end, j, j_end = stack.pop()
-        head = _common(a, b, i, j, min(i_end - i, j_end - j), step=1)
-        if head:
-            blocks.append(Block(i, j, head))
-        i, j = i + head, j + head
-        tail = _common(a, b, i_end - 1, j_end - 1, min(i_end - i, j_end - j), step=-1)
-        i_end, j_end = i_end - tail, j_end - tail
-        if tail:
-            blocks.append(Block(i_end, j_end, tail))
-        if i < i_end and j < j_end:
-            inner, rest = _split(a[i:i_end], b[j:j_end])
-            blocks += [Block(i + di, j + dj, size) for di, dj, size in inner]
-            stack += [(i + p, i + q, j + r, j + s) for p, q, r, s in rest]
-    return sorted(blocks)
+        if (i_end - i) * (j_end - j) > SMALL:
+            head = _common(a, b, i, j, min(i_end - i, j_end - j), step=1)
+            i, j = i + head, j + head
+            tail = _common(a, b, i_end - 1, j_end - 1, min(i_end - i, j_end - j), step=-1)
+            i_end, j_end = i_end - tail, j_end - tail
+            blocks += [Block(i - head, j - head, head), Block(i_end, j_end, tail)]
+        inner, rest = _split(a[i:i_end], b[j:j_end])
+        blocks += [Block(i + di, j + dj, size) for di, dj, size in inner]
+        stack += [(i + p, i + q, j + r, j + s) for p, q, r, s in rest]
+    return sorted(block for block in blocks if block.size)
 
 
 def _common(
@@ -72,12 +69,13 @@ def _split(
             if anchors:
                 starts = [(0, 0), *((i + 1, j + 1) for i, j in anchors)]
                 ends = [*anchors, (len(a), len(b))]
-                rest = [(p, q, r, s) for (p, r), (q, s) in zip(starts, ends, strict=True)]
+                between = zip(starts, ends, strict=True)
+                rest = [(p, q, r, s) for (p, r), (q, s) in between if p < q and r < s]
                 return [Block(i, j, 1) for i, j in anchors], rest
     if product > LARGE:
         return [], []
     found = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
-    return [Block(*block) for block in found if block.size], []
+    return [Block(*block) for block in found], []
 
 
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], size: int) -> list[tuple[int, int]]:

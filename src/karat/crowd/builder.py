@@ -111,6 +111,10 @@ class CrowdBuilder:
         """Give the index of an item that was added, None if it was not."""
         return self._places.get(item_id)
 
+    def id_of(self, item: int) -> str:
+        """Give the id of an item that was added."""
+        return str(self._items[item]["id"])
+
     def tokens_of(self, item: int) -> list[str]:
         """Give the tokens of an item that was added."""
         return list(self._items[item]["tokens"])
@@ -130,6 +134,7 @@ class CrowdBuilder:
         submitted: int | None = None,
         cost: int | None = None,
         line: int = 0,
+        token_lines: Sequence[int] | None = None,
         file: str = "",
     ) -> None:
         """Add one worker's tags for an item.
@@ -143,6 +148,7 @@ class CrowdBuilder:
             submitted: Milliseconds since 1970.
             cost: Millionths of the currency unit.
             line: Where it stands, for messages.
+            token_lines: Where each of its tags stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
         known = self._items[item]
@@ -154,7 +160,8 @@ class CrowdBuilder:
             return
         row = {"item": item, "worker": self.add_worker(worker), "attempt": attempt}
         row |= {"started": started, "submitted": submitted, "cost": cost}
-        self._answers.append(row | {"line": line, "file": file or self.source})
+        row |= {"line": line, "token_lines": token_lines, "file": file or self.source}
+        self._answers.append(row)
         self._codes.extend(self._code(tags))
 
     def build(self, *, single: bool = False) -> Crowd:
@@ -268,7 +275,8 @@ class CrowdBuilder:
                 code = self._codes[at + token]
                 if code in bad:
                     who = names[row["worker"]]
-                    yield code, Fault("", row["file"], row["line"], item["id"], token, who)
+                    line = row["token_lines"][token] if row["token_lines"] else row["line"]
+                    yield code, Fault("", row["file"], line, item["id"], token, who)
             at += len(item["tokens"])
 
     def _report(self, answers: Answers) -> ImportReport:

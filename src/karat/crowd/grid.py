@@ -89,8 +89,11 @@ def first_line(source: Source) -> str:
 
 
 def is_comment(line: str) -> bool:
-    """Say whether a line of a TSV or CoNLL file is a comment: `# ` first, and no tab in it."""
-    return line.startswith("# ") and "\t" not in line
+    """Say whether a line of a TSV or CoNLL file is a comment: `# ` first, and no tab in it.
+
+    `# O` is none: where blanks separate, it is the token `#` and its tag.
+    """
+    return line.startswith("# ") and "\t" not in line and len(line.split()) != 2
 
 
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:

@@ -51,6 +51,8 @@ class Distribution:
         >>> Distribution("F1", "of workers", np.zeros(0), is_rate=True).show(0.6341)
         '63.4'
         """
+        if np.isnan(value):
+            return "–"
         if self.is_rate:
             return f"{100 * value:.1f}"
         return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:,.1f}"
@@ -111,10 +113,11 @@ def _documents(
 
 def _quality(crowd: Crowd, agreement: Agreement) -> Distribution:
     plain = crowd.tagset.rules.is_plain
+    others = ("agreement", "with the others") if plain else ("span F1", "against the others")
     names = {
         "span_f1": ("span F1", "against gold"),
         "token_accuracy": ("accuracy", "against gold"),
-        "f1_others": ("equal labels" if plain else "span F1", "against the others"),
+        "f1_others": others,
     }
     name = next(n for n in names if n in agreement.workers.column_names)
     values = agreement.workers.column(name).drop_null().to_numpy().astype(float)

@@ -186,9 +186,7 @@ def _answers(
     return tuple(given)
 
 
-def _context(
-    crowd: Crowd, n: int, tokens: list[str], start: int, end: int
-) -> tuple[str, str, str]:
+def _context(crowd: Crowd, n: int, tokens: list[str], start: int, end: int) -> tuple[str, str, str]:
     text = None if crowd.texts is None else crowd.texts[n].as_py()
     item = crowd.item_ids[n].as_py()
     if crowd.is_classification and (text or tokens[0] == item):

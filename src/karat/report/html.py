@@ -22,13 +22,21 @@ from karat.errors import MissingExtraError
 from karat.report.distributions import distributions
 from karat.report.doubtful import doubtful_places
 from karat.report.plots import MAX_POINTS, agreement_figure, inline_svg
-from karat.report.workers import worker_table
+from karat.report.workers import WorkerTable, worker_table
 from karat.spans import Score
 
 MAX_FAULTS = 20
+MAX_FLAGGED = 8
 MAX_TYPES = 100
 MAX_TEXT = 400
 """Characters of a parameter, a note or a fault."""
+
+SCHEME_MEANING = {
+    "strict": "bounds and type",
+    "exact": "bounds, any type",
+    "partial": "overlap counts half, any type",
+    "type": "overlap, same type",
+}
 
 
 @dataclass(frozen=True)
@@ -98,25 +106,41 @@ def render(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"percent": _percent, "count": _count, "share": _share, "number": _number}
-    source = files("karat.report").joinpath("report.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(
+    environment.filters |= {
+        "percent": _percent,
+        "count": _count,
+        "share": _share,
+        "number": _number,
+    }
+    workers = worker_table(consensus, agreement)
+    source = _source(consensus)
+    template = files("karat.report").joinpath("report.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(template).render(
         version=__version__,
         consensus=consensus,
         crowd=consensus.crowd,
         plain=consensus.tagset.rules.is_plain,
-        title=f"Crowd report: {consensus.crowd.import_report.source or consensus.method}",
+        title=f"Crowd report: {source}" if source else "Crowd report",
+        source=source,
         lead=_lead(consensus),
         facts=_facts(consensus, score),
         method=_method(consensus),
         score=score,
         score_types=_score_types(score),
+        schemes=_schemes(consensus, score),
         measures=_measures(consensus, agreement),
         figure=_figure(consensus, agreement),
-        workers=worker_table(consensus, agreement),
+        workers=workers,
+        workers_lead=_workers_lead(workers),
         imported=_imported(consensus),
         places=doubtful_places(consensus),
     )
+
+
+def _source(consensus: Consensus) -> str:
+    """Name of the file that was read; readers write in angle brackets what is no file."""
+    source = consensus.crowd.import_report.source
+    return "" if source.startswith("<") and source.endswith(">") else source
 
 
 def _lead(consensus: Consensus) -> str:
@@ -124,8 +148,8 @@ def _lead(consensus: Consensus) -> str:
     open_ = int(np.count_nonzero(np.diff(crowd.by_item.bounds) == 0))
     text = (
         f"{_plural(crowd.n_workers, 'worker')} gave {_plural(len(crowd.latest), 'answer')} "
-        f"to {_plural(crowd.n_items, 'item')}; {consensus.method} made one label per "
-        f"{'item' if crowd.is_classification else 'token'} of them."
+        f"to {_plural(crowd.n_items, 'item')}; {consensus.method} made them into one label per "
+        f"{'item' if crowd.is_classification else 'token'}."
     )
     return f"{text} {_plural(open_, 'item')} without an answer: left open." if open_ else text
 
@@ -137,7 +161,7 @@ def _facts(consensus: Consensus, score: Score | None) -> list[Fact]:
         tokens = f"over {_plural(score.n_tokens, 'label')} with gold"
         facts.append(Fact("accuracy", _percent(score.accuracy), tokens))
     elif score is not None:
-        rules = f"policy {score.policy}, encoding {score.encoding}"
+        rules = f"policy {score.policy}, {score.encoding}"
         facts.append(Fact("span F1", _percent(score.f1), rules))
     facts.append(Fact("items", _count(crowd.n_items)))
     if not crowd.is_classification:
@@ -151,7 +175,7 @@ def _facts(consensus: Consensus, score: Score | None) -> list[Fact]:
         known, of = consensus.span_confidence, "spans"
     if len(known):
         mean = float(np.mean(known, dtype=np.float64))
-        facts.append(Fact("mean confidence", _percent(mean), f"of the {of}"))
+        facts.append(Fact("confidence", _percent(mean), f"mean of the {of}"))
     return facts
 
 
@@ -182,6 +206,30 @@ def _score_types(score: Score | None) -> list[tuple[str, Any]]:
     if len(rows) > MAX_TYPES:
         rows = sorted(rows, key=lambda row: -row[1].n_true)[:MAX_TYPES]
     return rows
+
+
+def _schemes(consensus: Consensus, score: Score | None) -> list[tuple[str, str, Any]]:
+    """The schemes of SemEval-2013 with what they accept; none for labels without spans."""
+    if score is None or consensus.tagset.rules.is_plain:
+        return []
+    return [(name, SCHEME_MEANING[name], score.schemes[name]) for name in score.schemes]
+
+
+def _workers_lead(table: WorkerTable) -> str:
+    if not table.ranked_by:
+        return "There is nothing to compare them by."
+    order = f"Sorted by “{table.ranked_by}”, the worst first."
+    flagged = table.far_below
+    if not flagged:
+        return f"{order} Nobody is far below the others."
+    names = ", ".join(flagged[:MAX_FLAGGED])
+    more = f" and {_count(len(flagged) - MAX_FLAGGED)} more" if len(flagged) > MAX_FLAGGED else ""
+    verb = "is" if len(flagged) == 1 else "are"
+    whole = _plural(table.n_workers, "worker")
+    return (
+        f"{order} Far below the others {verb} {len(flagged)} of {whole}: {names}{more} "
+        "(under half of the median, or an outlier of the box plot)."
+    )
 
 
 def _measures(consensus: Consensus, agreement: Agreement | None) -> list[Measure]:
@@ -216,7 +264,11 @@ def _measures(consensus: Consensus, agreement: Agreement | None) -> list[Measure
 
 def _equal_meaning(unit: str) -> str:
     text = f"How often two labels of one {unit} are the same, chance included"
-    return f"{text}." if unit == "item" else f"{text}: high already where most tokens lie outside spans."
+    return (
+        f"{text}."
+        if unit == "item"
+        else f"{text}: high already where most tokens lie outside spans."
+    )
 
 
 def _figure(consensus: Consensus, agreement: Agreement | None) -> dict[str, Any] | None:
@@ -230,10 +282,12 @@ def _figure(consensus: Consensus, agreement: Agreement | None) -> dict[str, Any]
     svg = inline_svg(agreement_figure(consensus.crowd, agreement), "Box plots", description)
     return {
         "svg": Markup(svg),  # noqa: S704 - drawn by us, holds no text of strangers
+        "columns": [one.title + (", %" if one.is_rate else "") for one in shown],
         "rows": [
-            (one.title + (", %" if one.is_rate else ""), [one.show(v) for v in one.quartiles])
-            for one in shown
-            if len(one.values)
+            (name, [one.show(one.quartiles[i]) for one in shown])
+            for i, name in enumerate(
+                ("least", "1st quartile", "median", "3rd quartile", "most", "mean")
+            )
         ],
         "capped": any(len(one.values) > MAX_POINTS for one in shown),
         "max_points": MAX_POINTS,
@@ -266,7 +320,9 @@ def _printable(value: Any) -> Any:
     if type(value) is not str or (value.isprintable()):
         return value
     bad = {"Cc", "Cs"}
-    return "".join("\ufffd" if unicodedata.category(c) in bad and c not in "\t\n" else c for c in value)
+    return "".join(
+        "\ufffd" if unicodedata.category(c) in bad and c not in "\t\n" else c for c in value
+    )
 
 
 def _plural(n: int, word: str) -> str:
@@ -278,7 +334,7 @@ def _count(n: int) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:.1f}\u00a0%"
 
 
 def _share(value: float | None) -> str:

@@ -41,7 +41,7 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
         agreement: Its agreement, from `karat.agreement`.
 
     Returns:
-        The figure, 4.8 by 3 inches: its smallest print can be read on a phone.
+        The figure, 4.4 by 3 inches: its smallest print can be read on a phone.
 
     Raises:
         MissingExtraError: Matplotlib is not installed.
@@ -50,9 +50,9 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "report", "a picture") from None
-    figure = Figure(figsize=(4.8, 3.0), dpi=200, facecolor="white")
+    figure = Figure(figsize=(4.4, 3.0), dpi=200, facecolor="white")
     axes = figure.subplots(1, 3)
-    figure.subplots_adjust(left=0.068, right=0.925, top=0.855, bottom=0.04, wspace=0.88)
+    figure.subplots_adjust(left=0.085, right=0.9, top=0.84, bottom=0.04, wspace=1.05)
     for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
         _draw(ax, shown, letter)
     return figure
@@ -119,18 +119,18 @@ def _save(
 
 
 def _draw(ax: Axes, shown: Distribution, letter: str) -> None:
-    font = {"family": "DejaVu Sans", "size": 8.5}
+    font = {"family": "DejaVu Sans", "size": 9.5}
     ax.set_facecolor("none")
     ax.set_title("")
-    title = f"({letter}) {shown.what}{", %" if shown.is_rate else ""}"
-    ax.text(-0.28, 1.128, title, transform=ax.transAxes, color=INK, weight="bold", **font)
-    ax.text(-0.28, 1.058, shown.per, transform=ax.transAxes, color=MUTED, **font)
+    title = f"({letter}) {shown.what}" + (", %" if shown.is_rate else "")
+    ax.text(-0.4, 1.14, title, transform=ax.transAxes, color=INK, weight="bold", **font)
+    ax.text(-0.4, 1.065, shown.per, transform=ax.transAxes, color=MUTED, **font)
     for side in ("top", "right", "bottom", "left"):
         ax.spines[side].set_visible(False)
     ax.set_xticks([])
     ax.set_xlim(-0.4, 0.4)
     _scale(ax, shown)
-    ax.tick_params(axis="y", length=0, pad=2, labelsize=7.5, labelcolor=MUTED)
+    ax.tick_params(axis="y", length=0, pad=2, labelsize=8.5, labelcolor=MUTED)
     ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
     ax.set_axisbelow(True)
     if not len(shown.values):
@@ -197,7 +197,7 @@ def _label_quartiles(ax: Axes, shown: Distribution) -> None:
     _, first, median, third, _, _ = shown.quartiles
     to_axes = ax.transData + ax.transAxes.inverted()
     low, middle, high = (float(to_axes.transform((0, v))[1]) for v in (first, median, third))
-    gap = 0.062
+    gap = 0.07
     low, high = min(low, middle - gap), max(high, middle + gap)
     labels = [(middle, median, INK, "bold")]
     labels += [(y, value, MUTED, "normal") for y, value in ((low, first), (high, third))]
@@ -208,6 +208,6 @@ def _label_quartiles(ax: Axes, shown: Distribution) -> None:
             ax.text(
                 *(1.04, y, words),
                 **{"transform": ax.transAxes, "va": "center_baseline", "clip_on": False},
-                **{"color": colour, "weight": weight, "size": 8, "family": "DejaVu Sans"},
+                **{"color": colour, "weight": weight, "size": 9, "family": "DejaVu Sans"},
             )
         seen.add(words)

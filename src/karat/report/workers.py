@@ -15,9 +15,9 @@ from karat.crowd import Agreement
 
 MAX_WORKERS = 200
 FENCE = 1.5
-"""Box heights below the box where "far below" begins: what the box plot draws as an outlier."""
+"""Box heights below the box where outliers begin, as in the box plot."""
 MIN_GAP = 0.1
-"""And at least this far below the median: in a crowd of equals small gaps are no finding."""
+"""An outlier is at least this far below the median: among equals small gaps are no finding."""
 FEW = 5
 """Below this many answers a worker's rate says little."""
 
@@ -111,17 +111,23 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
 
 
 def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say who is far below the others: an outlier of the box plot, and 0.1 below the median.
+    """Say who is far below the others: under half of the median, or an outlier of the box plot.
+
+    Outliers alone do not do: in a crowd of very different workers the box is so high that nobody
+    is one. Of less than three values none is far below.
+
+    Args:
+        values: float64 [n_workers], between 0 and 1, NaN where unknown.
 
     >>> far_below(np.array([0.9, 0.85, 0.8, 0.88, 0.1, np.nan])).tolist()
     [False, False, False, False, True, False]
     """
     known = values[~np.isnan(values)]
-    if len(known) < 4:
+    if len(known) < 3:
         return np.zeros(len(values), np.bool_)
     first, median, third = np.percentile(known, [25, 50, 75])
-    limit = min(first - FENCE * (third - first), median - MIN_GAP)
-    return np.asarray(values < limit)
+    outlier = min(first - FENCE * (third - first), median - MIN_GAP)
+    return np.asarray(values < max(outlier, median / 2))
 
 
 def _rates(consensus: Consensus, agreement: Agreement | None) -> dict[str, NDArray[np.float64]]:
@@ -160,7 +166,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _heading(name: str, *, plain: bool) -> str:
     if plain and name == "f1_others":
-        return "Labels equal to the others'"
+        return "Labels equal to the others’"
     return KNOWN.get(name, name.replace("_", " ").capitalize())
 
 

@@ -137,6 +137,26 @@ def char_span(
     return CharSpan(kind, start, end, covers if isinstance(covers, str) else None)
 
 
+def read_span(record: Record, value: object) -> CharSpan:
+    """Read a span: an object with type, start and end, or a list of start, end and type.
+
+    Raises:
+        FormatError: It is neither.
+    """
+    if isinstance(value, list) and len(value) == 3:
+        typed_first = isinstance(value[0], str)
+        kind, start, end = value if typed_first else (value[2], value[0], value[1])
+        return char_span(record, kind, start, end)
+    if isinstance(value, dict):
+        one = record.inner(value, "a span")
+        kind = one.required(one.find("type", "label", "tag"), "type", "label")
+        start = one.required(one.find("start", "start_offset"), "start")
+        end = one.required(one.find("end", "end_offset"), "end")
+        return char_span(record, kind, start, end, one.find("text"))
+    message = f"a span must be an object, or a list of start, end and type, not {shown(value)}"
+    raise record.error(message, "span")
+
+
 def covered(text: str, start: int, end: int, offsets: str) -> str:
     """Give the text between two offsets.
 

@@ -26,6 +26,8 @@ MAX_INTEGER = 2**63 - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_ARRAY_START = re.compile(r"\s*\[")
+_JSON_START = re.compile(r"\s*[\[{]")
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
@@ -64,7 +66,7 @@ class Record:
         """Give the value of the first of some keys that has one; None if none has."""
         return next((self.value[key] for key in keys if self.value.get(key) is not None), None)
 
-    def name(self, *keys: str) -> str | None:
+    def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
         """Give an id, which may be written as a string or as a whole number.
 
         Raises:
@@ -73,7 +75,7 @@ class Record:
         found = self.find(*keys)
         if found is None:
             return None
-        if (isinstance(found, str) and found) or type(found) is int:
+        if (isinstance(found, str) and (found or may_be_empty)) or type(found) is int:
             return str(found)
         raise self.error(f"field {_first(keys)} must be a name or a number, not {shown(found)}")
 
@@ -199,7 +201,7 @@ def read_records(source: Source, faults: list[Fault]) -> Iterator[Record]:
     for file in files:
         with collect(faults):
             text = file.text.value
-            split = _members if text.lstrip()[:1] == "[" else _lines
+            split = _members if _ARRAY_START.match(text) else _lines
             members = split(text, file.name)
             for line, value in members:
                 if isinstance(value, Fault):
@@ -221,6 +223,8 @@ def json_files(source: Source) -> list[Source]:
 def first_objects(source: Source, limit: int = 20) -> list[dict[str, Any]]:
     """Give some objects of a source, for a guess at its format; none if it is no JSON."""
     try:
+        if not all(_JSON_START.match(file.text.value) for file in json_files(source)[:1]):
+            return []
         return [record.value for record in islice(read_records(source, []), limit)]
     except KaratError:
         return []
@@ -277,10 +281,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_co
 
 def _lines(text: str, file: str) -> Iterator[tuple[int, Any]]:
     """One value per line; a single object may be spread over all lines."""
-    if text.lstrip().startswith("{"):
-        value, end = _decode(text, _blank_end(text, 0), file)
-        if not isinstance(value, Fault) and not text[end:].strip():
-            yield 1 + text[: _blank_end(text, 0)].count("\n"), value
+    start = _blank_end(text, 0)
+    if text.startswith("{", start):
+        value, end = _decode(text, start, file)
+        if not isinstance(value, Fault) and _blank_end(text, end) == len(text):
+            yield 1 + text.count("\n", 0, start), value
             return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():

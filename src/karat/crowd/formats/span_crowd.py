@@ -111,14 +111,11 @@ class SpanCrowd:
     def __init__(self, source: Source, format: str, options: ReadOptions) -> None:  # noqa: A002
         self.options = options
         self.builder = CrowdBuilder(options, source.name, format)
+        self.faults = self.builder.faults
         self.items: dict[str, Item] = {}
         self.workers: dict[str, None] = {}
         self._n_differing = 0
-
-    @property
-    def faults(self) -> list[Fault]:
-        """What is wrong; if there is anything, `build` refuses."""
-        return self.builder.faults
+        self._has_single = False
 
     def item(
         self,
@@ -244,15 +241,13 @@ class SpanCrowd:
             FormatError: The item has several tokens.
         """
         if len(item.cut.tokens) == 1:
+            self._has_single = True
             return Labels(tags=[label])
         message = f"a single label for an item of {len(item.cut.tokens)} tokens"
         raise record.error(f"{message}: does the file mix spans and single labels?", "mixed")
 
-    def build(self, *, single: bool = False) -> Crowd:
-        """Make the crowd.
-
-        Args:
-            single: Whether labels are single labels, which makes the tags PLAIN.
+    def build(self) -> Crowd:
+        """Make the crowd; single labels make its tags PLAIN.
 
         Raises:
             FormatError: Something is wrong; every fault is listed.
@@ -262,7 +257,8 @@ class SpanCrowd:
         if self._n_differing:
             message = f"{self._n_differing} records have other attributes than the first of their "
             notes.append(f"{message}item: the first are kept")
-        if single and any(one.tags is None for item in self.items.values() for one in item.said):
+        said = [labels for item in self.items.values() for labels in item.said]
+        if self._has_single and any(labels.tags is None for labels in said):
             message = "the file mixes spans and single labels: split it"
             self.faults.append(Fault(message, self.builder.source, kind="mixed"))
         if self.faults:
@@ -270,8 +266,8 @@ class SpanCrowd:
             raise FormatError([*self.faults, *strict])
         listed = list(self.items.values())
         known = [(item, item.gold) for item in listed if item.gold is not None]
-        said = [(item, labels) for item in listed for _, labels, _ in item.answers]
-        tags = self._tags([*known, *said])
+        answers = [(item, labels) for item in listed for _, labels, _ in item.answers]
+        tags = self._tags([*known, *answers])
         gold = {item.id: row for (item, _), row in zip(known, tags, strict=False)}
         self._add_items(listed, gold)
         for worker in self.workers:
@@ -282,7 +278,7 @@ class SpanCrowd:
                 place: dict[str, Any] = {"line": record.line, "file": record.file}
                 place |= facts._asdict()
                 self.builder.add_answer(n, record.worker, next(rows), **place)
-        return self.builder.build(single=single)
+        return self.builder.build(single=self._has_single)
 
     def _add_items(self, items: Sequence[Item], gold: Mapping[str, list[str | None]]) -> None:
         rows = settle_attributes([item.attributes for item in items], self.builder.notes)

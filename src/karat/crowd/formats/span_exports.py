@@ -44,20 +44,21 @@ class SpanRows:
     @classmethod
     def of(cls, tagged: Tagged, codec: Codec) -> SpanRows:
         """Read the spans of many sequences at once."""
-        codes, offsets = tagged
+        full = Codec.from_types(codec.types, codec.encoding)
+        codes, offsets = np.asarray(code_table(codec, full)[tagged.codes]), tagged.offsets
         n_rows = len(offsets) - 1
-        found = find_spans(tagged, codec)
+        found = find_spans(Tagged(codes, offsets), full)
         exact = np.ones(n_rows, np.bool_)
         if codec.rules.is_plain:
             exact[:] = False
         else:
-            wrong = np.flatnonzero((write_codes(found, offsets, codec) != codes) & (codes >= 0))
+            wrong = np.flatnonzero((write_codes(found, offsets, full) != codes) & (codes >= 0))
             exact[np.searchsorted(offsets, wrong, side="right") - 1] = False
         spans: list[list[Span]] = [[] for _ in range(n_rows)]
         base = offsets[found.item]
         columns = (found.item, found.type, found.start - base, found.end - base)
         for row, kind, start, end in zip(*(column.tolist() for column in columns), strict=True):
-            spans[row].append(Span(codec.types[kind], start, end))
+            spans[row].append(Span(full.types[kind], start, end))
         return cls(spans, exact, _ranges(codes < 0, offsets))
 
 
@@ -154,6 +155,11 @@ def as_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): as_json(one) for key, one in value.items()}
     return str(value)
+
+
+def code_table(source: Codec, target: Codec) -> NDArray[np.int16]:
+    """Give the codes in one tag set of the tags of another, int16 [V + 1]; the last is no tag."""
+    return np.array([*(target.index.get(tag, -1) for tag in source.tags), -1], np.int16)
 
 
 def dump(value: Any) -> str:

@@ -1,0 +1,359 @@
+"""One CoNLL file per worker and document: `answers/<worker>/<document>.txt`, gold beside them.
+
+The worker is the name of the folder that a file is in, the document the file's stem. Files in a
+folder named `gold` (or `truth`) are the reference: their tokens and sentences are the items, and
+their tags the gold. Without gold the tokens that most workers show are the reference. White space
+separates token and label (tabs, if there are some); a line that starts with a blank and holds one
+word is a label without a token. What lies above `answers` and `gold` becomes the attribute `part`.
+
+Answers whose tokens or sentences are not those of the reference are aligned (`crowd/alignment`);
+the import report lists every fault, and what became of every label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.crowd.alignment import FATES, FAULT_KINDS, AnswerToken, Fate, align, place
+from karat.crowd.alignment import Fault as AlignmentFault
+from karat.crowd.atomic import write_folder
+from karat.crowd.builder import CrowdBuilder
+from karat.crowd.grid import is_comment
+from karat.crowd.model import Crowd
+from karat.crowd.options import ReadOptions
+from karat.crowd.source import Source
+from karat.errors import Fault, FormatError
+
+SUMMARY = "one CoNLL file per worker and document, gold beside them (a folder or a .zip)"
+SUFFIXES = ("", ".zip")
+
+_GOLD = {"gold", "truth"}
+_ANSWERS = {"answers", "workers", "annotators"}
+_READ = {".txt", ".conll", ".tsv", ".bio", ".iob", ""}
+
+
+def sniff(source: Source) -> bool:
+    """Say whether this is a folder of files in folders, whose lines are a token and a label."""
+    paths = _text_files(source)
+    if not paths or any(PurePosixPath(path).suffix == ".ann" for path in source.files or {}):
+        return False
+    nested = [path for path in paths if len(PurePosixPath(path).parts) > 1]
+    if not nested:
+        return False
+    first = (source.files or {})[nested[0]]
+    try:
+        lines = [line for line in first.text.value.split("\n", 30)[:30] if line.strip()]
+    except FormatError:
+        return False
+    return bool(lines) and all(1 <= len(line.split()) <= 6 for line in lines)
+
+
+@dataclass
+class Document:
+    """The files of one document.
+
+    Attributes:
+        name: Its name, the group of its items.
+        part: What lies above, "" for nothing.
+        gold: The reference file, None if there is none.
+        answers: One file per worker.
+    """
+
+    name: str
+    part: str
+    gold: Source | None = None
+    answers: dict[str, Source] = field(default_factory=dict)
+
+
+@dataclass
+class _Tally:
+    """What all documents together give to the report."""
+
+    n_files: int = 0
+    n_aligned: int = 0
+    n_unlabelled: int = 0
+    n_labels: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a folder of answers.
+
+    Raises:
+        FormatError: There is no answer file, a document is there twice, a label is no tag; or,
+            with `strict`, an answer differs from its reference.
+    """
+    builder = CrowdBuilder(options, source.name, "folder")
+    documents = _documents(source)
+    tally = _Tally()
+    for worker in sorted({worker for document in documents for worker in document.answers}):
+        if options.workers is None or worker in options.workers:
+            builder.add_worker(worker)
+    for n, document in enumerate(documents):
+        _read_document(document, options, builder, tally)
+        if options.progress:
+            options.progress(n + 1, len(documents))
+    builder.reasons |= dict(tally.reasons)
+    unanswered = sum(not document.answers for document in documents)
+    builder.notes.append(
+        f"{len(documents)} documents, {tally.n_files} answer files, "
+        f"{tally.n_aligned} of them with other tokens than the reference (altered={options.altered})"
+    )
+    if unanswered:
+        builder.notes.append(f"{unanswered} documents have gold but no answer")
+    if tally.n_unlabelled:
+        builder.notes.append(f"{tally.n_unlabelled} lines have no label")
+    return builder.build()
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder."""
+    write_folder(path, lambda folder: _fill(crowd, folder))
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what the folder cannot hold of this crowd."""
+    lost = []
+    groups = crowd.groups.to_pylist() if crowd.groups is not None else None
+    if crowd.item_ids.to_pylist() != _ids(groups or ["items"] * crowd.n_items):
+        lost.append("item ids: items are numbered within their documents")
+    if groups is None:
+        lost.append("that there are no documents: all items go into one")
+    if crowd.gold is None:
+        lost.append("that there is no gold, if workers show different tokens")
+    elif not (crowd.gold >= 0).any():
+        lost.append("gold that is unknown everywhere")
+    if crowd.answers.attempt.any():
+        lost.append("repeated answers (the one that counts is written)")
+    if any(column is not None for column in _times(crowd)):
+        lost.append("times and costs of answers")
+    if len(np.unique(crowd.latest.worker)) < crowd.n_workers:
+        lost.append("workers without answers")
+    if crowd.texts is not None:
+        lost.append("the text between tokens")
+    if crowd.attributes is not None:
+        lost.append("attributes of items")
+    return lost
+
+
+def _text_files(source: Source) -> list[str]:
+    return [p for p, _ in source.sorted_files() if PurePosixPath(p).suffix.lower() in _READ]
+
+
+def _documents(source: Source) -> list[Document]:
+    """Sort the files by document; documents in the order of their names."""
+    found: dict[tuple[str, str], Document] = {}
+    faults = []
+    for path in _text_files(source):
+        parts = PurePosixPath(path).parts
+        if len(parts) < 2:
+            continue
+        file = (source.files or {})[path]
+        name, holder = PurePosixPath(path).stem, parts[-2]
+        above = parts[:-2]
+        if above and above[-1].lower() in _ANSWERS:
+            above = above[:-1]
+        part = "/".join(above)
+        document = found.setdefault((part, name), Document(name, part))
+        if holder.lower() in _GOLD:
+            document.gold = file
+        elif holder in document.answers:
+            message = f"worker {holder} has two files for document {name}: keep one"
+            faults.append(Fault(message, file=file.name, worker=holder, kind="duplicate-file"))
+        else:
+            document.answers[holder] = file
+    if not found:
+        message = "the folder holds no <worker>/<document>.txt: is the path right?"
+        faults.append(Fault(message, file=source.name, kind="empty"))
+    if faults:
+        raise FormatError(faults)
+    documents = sorted(found.values(), key=lambda d: (d.name, d.part))
+    twice = {name for name, n in Counter(d.name for d in documents).items() if n > 1}
+    for document in documents:
+        if document.name in twice:
+            document.name = f"{document.part}/{document.name}"
+    return documents
+
+
+def read_lines(file: Source) -> list[AnswerToken]:
+    """Read the lines of one file as tokens and labels."""
+    lines: list[AnswerToken] = []
+    sentence, open_sentence = 0, False
+    for number, line in enumerate(file.text.value.split("\n"), start=1):
+        if not line.strip():
+            sentence += open_sentence
+            open_sentence = False
+            continue
+        if is_comment(line) or line.startswith("-DOCSTART-"):
+            continue
+        token, label = _split(line)
+        lines.append(AnswerToken(token, label, number, sentence))
+        open_sentence = True
+    return lines
+
+
+def _split(line: str) -> tuple[str, str]:
+    if "\t" in line:
+        cells = [cell.strip() for cell in line.split("\t")]
+        return cells[0], cells[-1]
+    words = line.split()
+    if len(words) == 1:
+        return ("", words[0]) if line[0].isspace() else (words[0], "")
+    return words[0], words[-1]
+
+
+def _sentences(lines: list[AnswerToken]) -> list[list[AnswerToken]]:
+    found: list[list[AnswerToken]] = []
+    for line in lines:
+        if not found or found[-1][0].sentence != line.sentence:
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def _read_document(
+    document: Document, options: ReadOptions, builder: CrowdBuilder, tally: _Tally
+) -> None:
+    answers = {
+        worker: read_lines(file)
+        for worker, file in document.answers.items()
+        if options.workers is None or worker in options.workers
+    }
+    reference = _reference(document, answers, builder)
+    items = _add_items(document, reference, builder)
+    sentences = [[line.token for line in sentence] for sentence in reference]
+    flat = [token for sentence in sentences for token in sentence]
+    offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
+    for worker, lines in answers.items():
+        tally.n_files += 1
+        tally.n_aligned += [line.token for line in lines] != flat
+        found = align(sentences, lines)
+        labels = ["" if options.rename(line.label) is None else line.label for line in lines]
+        placed = place(found, offsets, labels, options.altered)  # type: ignore[arg-type]
+        _add_answers(document, worker, lines, placed.source, items, offsets, builder)
+        file = document.answers[worker].name
+        builder.warnings += _faults(found.faults, builder, items, file, worker)
+        tally.n_unlabelled += int(np.count_nonzero(placed.fate == Fate.UNLABELLED))
+        lost = placed.reasons()
+        lost.pop(FATES[Fate.UNLABELLED], None)
+        tally.reasons.update(lost)
+
+
+def _reference(
+    document: Document, answers: dict[str, list[AnswerToken]], builder: CrowdBuilder
+) -> list[list[AnswerToken]]:
+    """The gold's sentences; without gold those that most workers show."""
+    if document.gold is not None:
+        lines = read_lines(document.gold)
+        empty = [line for line in lines if not line.token]
+        for line in empty:
+            message = "the gold has a label without a token"
+            builder.faults.append(Fault(message, document.gold.name, line.line, kind="empty-token"))
+        return _sentences([line for line in lines if line.token])
+    shown = {
+        worker: tuple(tuple(t.token for t in s) for s in _sentences([x for x in lines if x.token]))
+        for worker, lines in answers.items()
+    }
+    if not shown:
+        return []
+    most, _ = Counter(shown.values()).most_common(1)[0]
+    worker = next(w for w, tokens in shown.items() if tokens == most)
+    bare = [line._replace(label="") for line in answers[worker] if line.token]
+    return _sentences(bare)
+
+
+def _add_items(
+    document: Document, reference: list[list[AnswerToken]], builder: CrowdBuilder
+) -> list[int]:
+    items = []
+    for n, sentence in enumerate(reference, start=1):
+        gold = None
+        if document.gold is not None:
+            gold = [builder.options.rename(t.label) and t.label for t in sentence]
+        items.append(
+            builder.add_item(
+                f"{document.name}-{n}",
+                [line.token for line in sentence],
+                group=document.name,
+                gold=gold,
+                attributes={"part": document.part} if document.part else None,
+                line=sentence[0].line,
+                file=document.gold.name if document.gold else "",
+            )
+        )
+    return items
+
+
+def _add_answers(
+    document: Document,
+    worker: str,
+    lines: list[AnswerToken],
+    source: NDArray[np.int32],
+    items: list[int],
+    offsets: NDArray[np.int64],
+    builder: CrowdBuilder,
+) -> None:
+    """Cut a document's labels into answers to its sentences; a sentence without any is none."""
+    chosen = source.tolist()
+    for item, a, b in zip(items, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        if all(line < 0 for line in chosen[a:b]):
+            continue
+        tags = [lines[i].label if i >= 0 else None for i in chosen[a:b]]
+        places = [lines[i].line if i >= 0 else 0 for i in chosen[a:b]]
+        file = document.answers[worker].name
+        builder.add_answer(item, worker, tags, token_lines=places, file=file)
+
+
+def _faults(
+    faults: tuple[AlignmentFault, ...], builder: CrowdBuilder, items: list[int], file: str, worker: str
+) -> Iterator[Fault]:
+    for fault in faults:
+        kind, line, sentence, position, token, label, reference = fault
+        what = FAULT_KINDS[kind].removesuffix(".")
+        shown = f"seen {token!r} {label}" if token or label else ""
+        there = f"the reference has {reference!r}" if reference else ""
+        detail = "; ".join(part for part in (shown, there) if part)
+        message = f"{what[0].lower()}{what[1:]} ({detail})"
+        item = builder.id_of(items[sentence]) if sentence >= 0 else ""
+        yield Fault(message, file, line, item, position, worker, kind)
+
+
+def _times(crowd: Crowd) -> tuple[object, ...]:
+    return crowd.answers.started, crowd.answers.submitted, crowd.answers.cost
+
+
+def _ids(groups: list[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    ids = []
+    for group in groups:
+        seen[group] += 1
+        ids.append(f"{group}-{seen[group]}")
+    return ids
+
+
+def _fill(crowd: Crowd, folder: Path) -> None:
+    groups = crowd.groups.to_pylist() if crowd.groups is not None else ["items"] * crowd.n_items
+    tags = [*crowd.tagset.tags, ""]
+    workers, answers = crowd.worker_ids.to_pylist(), crowd.latest
+    files: dict[str, list[str]] = {}
+    for n, (group, tokens) in enumerate(zip(groups, crowd.tokens_list, strict=True)):
+        a, b = crowd.offsets[n], crowd.offsets[n + 1]
+        gold = crowd.gold[a:b].tolist() if crowd.gold is not None else []
+        rows = [(f"gold/{group}.txt", gold)] if gold else []
+        for answer in crowd.by_item[n].tolist():
+            codes = answers.codes[answers.offset[answer] : answers.offset[answer + 1]].tolist()
+            rows.append((f"answers/{workers[answers.worker[answer]]}/{group}.txt", codes))
+        for path, codes in rows:
+            block = "".join(f"{t}\t{tags[c]}\n" for t, c in zip(tokens, codes, strict=True))
+            files.setdefault(path, []).append(block)
+    for path, blocks in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("\n".join(blocks), encoding="utf-8")
+

@@ -1,0 +1,191 @@
+"""SemEval-2013 task 9: every pairing tried, and no order that matters."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spans import oracle
+
+from karat.spans import Codec, SchemeScore, score
+from karat.spans.schemes import SCHEMES, score_schemes
+
+COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")
+
+
+def _pairings(gold, found):
+    """Give every way to pair spans that share a token."""
+    if not gold:
+        yield []
+        return
+    first, *rest = gold
+    yield from _pairings(rest, found)
+    for other in found:
+        if min(first[2], other[2]) > max(first[1], other[1]):
+            left = [span for span in found if span != other]
+            for pairs in _pairings(rest, left):
+                yield [(first, other), *pairs]
+
+
+def _worth(pairs):
+    """Order pairings: same bounds, then same type, then more pairs, then more shared tokens."""
+    return (
+        sum(a[1:] == b[1:] for a, b in pairs),
+        sum(a[0] == b[0] for a, b in pairs),
+        len(pairs),
+        sum(min(a[2], b[2]) - max(a[1], b[1]) for a, b in pairs),
+    )
+
+
+def _brute_force(gold, found):
+    """Count by definition over the best of all pairings: (scheme -> counts)."""
+    pairs = max(_pairings(gold, found), key=_worth)
+    bounds = [(a, b) for a, b in pairs if a[1:] == b[1:]]
+    typed = [(a, b) for a, b in pairs if a[0] == b[0]]
+    both = [pair for pair in bounds if pair in typed]
+    n, missed, spurious = len(pairs), len(gold) - len(pairs), len(found) - len(pairs)
+    return {
+        "strict": (len(both), n - len(both), 0, missed, spurious),
+        "exact": (len(bounds), n - len(bounds), 0, missed, spurious),
+        "partial": (len(bounds), 0, n - len(bounds), missed, spurious),
+        "type": (len(typed), n - len(typed), 0, missed, spurious),
+    }
+
+
+def _counts(schemes):
+    return {name: tuple(getattr(s, count) for count in COUNTS) for name, s in schemes.items()}
+
+
+def _score(gold, found, length):
+    tags = [oracle.spell(spans, length, "BIO") for spans in (gold, found)]
+    return score([tags[0]], [tags[1]])
+
+
+@st.composite
+def items(draw, length=9):
+    """Draw the spans of one side over some tokens."""
+    spans, place = [], draw(st.integers(0, 2))
+    while place < length:
+        end = min(length, place + draw(st.integers(1, 4)))
+        spans.append((draw(st.sampled_from("XY")), place, end))
+        place = end + draw(st.integers(0, 2))
+    return spans
+
+
+def test_counts_equal_those_of_the_best_of_all_pairings_on_every_short_item():
+    every = list(oracle.layouts(3))
+    corpus = list(product(every, repeat=2))
+    for gold, found in corpus:
+        assert _counts(_score(gold, found, 3).schemes) == _brute_force(gold, found), (gold, found)
+
+
+@given(gold=items(), found=items())
+def test_counts_equal_those_of_the_best_of_all_pairings(gold, found):
+    assert _counts(_score(gold, found, 9).schemes) == _brute_force(gold, found)
+
+
+@given(gold=items(), found=items())
+def test_reading_the_sentence_backwards_changes_nothing(gold, found):
+    def mirror(spans):
+        return [(kind, 9 - end, 9 - start) for kind, start, end in reversed(spans)]
+
+    forwards = _score(gold, found, 9).schemes
+    assert _score(mirror(gold), mirror(found), 9).schemes == forwards
+
+
+@given(gold=items(), found=items())
+def test_exchanging_truth_and_prediction_exchanges_missed_and_spurious(gold, found):
+    there, back = _score(gold, found, 9).schemes, _score(found, gold, 9).schemes
+    for name, scheme in there.items():
+        assert (scheme.missed, scheme.spurious) == (back[name].spurious, back[name].missed)
+        assert scheme.precision == back[name].recall
+        assert scheme.correct == back[name].correct
+
+
+@given(sides=st.lists(st.tuples(items(6), items(6)), max_size=5))
+def test_a_corpus_counts_the_sum_of_its_items(sides):
+    tags = [[oracle.spell(side, 6, "BIO") for side in pair] for pair in sides]
+    whole = score([a for a, _ in tags], [b for _, b in tags]).schemes
+    alone = [_brute_force(*pair) for pair in sides]
+    for name in SCHEMES:
+        expected = tuple(sum(counts[name][i] for counts in alone) for i in range(5))
+        assert _counts(whole)[name] == expected
+
+
+@given(gold=items(), found=items())
+def test_every_span_is_counted_once_on_its_side(gold, found):
+    for scheme in _score(gold, found, 9).schemes.values():
+        paired = scheme.correct + scheme.incorrect + scheme.partial
+        assert paired + scheme.missed == len(gold)
+        assert paired + scheme.spurious == len(found)
+
+
+@given(gold=items(), found=items())
+def test_strict_is_the_exact_span_score(gold, found):
+    result = _score(gold, found, 9)
+    strict = result.schemes["strict"]
+    assert strict.correct == result.micro.n_right
+    assert (strict.precision, strict.recall) == (result.precision, result.recall)
+    assert strict.f1 == pytest.approx(result.f1)
+
+
+def test_spans_of_two_items_are_never_paired():
+    codec = Codec.from_types(["X"], "BIO")
+    result = score([["B-X"], ["O"]], [["O"], ["B-X"]])
+    assert _counts(result.schemes)["partial"] == (0, 0, 0, 1, 1)
+    assert codec.types == ("X",)
+
+
+def test_a_span_of_the_right_type_wins_over_one_that_comes_first():
+    result = _score([("X", 0, 4)], [("Y", 0, 2), ("X", 2, 4)], 4)
+    assert _counts(result.schemes)["type"] == (1, 0, 0, 0, 1)
+
+
+def test_one_chain_of_overlaps_is_paired_as_a_whole():
+    gold = [("X", 0, 2), ("Y", 2, 5), ("X", 5, 8)]
+    found = [("Y", 1, 3), ("X", 3, 6), ("Y", 6, 8)]
+    result = _score(gold, found, 8)
+    assert _counts(result.schemes) == _brute_force(gold, found)
+    assert _counts(result.schemes)["type"] == (2, 0, 0, 1, 1)
+
+
+def test_partial_counts_a_half():
+    partial = _score([("X", 0, 3), ("X", 4, 5)], [("Y", 1, 3)], 5).schemes["partial"]
+    assert (partial.precision, partial.recall) == (0.5, 0.25)
+    assert partial.f1 == pytest.approx(1 / 3)
+
+
+def test_no_spans_make_rates_of_zero():
+    empty = SchemeScore(0, 0, 0, 0, 0)
+    assert (empty.precision, empty.recall, empty.f1) == (0.0, 0.0, 0.0)
+    assert _counts(_score([], [], 3).schemes) == dict.fromkeys(SCHEMES, (0, 0, 0, 0, 0))
+
+
+def test_missed_and_spurious_alone_make_rates_of_zero():
+    result = _score([("X", 0, 1)], [("X", 2, 3)], 3)
+    for scheme in result.schemes.values():
+        assert (scheme.missed, scheme.spurious, scheme.f1) == (1, 1, 0.0)
+
+
+def test_to_dict_holds_counts_and_rates():
+    told = SchemeScore(1, 2, 3, 4, 5).to_dict()
+    assert list(told) == [*COUNTS, "precision", "recall", "f1"]
+    assert told["precision"] == 2.5 / 11
+    assert told["recall"] == 2.5 / 10
+
+
+def test_spans_under_the_policy_are_those_that_are_paired():
+    truth, found = [["B-X", "I-X", "I-X"]], [["B-X", "I-Y", "I-X"]]
+    assert score(truth, found).schemes["partial"].spurious == 2
+    assert score(truth, found, policy="strict").schemes["partial"].spurious == 0
+
+
+def test_arrays_of_spans_are_scored_directly():
+    codec = Codec.from_types(["X"], "BIO")
+    result = score([["B-X", "I-X"]], [["B-X", "B-X"]])
+    again = score_schemes(*result.sides)
+    assert again == result.schemes
+    assert np.isin(result.sides[0].type, range(len(codec.types))).all()
