@@ -228,11 +228,25 @@ CASES: dict[str, tuple[list[list[str]], list[str], str, str, str]] = {
         "O B-LOC B-ORG O",
     ),
     "a part that equals the next token, and a token left out": (
-        [["narrowly", "won", "New-York", "York", "lost"]],
-        ["won O", "New- B-LOC", "York O", "York B-ORG", "lost O"],
-        "exact cut-token cut-token exact exact",
-        "? O ? B-ORG O",
-        "? O B-LOC B-ORG O",
+        [["narrowly", "won", "New-York", "York"]],
+        ["won O", "New- B-LOC", "York O", "York B-ORG"],
+        "exact cut-token cut-token exact",
+        "? O ? B-ORG",
+        "? O B-LOC B-ORG",
+    ),
+    "a word that shares a letter by chance": (
+        [["Germany", "won"]],
+        ["in O", "won O"],
+        "replaced-token exact",
+        "? O",
+        "O O",
+    ),
+    "tokens merged with a slash, and a token left out": (
+        [["narrowly", "US", "/", "UK", "won"]],
+        ["US/UK B-LOC", "won O"],
+        "merged-tokens exact",
+        "? ? ? ? O",
+        "? B-LOC ? ? O",
     ),
     "an empty reference token": (
         [["Malta", "", "won"]],
@@ -299,12 +313,17 @@ def test_a_sentence_without_an_answer_is_one_fault() -> None:
 
 def test_a_fault_says_where_and_what() -> None:
     reference = [["It", "won"], ["Maltese", "of", "Malta"]]
-    answer = lines("It O", "won O", "|", " B-PER", "Malt B-LOC", "ese O", "hey O", "Malta B-LOC")
+    answer = lines(
+        *("It O", "won O", " I-PER", "|", " B-PER"),
+        *("Malt B-LOC", "ese O", "hey O", "Malta B-LOC", "|", " B-ORG"),
+    )
     assert [tuple(fault) for fault in align(reference, answer).faults] == [
-        ("empty-token", 4, 1, -1, "", "B-PER", ""),
-        ("cut-token", 5, 1, 0, "Malt", "B-LOC", "Maltese"),
-        ("cut-token", 6, 1, 0, "ese", "O", "Maltese"),
-        ("replaced-token", 7, 1, 1, "hey", "O", "of"),
+        ("empty-token", 3, 0, 1, "", "I-PER", ""),
+        ("empty-token", 5, 1, -1, "", "B-PER", ""),
+        ("cut-token", 6, 1, 0, "Malt", "B-LOC", "Maltese"),
+        ("cut-token", 7, 1, 0, "ese", "O", "Maltese"),
+        ("replaced-token", 8, 1, 1, "hey", "O", "of"),
+        ("empty-token", 11, 1, 2, "", "B-ORG", ""),
     ]
 
 
@@ -673,6 +692,12 @@ def test_long_sequences_lose_only_what_differs(rng: random.Random) -> None:
     gone = set(rng.sample(range(600), 5))
     b = [token for n, token in enumerate(a) if n not in gone]
     assert sum(block.size for block in match(a, b)) == len(b)
+
+
+def test_what_moved_far_costs_nothing_else_its_match() -> None:
+    a = [str(n) for n in range(600)]
+    blocks = match(["x", *a, "x"], ["y", *a[40:300], *a[:40], *a[300:], "y"])
+    assert sum(block.size for block in blocks) == 560
 
 
 def test_what_nothing_splits_and_is_too_large_stays_unmatched() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from spans import oracle
 
-from karat.spans import Codec, SchemeScore, score
-from karat.spans.schemes import SCHEMES, score_schemes
+from karat.spans import SchemeScore, score
+from karat.spans.schemes import SCHEMES
 
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")
 
@@ -133,10 +132,8 @@ def test_strict_is_the_exact_span_score(gold, found):
 
 
 def test_spans_of_two_items_are_never_paired():
-    codec = Codec.from_types(["X"], "BIO")
     result = score([["B-X"], ["O"]], [["O"], ["B-X"]])
     assert _counts(result.schemes)["partial"] == (0, 0, 0, 1, 1)
-    assert codec.types == ("X",)
 
 
 def test_a_span_of_the_right_type_wins_over_one_that_comes_first():
@@ -181,11 +178,3 @@ def test_spans_under_the_policy_are_those_that_are_paired():
     truth, found = [["B-X", "I-X", "I-X"]], [["B-X", "I-Y", "I-X"]]
     assert score(truth, found).schemes["partial"].spurious == 2
     assert score(truth, found, policy="strict").schemes["partial"].spurious == 0
-
-
-def test_arrays_of_spans_are_scored_directly():
-    codec = Codec.from_types(["X"], "BIO")
-    result = score([["B-X", "I-X"]], [["B-X", "B-X"]])
-    again = score_schemes(*result.sides)
-    assert again == result.schemes
-    assert np.isin(result.sides[0].type, range(len(codec.types))).all()

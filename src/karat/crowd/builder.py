@@ -65,6 +65,7 @@ class CrowdBuilder:
         gold: Sequence[str | None] | None = None,
         attributes: Mapping[str, Any] | None = None,
         line: int = 0,
+        token_lines: Sequence[int] | None = None,
         file: str = "",
     ) -> int:
         """Add an item and give its index.
@@ -78,6 +79,7 @@ class CrowdBuilder:
             gold: Known tags, one per token; None where unknown.
             attributes: Other facts about the item.
             line: Where it stands, for messages.
+            token_lines: Where each of its tokens stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
         place = {"file": file or self.source, "line": line, "item": item_id}
@@ -102,7 +104,7 @@ class CrowdBuilder:
                 "text": text,
                 "token_start": token_start,
                 "attributes": attributes or {},
-                **{"file": place["file"], "line": line},
+                **{"file": place["file"], "line": line, "token_lines": token_lines},
             }
         )
         return len(self._items) - 1
@@ -267,7 +269,8 @@ class CrowdBuilder:
         for n, item in enumerate(self._items):
             for token, code in enumerate(self._gold[offsets[n] : offsets[n + 1]]):
                 if code in bad:
-                    yield code, Fault("", item["file"], item["line"], item["id"], token, "gold")
+                    line = item["token_lines"][token] if item["token_lines"] else item["line"]
+                    yield code, Fault("", item["file"], line, item["id"], token, "gold")
         names, at = list(self._workers), 0
         for row in self._answers:
             item = self._items[row["item"]]

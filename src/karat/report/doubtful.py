@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from karat.aggregate import Consensus
 from karat.crowd import Crowd
+from karat.report.wording import shorten
 from karat.spans import Span, Tagged, find_spans
 
 MAX_PLACES = 20
 MAX_NAMES = 12
 WINDOW = 25
 """Tokens shown before and after the place."""
-MAX_CHARACTERS = 80
-"""Of a token, and of the words of a span."""
+MAX_CHARACTERS = 320
+"""Of the words of the place; single tokens and other spans are cut to 80."""
 _NONE, _SKIPPED = "no span here", "skipped"
 
 
@@ -94,7 +95,8 @@ def _lowest(confidence: NDArray[np.floating]) -> list[int]:
     if len(open_) > MAX_PLACES:
         limit = np.partition(confidence[open_], MAX_PLACES - 1)[MAX_PLACES - 1]
         open_ = open_[confidence[open_] <= limit]
-    return open_[np.argsort(confidence[open_], kind="stable")][:MAX_PLACES].tolist()
+    order = np.argsort(confidence[open_], kind="stable")[:MAX_PLACES]
+    return [int(i) for i in open_[order]]
 
 
 def _place(consensus: Consensus, start: int, end: int, confidence: float) -> Place:
@@ -157,8 +159,7 @@ class _Reading:
         """Give types and words; a PLAIN label has no words."""
         plain = self.crowd.tagset.rules.is_plain
         return tuple(
-            (s.type, "" if plain else _shorten(_joined(self.tokens[s.start : s.end])))
-            for s in spans
+            (s.type, "" if plain else shorten(_joined(self.tokens[s.start : s.end]))) for s in spans
         )
 
 
@@ -190,26 +191,14 @@ def _context(crowd: Crowd, n: int, tokens: list[str], start: int, end: int) -> t
     text = None if crowd.texts is None else crowd.texts[n].as_py()
     item = crowd.item_ids[n].as_py()
     if crowd.is_classification and (text or tokens[0] == item):
-        return "", _shorten(text or "", 4 * MAX_CHARACTERS), ""
+        return "", shorten(text or "", MAX_CHARACTERS), ""
     before = _joined(tokens[max(0, start - WINDOW) : start])
     after = _joined(tokens[end : end + WINDOW])
     first = "… " if start > WINDOW else ""
     last = " …" if end + WINDOW < len(tokens) else ""
-    words = _shorten(_joined(tokens[start:end]), 4 * MAX_CHARACTERS)
+    words = shorten(_joined(tokens[start:end]), MAX_CHARACTERS)
     return first + before, words, after + last
 
 
 def _joined(tokens: list[str]) -> str:
-    return " ".join(_shorten(token) for token in tokens)
-
-
-def _shorten(text: str, limit: int = MAX_CHARACTERS) -> str:
-    """Cut the middle out of what is too long.
-
-    >>> _shorten("abcdefghij", 5)
-    'abc…j'
-    """
-    if len(text) <= limit:
-        return text
-    tail = (limit - 1) // 3
-    return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
+    return " ".join(shorten(token) for token in tokens)

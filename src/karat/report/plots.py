@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,8 @@ INK, MUTED, GRID, BOX, POINT = "#1b2631", "#5c6875", "#dde3e8", "#d9e8f4", "#007
 SUFFIXES = (".pdf", ".png", ".svg")
 MAX_POINTS = 200
 """Points drawn per box; of more values every n-th in their order is drawn, both ends included."""
-_SVG_SETTINGS = {"svg.hashsalt": "karat", "text.usetex": False}
+_FONT = "DejaVu Sans"
+"""Comes with Matplotlib, so that every machine draws the same."""
 
 
 def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
@@ -50,11 +53,12 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "report", "a picture") from None
-    figure = Figure(figsize=(4.4, 3.0), dpi=200, facecolor="white")
-    axes = figure.subplots(1, 3)
-    figure.subplots_adjust(left=0.085, right=0.9, top=0.84, bottom=0.04, wspace=1.05)
-    for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
-        _draw(ax, shown, letter)
+    with _own_settings():
+        figure = Figure(figsize=(4.4, 3.0), dpi=200, facecolor="white")
+        axes = figure.subplots(1, 3)
+        figure.subplots_adjust(left=0.085, right=0.9, top=0.84, bottom=0.04, wspace=1.05)
+        for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
+            _draw(ax, shown, letter)
     return figure
 
 
@@ -88,7 +92,7 @@ def inline_svg(figure: Figure, title: str, description: str) -> str:
     from html import escape
 
     buffer = io.BytesIO()
-    _save(figure, buffer, format="svg", settings={"svg.fonttype": "none"}, facecolor="none")
+    _save(figure, buffer, format="svg", svg_text="none", facecolor="none")
     svg = buffer.getvalue().decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
@@ -108,45 +112,63 @@ def _variables() -> dict[str, str]:
     return dict(zip(names, (INK, MUTED, GRID, BOX, POINT), strict=True))
 
 
+@contextmanager
+def _own_settings() -> Iterator[None]:
+    """Set Matplotlib's defaults for a while, whatever style the caller's program has chosen."""
+    from matplotlib import style
+
+    with style.context("default"):
+        yield
+
+
 def _save(
-    figure: Figure, out: Any, *, settings: dict[str, Any] | None = None, **options: Any
+    figure: Figure, out: Any, *, svg_text: Literal["path", "none"] = "path", **options: Any
 ) -> None:
-    """Save with settings that hold for this call alone, so that the bytes are always the same."""
+    """Save so that the bytes are always the same; `svg_text` says whether letters become paths."""
     import matplotlib as mpl
 
-    with mpl.rc_context({**_SVG_SETTINGS, **(settings or {})}):
+    with _own_settings(), mpl.rc_context({"svg.hashsalt": "karat", "svg.fonttype": svg_text}):
         figure.savefig(out, **options)
 
 
 def _draw(ax: Axes, shown: Distribution, letter: str) -> None:
-    font = {"family": "DejaVu Sans", "size": 9.5}
-    ax.set_facecolor("none")
-    ax.set_title("")
     title = f"({letter}) {shown.what}" + (", %" if shown.is_rate else "")
-    ax.text(-0.4, 1.14, title, transform=ax.transAxes, color=INK, weight="bold", **font)
-    ax.text(-0.4, 1.065, shown.per, transform=ax.transAxes, color=MUTED, **font)
+    _write(ax, -0.4, 1.14, title, weight="bold")
+    _write(ax, -0.4, 1.065, shown.per, color=MUTED)
     for side in ("top", "right", "bottom", "left"):
         ax.spines[side].set_visible(False)
+    ax.set_facecolor("none")
     ax.set_xticks([])
     ax.set_xlim(-0.4, 0.4)
     _scale(ax, shown)
     ax.tick_params(axis="y", length=0, pad=2, labelsize=8.5, labelcolor=MUTED)
+    ax.tick_params(axis="y", labelfontfamily=_FONT)
     ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
     ax.set_axisbelow(True)
     if not len(shown.values):
-        ax.text(0, 0.5, "no values", transform=ax.get_yaxis_transform(), ha="center", **font)
+        _write(ax, 0.1, 0.5, "no values", color=MUTED)
         return
     _box(ax, shown.values)
-    points = _thinned(shown.values)
-    few = len(points) <= 50
-    jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(points))
-    look = {"s": 13 if few else 8, "alpha": 0.75 if few else 0.4, "color": POINT, "linewidths": 0}
-    ax.scatter(jitter, points, zorder=3, clip_on=False, **look)
+    _scatter(ax, _thinned(shown.values))
     _label_quartiles(ax, shown)
 
 
+def _write(ax: Axes, x: float, y: float, words: str, **look: Any) -> None:
+    """Write at a place in the axes' own measure, 0 to 1 from corner to corner."""
+    look = {"color": INK, "size": 9.5, "family": _FONT, **look}
+    ax.text(x, y, words, transform=ax.transAxes, clip_on=False, **look)
+
+
+def _scatter(ax: Axes, points: NDArray[np.float64]) -> None:
+    few = len(points) <= 50
+    jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(points))
+    size, alpha = (13, 0.75) if few else (8, 0.4)
+    look: dict[str, Any] = {"s": size, "alpha": alpha, "color": POINT, "linewidths": 0}
+    ax.scatter(jitter, points, zorder=3, clip_on=False, **look)
+
+
 def _scale(ax: Axes, shown: Distribution) -> None:
-    """Set limits and ticks: shares from 0 (or one half) to 1, counts from 0, logarithmic if skew."""
+    """Set limits and ticks: shares from 0 (or 0.5) to 1, counts from 0, logarithmic if skew."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     values = shown.values if len(shown.values) else np.zeros(1)
@@ -205,9 +227,6 @@ def _label_quartiles(ax: Axes, shown: Distribution) -> None:
     for y, value, colour, weight in labels:
         words = shown.show(value)
         if words not in seen:
-            ax.text(
-                *(1.04, y, words),
-                **{"transform": ax.transAxes, "va": "center_baseline", "clip_on": False},
-                **{"color": colour, "weight": weight, "size": 9, "family": "DejaVu Sans"},
-            )
+            look = {"color": colour, "weight": weight, "size": 9, "va": "center_baseline"}
+            _write(ax, 1.04, y, words, **look)
         seen.add(words)

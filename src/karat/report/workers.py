@@ -1,4 +1,4 @@
-"""The worker table of the report: every worker's numbers, the worst first, the outliers in words."""
+"""The worker table: every worker's numbers, the worst first, who is far below in words."""
 
 from __future__ import annotations
 

@@ -93,6 +93,25 @@ def cut_text(
     return Cut(listed, text, bounds, None if text == " ".join(listed) else text, None)
 
 
+def cut_fields(record: Record, text: str, *, single: bool = False) -> Cut:
+    """Cut a text by the fields `tokens` and `token_start`, if a tool has kept them.
+
+    Args:
+        record: What may have these fields.
+        text: The text.
+        single: Whether the item gets a single label; then it is one token if they are not there.
+
+    Raises:
+        FormatError: The tokens do not come from the text.
+    """
+    tokens, starts = record.find("tokens"), record.find("token_start")
+    if not (isinstance(tokens, list) and tokens and all(isinstance(t, str) and t for t in tokens)):
+        return whole_text(text) if single else cut_text(record, text)
+    if not (isinstance(starts, list) and all(type(n) is int and 0 <= n < 2**31 for n in starts)):
+        starts = None
+    return cut_text(record, text, tokens, starts)
+
+
 def whole_text(text: str) -> Cut:
     """Take a text as one token: an item that gets a single label."""
     return Cut([text], text, [(0, len(text))], None, None)

@@ -82,6 +82,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             ],
             group=group,
             line=sentence.lines[0],
+            token_lines=sentence.lines,
         )
     return builder.build()
 

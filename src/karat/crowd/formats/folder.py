@@ -284,6 +284,7 @@ def _add_items(
                 gold=gold,
                 attributes={"part": document.part} if document.part else None,
                 line=sentence[0].line,
+                token_lines=[line.line for line in sentence],
                 file=document.gold.name if document.gold else "",
             )
         )

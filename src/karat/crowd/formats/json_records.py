@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -174,6 +174,16 @@ class Record:
     def inners(self, *keys: str) -> list[Record]:
         """Give the objects of a list; none where there is no list."""
         return [self.inner(value, f"each of {_first(keys)}") for value in self.items(*keys) or []]
+
+    def others(self, taken: Collection[str]) -> dict[str, Any]:
+        """Give the fields that a format does not know, and those of an object `attributes`.
+
+        Raises:
+            FormatError: `attributes` is no object.
+        """
+        found = {key: value for key, value in self.value.items() if key not in taken}
+        more = self.find("attributes")
+        return found if more is None else found | self.inner(more, "attributes").value
 
     def required(self, value: Any, *keys: str) -> Any:
         """Give a value that must be there.

@@ -10,7 +10,7 @@ that was not placed:
 * a span that covers no token, or holds no whole one under cut="contract", is left out.
 
 An offset outside the text, or a place that does not read as the file says it does, is an error.
-Annotations of a worker called "gold" are gold in the formats that have no other place for it.
+Annotations of a worker called "gold" or "truth" are gold in formats with no other place for it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ from karat.spans import (
 )
 
 GOLD = "gold"
-"""The worker whose annotations are gold, in formats that have no other place for it."""
+GOLD_NAMES = frozenset({GOLD, "truth"})
+"""Workers whose annotations are gold, in formats that have no other place for it."""
 
 
 @dataclass
@@ -204,7 +205,7 @@ class SpanCrowd:
     def leave_out(self, record: Record, message: str, reason: str, token: int = -1) -> None:
         """List a label that is not placed, and count it unless it is gold."""
         self.builder.warnings.append(record.fault(message[:MAX_MESSAGE], reason, token))
-        if record.worker != GOLD:
+        if record.worker not in GOLD_NAMES:
             self.builder.reasons[reason] = self.builder.reasons.get(reason, 0) + 1
 
     def answer(
@@ -228,8 +229,8 @@ class SpanCrowd:
     def answer_or_gold(
         self, item: Item, record: Record, labels: Labels, facts: Facts = NOTHING_MORE
     ) -> None:
-        """Add an answer, or the gold if the worker is called so."""
-        if record.worker == GOLD:
+        """Add an answer, or the gold if the worker is called so, in formats with no other place."""
+        if record.worker in GOLD_NAMES:
             self.set_gold(item, record, labels)
         else:
             self.answer(item, record, labels, facts)

@@ -124,7 +124,7 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     unit = record.string("unit") or header.unit or ("token" if "tokens" in record.value else "char")
     cut = _cut(record, [*said, *gold], unit)
     group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
-    facts = _attributes(record, options)
+    facts = record.others(RESERVED | set(options.columns.values()))
     item = crowd.item(record, cut, group=group, attributes=facts, once=worker is None)
     line = _Line(crowd, header, item, cut, unit)
     for one in gold:
@@ -239,10 +239,3 @@ def _cut(record: Record, said: list[Record], unit: str) -> Cut:
             raise
         cut = Cut(tokens, None, [], None, None)
     return cut._replace(keep_text=text, starts=starts)
-
-
-def _attributes(record: Record, options: ReadOptions) -> dict[str, Any]:
-    taken = RESERVED | set(options.columns.values())
-    found = {key: value for key, value in record.value.items() if key not in taken}
-    more = record.find("attributes")
-    return found if more is None else found | record.inner(more, "attributes").value

@@ -1,0 +1,325 @@
+"""The command line as people use it: results, exit codes, and files left behind."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import karat
+from karat.cli import main
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
+COMMANDS = ("inspect", "aggregate", "score", "agree", "check", "convert")
+
+
+@dataclass
+class Run:
+    """What a call of `karat` gave."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def karat_run(*words, cwd=None):
+    """Run `karat` in this process, which saves the start of another."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["karat", *map(str, words)])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        patch.setenv("COLUMNS", "100")
+        patch.setenv("NO_COLOR", "1")
+        if cwd:
+            patch.chdir(cwd)
+        with pytest.raises(SystemExit) as end:
+            main()
+            sys.exit(0)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())
+    return Run(end.value.code or 0, *texts)
+
+
+def karat_process(*words, cwd=None, stdin=None):
+    """Run `karat` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "karat", *map(str, words)],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=isinstance(stdin, str) or stdin is None,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+    )
+
+
+def done(*words, **options):
+    """Run `karat`, which must succeed in silence on standard error."""
+    run = karat_run(*words, **options)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return run.stdout
+
+
+def refused(*words, **options):
+    """Run `karat`, which must refuse its input without a traceback."""
+    run = karat_run(*words, **options)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stderr.startswith("karat: ")
+    return run.stderr
+
+
+@pytest.fixture
+def gold(tmp_path):
+    done("aggregate", EXAMPLE, "-o", tmp_path / "gold.conll")
+    return tmp_path / "gold.conll"
+
+
+def test_help_lists_every_command():
+    text = done("--help")
+    assert all(command in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_an_example(command):
+    text = done(command, "--help")
+    assert f"karat {command} " in text
+    assert "Examples" in text
+
+
+def test_the_version_is_shown():
+    assert done("--version").strip() == f"karat {karat.__version__}"
+
+
+@pytest.mark.parametrize(
+    "words", [["nope"], ["aggregate"], ["aggregate", "x", "--nope"], ["convert", "x", "--columns", "a"]]
+)
+def test_wrong_usage_exits_with_2(words):
+    assert karat_run(*words).returncode == 2
+
+
+def test_inspect_says_what_was_detected_and_what_to_run_next():
+    text = done("inspect", EXAMPLE)
+    for part in ("wide", "BIO", "workers: 7", "items: 150", "next: karat aggregate"):
+        assert part in text
+
+
+def test_the_command_that_inspect_prints_runs(tmp_path):
+    command = done("inspect", EXAMPLE).splitlines()[-1].removeprefix("next: ").split()
+    done(*command[1:], cwd=tmp_path)
+    assert (tmp_path / "gold.conll").exists()
+
+
+def test_aggregate_writes_gold_and_a_report_and_scores(tmp_path):
+    text = done("aggregate", EXAMPLE, "-o", tmp_path / "g.conll", "--report", tmp_path / "r.html")
+    assert "policy conlleval, encoding BIO" in text
+    assert (tmp_path / "g.conll").read_text().startswith("# id = N01-1\n")
+    assert "<html" in (tmp_path / "r.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g.conll", "r.html"]
+
+
+def test_the_written_gold_scores_as_aggregate_said(gold):
+    said = json.loads(done("aggregate", EXAMPLE, "--json"))["score"]["micro"]["f1"]
+    found = json.loads(done("score", gold, EXAMPLE, "--json"))
+    assert found["micro"]["f1"] == pytest.approx(said)
+    assert (found["policy"], found["encoding"]) == ("conlleval", "BIO")
+
+
+def test_gold_on_standard_output_is_the_file_and_the_words_go_elsewhere(gold):
+    run = karat_run("aggregate", EXAMPLE, "-o", "-")
+    assert run.stdout == gold.read_text()
+    assert "mv-token" in run.stderr
+
+
+def test_standard_input_works(gold):
+    run = karat_process("aggregate", "-", "-o", "-", stdin=EXAMPLE.read_bytes())
+    assert run.returncode == 0
+    assert run.stdout.decode() == gold.read_text()
+
+
+def test_json_of_every_command_is_json(gold, tmp_path):
+    for words in (
+        ["inspect", EXAMPLE],
+        ["aggregate", EXAMPLE],
+        ["score", gold, EXAMPLE],
+        ["agree", EXAMPLE],
+        ["check", gold],
+        ["convert", gold, "--to", "BIOES", "-o", tmp_path / "x.conll"],
+    ):
+        assert json.loads(done(*words, "--json"))
+
+
+def test_votes_take_their_options():
+    raw = json.loads(done("aggregate", EXAMPLE, "--ties", "inside", "--raw", "--seed", "3", "--json"))
+    wanted = {"ties": "inside", "legal": False, "random_state": 3}
+    assert raw["result"]["params"] == wanted
+    same = done("aggregate", EXAMPLE, "--param", "ties=inside", "--param", "legal=false", "--json")
+    assert json.loads(same)["result"]["params"]["legal"] is False
+
+
+def test_single_labels_become_a_table(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("question;user;answer\nq1;a;yes\nq1;b;yes\nq2;a;no\n")
+    roles = ["--columns", "item=question", "--columns", "worker=user", "--columns", "label=answer"]
+    done("aggregate", path, *roles, "-o", tmp_path / "gold.csv")
+    lines = (tmp_path / "gold.csv").read_text().splitlines()
+    assert lines == ["item,label,confidence", "q1,yes,1.0000", "q2,no,1.0000"]
+    truth = tmp_path / "truth.csv"
+    truth.write_text("item,label\nq1,yes\nq2,yes\n")
+    found = json.loads(done("score", tmp_path / "gold.csv", truth, "--json"))
+    assert found["accuracy"] == 0.5
+
+
+def test_agree_prints_measures_and_every_worker(tmp_path):
+    text = done("agree", EXAMPLE, "--plot", tmp_path / "a.svg")
+    for part in ("Krippendorff", "Fleiss", "Cohen", "span F1", "gus", "workers per group"):
+        assert part in text
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+def test_check_lists_faults_and_exits_with_1(gold):
+    assert "0 faults" in done("check", gold, "--encoding", "BIO")
+    run = karat_run("check", EXAMPLE, "--show", "2")
+    assert run.returncode == 1
+    assert "must open with its begin tag" in run.stdout
+    assert "more (--show" in run.stdout
+    assert "item N" in run.stdout
+    assert "worker " in run.stdout
+
+
+def test_check_with_the_wrong_encoding_names_the_right_one(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text("Ann\tB-PER\nLee\tL-PER\n")
+    message = refused("check", path, "--encoding", "BIO")
+    for part in ("x.conll line 2", "item 1 token 1", "'L-PER' is not in BIO", "BILOU"):
+        assert part in message
+
+
+def test_convert_goes_to_another_encoding_and_back(gold, tmp_path):
+    done("convert", gold, "--from", "BIO", "--to", "BIOES", "-o", tmp_path / "a.conll")
+    done("convert", tmp_path / "a.conll", "--from", "BIOES", "--to", "BIO", "-o", tmp_path / "b.conll")
+    first = karat.read_crowd(gold, format="conll").gold_tagged.codes
+    second = karat.read_crowd(tmp_path / "b.conll", format="conll").gold_tagged.codes
+    assert first.tolist() == second.tolist()
+
+
+def test_convert_refuses_malformed_tags_and_repair_reads_them(tmp_path):
+    message = refused("convert", EXAMPLE, "--to", "IOBES", "-o", tmp_path / "x.tsv")
+    assert "break the rules of BIO" in message
+    assert list(tmp_path.iterdir()) == []
+    done("convert", EXAMPLE, "--to", "IOBES", "--repair", "conlleval", "-o", tmp_path / "x.tsv")
+    assert "0 faults" in done("check", tmp_path / "x.tsv")
+
+
+def test_convert_goes_to_another_format_and_says_what_is_lost(tmp_path):
+    done("convert", EXAMPLE, "-o", tmp_path / "x.parquet")
+    assert karat.read_crowd(tmp_path / "x.parquet") == karat.read_crowd(EXAMPLE)
+    run = karat_run("convert", EXAMPLE, "-o", tmp_path / "x.conll")
+    assert run.returncode == 0
+    assert "cannot hold it: the answers" in run.stderr
+
+
+def test_an_output_that_is_the_input_is_refused(tmp_path):
+    path = tmp_path / "crowd.tsv"
+    path.write_bytes(EXAMPLE.read_bytes())
+    assert "is an input too" in refused("aggregate", path, "-o", path)
+    assert path.read_bytes() == EXAMPLE.read_bytes()
+
+
+def test_a_missing_folder_for_the_output_is_one_clear_message(tmp_path):
+    message = refused("aggregate", EXAMPLE, "-o", tmp_path / "no" / "gold.conll")
+    assert "cannot write" in message
+    assert "does the folder exist" in message
+
+
+def _bad(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+BAD = {
+    "absent": (None, ["absent.tsv", "is the path right"]),
+    "empty": (b"", ["empty.tsv", "the file is empty"]),
+    "gzip": (gzip.compress(b"token\ta\nx\tO\n" * 100)[:-9], ["truncated or damaged"]),
+    "ragged": (b"token\ta\tb\nx\tO\tO\ny\tO\n", ["line 3", "2 cells where the header has 3"]),
+    "tab": (b"token\ta\tb\nx\ty\tO\tO\n", ["line 2", "does a token hold the delimiter"]),
+    "nul": (b"token\ta\tb\nx\0\tO\tO\n", ["line 2", "NUL"]),
+    "mixed": (b"token\ta\tb\n\xc3\xa9\tO\tO\n\xe9\tO\tO\n", ["line 3", "mixes encodings"]),
+    "long": (b"token\ta\tb\n" + b"x" * 1_000_000 + b"\tO\tO\n", ["line 2", "longer than"]),
+    "twice": (
+        b"doc\tsent\ttoken\ta\nd\t1\tx\tO\n\nd\t2\ty\tO\n\nd\t1\tz\tO\n",
+        ["line 6", "item d-1", "stands twice", "line 2"],
+    ),
+    "label": (
+        b"token\tann\tbob\nx\tB-PER\tO\ny\tPERSON\tO\n",
+        ["line 3", "item 1 token 1", "worker ann", "'PERSON'", "--label"],
+    ),
+    "schemes": (
+        b"token\tann\tbob\nx\tB-PER\tB-PER\ny\tE-PER\tL-PER\n",
+        ["two encodings", "L-PER"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_gives_one_clear_message_and_no_file(tmp_path, name):
+    data, parts = BAD[name]
+    path = tmp_path / "absent.tsv" if data is None else _bad(tmp_path, f"{name}.tsv", data)
+    before = sorted(tmp_path.iterdir())
+    message = refused("aggregate", path, "--format", "wide", "-o", tmp_path / "gold.conll")
+    for part in parts:
+        assert part in message
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--method", "mv-tokens"], "did you mean 'mv-token'"),
+        (["--encoding", "BIX"], "unknown encoding 'BIX'"),
+        (["--format", "widest"], "unknown format 'widest'"),
+        (["--ties", "both"], "unknown tie rule 'both'"),
+        (["--policy", "perl"], "unknown policy 'perl'"),
+        (["--altered", "guess"], "unknown rule for altered tokens"),
+        (["--param", "nope=1"], "has no parameter 'nope'"),
+        (["--columns", "token=word"], "there is no column 'word'"),
+        (["--gold", "nothing.csv"], "nothing.csv"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path, words, part):
+    message = refused("aggregate", EXAMPLE, "-o", tmp_path / "gold.conll", *words)
+    assert part in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m karat convert {EXAMPLE} --to-format wide | head -1"
+    run = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert "Traceback" not in run.stderr
+    assert run.stdout.startswith("doc\tsent\ttoken\tgold")
+
+
+@pytest.mark.realdata
+def test_the_main_job_runs_on_the_crowd_of_paper_000(data, tmp_path):
+    crowd = data / "ner_mturk" / "crowd.tsv.gz"
+    done("aggregate", crowd, "--method", "mv-token", "-o", tmp_path / "gold.conll")
+    found = json.loads(done("score", tmp_path / "gold.conll", crowd, "--json"))
+    assert found["n_items"] == 5985
+    assert round(100 * found["micro"]["f1"], 2) == 61.31
+    counts = json.loads(done("inspect", crowd, "--json"))
+    assert (counts["items"], counts["tokens"], counts["workers"]) == (5985, 79901, 47)
+    assert (counts["answers"], counts["labels"]) == (27990, 366370)
+    faults = json.loads(karat_run("check", crowd, "--json").stdout)
+    illegal = sum(row["count"] for row in faults["by_column"] if row["column"] != "gold")
+    assert (faults["faults"] - illegal, illegal) == (48, 653)

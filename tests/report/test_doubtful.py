@@ -1,0 +1,131 @@
+"""The doubtful places: which they are, their sentence, and who said what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import karat
+from karat.crowd import CrowdBuilder
+from karat.report.doubtful import MAX_NAMES, MAX_PLACES, WINDOW, doubtful_places
+
+
+def _said(place):
+    return [(given.spans or given.note, given.workers) for given in place.answers]
+
+
+def test_the_spans_with_the_lowest_confidence_come_in_order(consensus):
+    places = doubtful_places(consensus)
+    assert [place.confidence for place in places] == sorted(consensus.span_confidence)[:MAX_PLACES]
+
+
+def test_equal_confidence_keeps_the_order_of_the_text(consensus):
+    flat = replace(consensus, span_confidence=np.full_like(consensus.span_confidence, 0.5))
+    first = consensus.spans.slice(0, MAX_PLACES)
+    places = doubtful_places(flat)
+    assert [place.item for place in places] == first.column("item").to_pylist()
+    assert [place.label for place in places] == first.column("type").to_pylist()
+
+
+def test_a_place_shows_its_words_and_every_answer(build):
+    tokens = ["The", "Bank", "of", "Rome", "fell"]
+    crowd = build(
+        {
+            "s": (
+                tokens,
+                {
+                    "a": ["O", "B-ORG", "I-ORG", "I-ORG", "O"],
+                    "b": ["O", "B-ORG", "I-ORG", "I-ORG", "O"],
+                    "c": ["O", "B-ORG", "O", "B-LOC", "O"],
+                    "d": ["O", "O", "O", "O", "O"],
+                    "e": [None, None, None, None, "O"],
+                },
+            )
+        },
+        gold={"s": ["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O"]},
+    )
+    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token", ties="inside"))
+    assert (place.before, place.words, place.after) == ("The", "Bank of Rome", "fell")
+    assert (place.item, place.label, place.n_answers) == ("s", "ORG", 5)
+    assert _said(place) == [
+        ((("ORG", "Bank of Rome"),), ("a", "b")),
+        ((("ORG", "Bank"), ("LOC", "Rome")), ("c",)),
+        ("no span here", ("d",)),
+        ("skipped", ("e",)),
+    ]
+    assert [given.is_result for given in place.answers] == [True, False, False, False]
+    assert not any(given.is_gold for given in place.answers)
+    assert place.gold == (("ORG", "The Bank of Rome"),)
+
+
+def test_answers_with_the_same_words_at_other_places_are_kept_apart(build):
+    crowd = build(
+        {
+            "s": (
+                ["la", "la", "la"],
+                {
+                    "a": ["B-X", "I-X", "O"],
+                    "b": ["O", "B-X", "I-X"],
+                    "c": ["B-X", "I-X", "O"],
+                },
+            )
+        }
+    )
+    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token"))
+    assert [(g.n_workers, g.is_result) for g in place.answers] == [(2, True), (1, False)]
+
+
+def test_what_all_agree_on_is_not_doubtful(build):
+    answers = {"a": ["B-X", "O"], "b": ["B-X", "O"]}
+    crowd = build({"s": (["x", "y"], answers)})
+    assert doubtful_places(karat.aggregate(crowd, "mv-token")) == []
+
+
+def test_a_result_without_spans_has_no_doubtful_span(build):
+    crowd = build({"s": (["x", "y"], {"a": ["O", "O"], "b": ["O", "B-X"]})})
+    assert doubtful_places(karat.aggregate(crowd, "mv-token")) == []
+
+
+def test_a_long_item_is_cut_around_the_place(build):
+    tokens = [f"t{n}" for n in range(200)]
+    tags = ["O"] * 100 + ["B-X"] + ["O"] * 99
+    crowd = build({"s": (tokens, {"a": tags, "b": ["O"] * 200})})
+    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token", ties="inside"))
+    assert place.before.split() == ["…", *tokens[100 - WINDOW : 100]]
+    assert place.words == "t100"
+    assert place.after.split() == [*tokens[101 : 101 + WINDOW], "…"]
+
+
+def test_long_words_and_many_names_are_cut(build):
+    answers = {f"w{n:02}": ["B-X"] for n in range(40)} | {"other": ["O"]}
+    crowd = build({"s": (["y" * 1000], answers)})
+    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token"))
+    assert len(place.words) <= 80
+    assert len(place.answers[0].workers) == MAX_NAMES
+    assert place.answers[0].n_workers == 40
+
+
+def test_single_labels_give_the_items_with_their_votes(labels):
+    result = karat.aggregate(labels, "mv-token")
+    (place,) = doubtful_places(result)
+    assert (place.item, place.label, place.words) == ("q2", "x", "")
+    assert place.confidence == pytest.approx(2 / 3)
+    assert _said(place) == [((("x", ""),), ("ann", "bob")), ((("y", ""),), ("cem",))]
+
+
+def test_a_single_label_shows_the_text_of_its_item(labels):
+    crowd = replace(labels, texts=pa.array(["one", "two words", None]))
+    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token"))
+    assert place.words == "two words"
+
+
+def test_labels_on_every_token_give_tokens_in_their_sentence():
+    builder = CrowdBuilder(karat.crowd.ReadOptions(encoding="PLAIN"))
+    item = builder.add_item("s", ["time", "flies"])
+    for worker, tags in {"a": ["N", "V"], "b": ["N", "V"], "c": ["N", "N"]}.items():
+        builder.add_answer(item, worker, tags)
+    (place,) = doubtful_places(karat.aggregate(builder.build(), "mv-token"))
+    assert (place.before, place.words, place.label) == ("time", "flies", "V")

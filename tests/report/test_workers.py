@@ -1,0 +1,108 @@
+"""The worker table: order, columns, who is far below."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.crowd import CrowdBuilder
+from karat.report.workers import MAX_WORKERS, far_below, worker_table
+
+
+def test_the_worst_by_gold_come_first(consensus, agreement):
+    table = worker_table(consensus, agreement)
+    column = table.columns.index("F1 against gold")
+    values = [row.rates[column] for row in table.rows]
+    assert table.ranked_by == "F1 against gold"
+    assert values == sorted(values)
+    assert table.far_below == ("gus",)
+
+
+def test_without_gold_the_result_decides(crowd):
+    result = karat.aggregate(crowd.with_gold(None), "mv-token")
+    table = worker_table(result, karat.agreement(result.crowd))
+    assert table.columns == ("F1 against the result", "F1 against the others")
+    assert table.ranked_by == "F1 against the result"
+
+
+def test_without_an_agreement_the_result_alone_is_shown(consensus):
+    table = worker_table(consensus, None)
+    assert table.columns == ("F1 against the result",)
+    spans = dict(
+        zip(*(consensus.workers.column(c).to_pylist() for c in ("worker", "span_agreement")))
+    )
+    assert {row.worker: row.rates[0] for row in table.rows} == spans
+
+
+def test_columns_are_joined_by_worker_whatever_their_order(consensus, agreement):
+    order = pa.array([6, 5, 4, 3, 2, 1, 0])
+    turned = replace(consensus, workers=consensus.workers.take(order))
+    assert worker_table(turned, agreement) == worker_table(consensus, agreement)
+
+
+def test_a_number_that_only_the_method_knows_is_shown_and_is_no_share(consensus, agreement):
+    workers = consensus.workers.append_column("log_prob", pa.array(np.arange(7.0)))
+    table = worker_table(replace(consensus, workers=workers), agreement)
+    assert (table.columns[-1], table.is_rate[-1]) == ("Log prob", False)
+    assert all(table.is_rate[:-1])
+
+
+def test_a_worker_without_answers_comes_last_and_is_told(labels):
+    table = worker_table(karat.aggregate(labels, "mv-token"), karat.agreement(labels))
+    assert table.rows[-1].worker == "dan"
+    assert table.rows[-1].remark == "gave no answer"
+    assert set(table.rows[-1].rates) == {None}
+    assert table.rows[0].remark == "only 2 answers"
+
+
+def test_someone_far_below_on_few_answers_is_told_so():
+    builder = CrowdBuilder()
+    for n in range(10):
+        item = builder.add_item(str(n), [str(n)])
+        for worker in "abc":
+            builder.add_answer(item, worker, ["x"])
+        if n < 2:
+            builder.add_answer(item, "d", ["y"])
+    crowd = builder.build(single=True)
+    table = worker_table(karat.aggregate(crowd, "mv-token"), karat.agreement(crowd))
+    assert table.rows[0].worker == "d"
+    assert table.rows[0].remark == "far below the others, but only 2 answers"
+
+
+def test_of_many_workers_the_worst_are_listed():
+    builder = CrowdBuilder()
+    for n in range(10):
+        item = builder.add_item(str(n), [str(n)])
+        for worker in range(300):
+            builder.add_answer(item, f"w{worker}", ["x" if worker >= 20 or n else "y"])
+    crowd = builder.build(single=True)
+    table = worker_table(karat.aggregate(crowd, "mv-token"), None)
+    assert (len(table.rows), table.n_workers) == (MAX_WORKERS, 300)
+    assert {row.worker for row in table.rows[:20]} == {f"w{n}" for n in range(20)}
+
+
+def test_among_equals_small_gaps_are_no_finding():
+    assert not far_below(np.array([0.98, 0.98, 0.98, 0.98, 0.95])).any()
+
+
+def test_in_a_wide_crowd_half_of_the_median_is_the_limit():
+    values = np.array([0.2, 0.31, 0.5, 0.6, 0.6, 0.8, 0.9])
+    assert far_below(values).tolist() == [True] + [False] * 6
+
+
+@pytest.mark.parametrize("values", [[], [0.1], [0.1, 0.9], [np.nan, 0.1, 0.9]])
+def test_two_workers_are_too_few_to_say_who_is_far_below(values):
+    assert not far_below(np.array(values, float)).any()
+
+
+@given(st.lists(st.floats(0, 1) | st.just(float("nan")), max_size=30))
+def test_nobody_at_the_median_or_above_is_far_below(values):
+    flagged = far_below(np.array(values, float))
+    known = [value for value in values if value == value]  # noqa: PLR0124
+    assert all(value < np.median(known) for value, bad in zip(values, flagged, strict=True) if bad)
