@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pairs import Row, compare
 
 from karat.crowd import read_crowd
+from pairs import Row, compare
 
 DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CROWD = DATA / "ner_mturk" / "crowd.tsv.gz"
@@ -26,7 +26,15 @@ def run() -> list[Row]:
     per_answer = (answers.nbytes - answers.codes.nbytes) / len(answers)
     note = f"a Crowd takes 2 bytes per answered token and {per_answer:.1f} per answer"
     return [
-        compare("read crowd.tsv.gz (pandas.read_csv)", _path, read_crowd, _peer, at_most=4, rounds=9, note=note)
+        compare(
+            "read crowd.tsv.gz (pandas.read_csv)",
+            _path,
+            read_crowd,
+            _peer,
+            at_most=4,
+            rounds=9,
+            note=note,
+        )
     ]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import iobes
 import numpy as np
 import seqeval.metrics
-from corpus import corpus
-from pairs import Row, compare
 
+from corpus import corpus
 from karat.spans import Tagged, find_spans, parse, score, score_codes, token_flags
+from pairs import Row, compare
 
 N_WORKERS = 5
 # The peer logs every malformed tag; what is compared is parsing.
@@ -59,9 +59,22 @@ def run() -> list[Row]:
     same = abs(_our_f1(_both()) - _peer_f1(_both()))
     assert same < 1e-12, f"the two F1 differ by {same}"
     return [
-        compare("parse a corpus from ids (iobes)", _clean, lambda d: find_spans(d[1], d[0]), _peer_parse, at_least=50),
-        compare("parse a corpus from strings (iobes)", _clean, lambda d: find_spans(d[0].encode(d[2]), d[0]), _peer_parse),
-        compare("parse sentence by sentence (iobes)", _clean, _our_sentences, _peer_parse, rounds=3),
+        compare(
+            "parse a corpus from ids (iobes)",
+            _clean,
+            lambda d: find_spans(d[1], d[0]),
+            _peer_parse,
+            at_least=50,
+        ),
+        compare(
+            "parse a corpus from strings (iobes)",
+            _clean,
+            lambda d: find_spans(d[0].encode(d[2]), d[0]),
+            _peer_parse,
+        ),
+        compare(
+            "parse sentence by sentence (iobes)", _clean, _our_sentences, _peer_parse, rounds=3
+        ),
         compare("exact F1 from ids (seqeval)", _both, _our_f1, _peer_f1, at_least=60),
         compare("exact F1 from strings (seqeval)", _both, _our_f1_strings, _peer_f1, at_least=10),
         compare(

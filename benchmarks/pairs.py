@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -112,8 +113,8 @@ def _measure(queue: Any, prepare: Callable[[], Any], run: Callable[[Any], Any]) 
 
 
 def _resident() -> float:
-    with open("/proc/self/status", encoding="ascii") as status:
-        line = next(line for line in status if line.startswith("VmRSS"))
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    line = next(line for line in status if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 

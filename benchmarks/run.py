@@ -6,8 +6,9 @@ With names of benchmarks as arguments only these are run and the table is printe
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import importlib
+import os
 import platform
 import sys
 from importlib.metadata import version
@@ -43,26 +44,21 @@ def main() -> int:
 
 def _about() -> list[str]:
     versions = ", ".join(f"{name} {version(name)}" for name in PEERS)
-    today = datetime.datetime.now(tz=datetime.UTC).date()
+    today = dt.datetime.now(tz=dt.UTC).date()
     return [
-        "Ours and the peer in turn on the same data in one process; the ratio is the median over the",
-        "pairs of runs (peer's time / ours). Memory is the peak that each side adds in a process of",
-        "its own. Absolute times are of a shared machine and mean little; ratios are to be quoted.",
+        "Ours and the peer in turn on the same data in one process; the ratio is the median over",
+        "the pairs of runs (peer's time / ours). Memory is the peak that each side adds in a",
+        "process of its own. Absolute times are of a shared machine and mean little; ratios are",
+        "to be quoted.",
         "",
-        f"{today}, {platform.machine()}, {_cpu()}, {platform.system()}, "
+        f"{today}, {platform.machine()}, {os.cpu_count()} cores, {platform.system()},",
         f"Python {platform.python_version()}, {versions}.",
     ]
 
 
-def _cpu() -> str:
-    import os
-
-    return f"{os.cpu_count()} cores"
-
-
 def _table(rows: list[Row]) -> list[str]:
     lines = [
-        "| what (peer) | ours, s | peer, s | peer / ours | promised | kept | ours, MiB | peer, MiB |",
+        "| what (peer) | ours, s | peer, s | peer / ours | promised | kept | ours MiB | peer MiB |",
         "|---|---:|---:|---:|---|---|---:|---:|",
     ]
     lines += [

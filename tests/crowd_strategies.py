@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from karat.crowd import Answers, Crowd
 from karat.crowd.model import list_array
-from karat.spans import Codec, Span, get_encoding, write
+from karat.spans import Codec, Span, get_encoding, tokenize, write
 
 ENCODINGS = ("BIO", "IOBES", "IOB", "BILOU", "BMEWO", "PLAIN")
 
@@ -20,7 +21,9 @@ TOKENS = st.sampled_from(
         *("東京", "京", "です", "😀", "👩‍🚀", "👍🏽", "e\u0301", "नमस्ते", "ﬁ", "𝔘𝔫𝔦", "İ", "‏א"),
     ]
 ) | st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=4)
-ODD_TOKENS = TOKENS | st.sampled_from(["New York", "a\tb", " x", "x ", "\u2028", "a\nb", "\r", "\0"])
+ODD_TOKENS = TOKENS | st.sampled_from(
+    ["New York", "a\tb", " x", "x ", "\u2028", "a\nb", "\r", "\0"]
+)
 TYPES = st.sampled_from(["PER", "LOC", "creative-work", "O", "B-PER", "Größe", "人"])
 LABELS = st.sampled_from(["pos", "neg", "O", "B-PER", "sehr gut", "😀", "0"])
 ODD_LABELS = LABELS | st.sampled_from(["NA", "?", "nan", "null"])
@@ -36,7 +39,19 @@ ATTRIBUTE_COLUMNS: Sequence[st.SearchStrategy] = [
     st.none(),
 ]
 ATTRIBUTE_NAMES = st.sampled_from(
-    ["source", "split", "", "text", "label", "worker", "tokens", "attributes", "spans", "item", "id"]
+    [
+        "source",
+        "split",
+        "",
+        "text",
+        "label",
+        "worker",
+        "tokens",
+        "attributes",
+        "spans",
+        "item",
+        "id",
+    ]
 )
 
 
@@ -58,7 +73,9 @@ def codes_of(draw, length: int, codec: Codec, *, odd: bool) -> list[int]:
     complete = codec == Codec.from_types(codec.types, codec.encoding)
     if codec.rules.is_plain or not complete or (odd and draw(st.integers(0, 3)) == 0):
         low = -1 if odd else 0
-        return draw(st.lists(st.integers(low, len(codec.tags) - 1), min_size=length, max_size=length))
+        return draw(
+            st.lists(st.integers(low, len(codec.tags) - 1), min_size=length, max_size=length)
+        )
     tags = draw(span_tags(length, codec.types, codec.encoding))
     codes = [codec.index[tag] for tag in tags]
     if odd and draw(st.integers(0, 3)) == 0:
@@ -115,9 +132,7 @@ def crowds(
     n_items = draw(st.integers(1, 3))
     words = ODD_TOKENS if odd else TOKENS
     size = st.integers(1, 1 if single else n_tokens)
-    tokens = [
-        draw(st.lists(words, min_size=(k := draw(size)), max_size=k)) for _ in range(n_items)
-    ]
+    tokens = [draw(st.lists(words, min_size=(k := draw(size)), max_size=k)) for _ in range(n_items)]
     lengths = [len(row) for row in tokens]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = draw(st.lists(NAMES, min_size=n_items, max_size=n_items, unique=True))
@@ -141,6 +156,73 @@ def crowds(
         texts=texts,
         token_start=starts,
         attributes=draw(st.none() | _attributes(n_items)),
+    )
+
+
+@st.composite
+def common_crowds(draw, *, columns: Sequence[str] = (), texts: bool | None = None) -> Crowd:
+    """Crowds of which most formats hold everything: BIO spans or single labels, all of them used.
+
+    Args:
+        draw: Given by hypothesis.
+        columns: Of `started`, `submitted`, `cost`, `groups`, `attributes`, what there may be.
+        texts: Whether all items have texts that karat's tokenizer cuts; None leaves it open.
+    """
+    encoding = draw(st.sampled_from(["BIO", "BIO", "PLAIN"]))
+    crowd = draw(crowds(encodings=(encoding,), odd=False, single=encoding == "PLAIN" or None))
+    if texts is not None:
+        crowd = _with_texts(crowd) if texts else replace(crowd, texts=None, token_start=None)
+    elif crowd.texts is not None and crowd.token_start is None:
+        crowd = replace(crowd, texts=None)
+    for name in ("groups", "attributes"):
+        if name not in columns:
+            crowd = replace(crowd, **{name: None})
+    return only_used(crowd, columns)
+
+
+def only_used(crowd: Crowd, columns: Sequence[str]) -> Crowd:
+    """Leave out workers, types and columns of which nothing is used."""
+    seen = np.unique(crowd.answers.codes)
+    if crowd.gold is not None:
+        seen = np.union1d(seen, crowd.gold)
+    used = [crowd.tagset.tags[code] for code in seen if code >= 0]
+    tagset = Codec.from_tags(used, crowd.tagset.encoding)
+    table = np.array([*(tagset.index.get(tag, -1) for tag in crowd.tagset.tags), -1], np.int16)
+    answers = crowd.answers
+    there = np.unique(answers.worker)
+    number = np.full(crowd.n_workers + 1, -1, np.int32)
+    number[there] = np.arange(len(there))
+    times = {name: getattr(answers, name) for name in ("started", "submitted", "cost")}
+    for name, column in times.items():
+        if name not in columns or column is None or (column < 0).all():
+            times[name] = None
+    if times["started"] is not None:
+        late = times["submitted"]
+        times["started"] = None if late is None else np.where(late < 0, -1, times["started"])
+        if late is not None and (times["started"] < 0).all():
+            times["started"] = None
+    gold = None if crowd.gold is None or (crowd.gold < 0).all() else table[crowd.gold]
+    answers = replace(answers, codes=table[answers.codes], worker=number[answers.worker], **times)
+    worker_ids = crowd.worker_ids.take(pa.array(there))
+    return replace(crowd, tagset=tagset, answers=answers, worker_ids=worker_ids, gold=gold)
+
+
+def _with_texts(crowd: Crowd) -> Crowd:
+    """The same crowd with other tokens: words of a text that karat cuts into just these."""
+    words = ["Ann", "東", "京", "😀", "don't", "1,000", "!", "👩‍🚀", "e\u0301"]
+    texts, tokens, starts = [], [], []
+    for length in np.diff(crowd.offsets).tolist():
+        row = [words[(length * 3 + n) % len(words)] for n in range(length)]
+        texts.append(" " + "  ".join(row))
+        bounds = tokenize(texts[-1])
+        assert [texts[-1][a:b] for a, b in bounds] == row
+        tokens += row
+        starts += [a for a, _ in bounds]
+    return replace(
+        crowd,
+        texts=pa.array(texts, pa.string()),
+        tokens=list_array(pa.array(tokens, pa.string()), crowd.offsets),
+        token_start=np.array(starts, np.int32),
     )
 
 

@@ -17,7 +17,9 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def _blocks(page: Path, language: str) -> list[str]:
-    return [body for kind, body in FENCE.findall(page.read_text(encoding="utf-8")) if kind == language]
+    return [
+        body for kind, body in FENCE.findall(page.read_text(encoding="utf-8")) if kind == language
+    ]
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_of_a_page_runs(page, folder, capsys):
+def test_the_python_of_a_page_runs(page, folder):
     names: dict[str, object] = {}
     for block in _blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)

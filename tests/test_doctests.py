@@ -11,7 +11,9 @@ import pytest
 import karat
 
 MODULES = [
-    module.name for module in pkgutil.walk_packages(karat.__path__, "karat.") if "__main__" not in module.name
+    module.name
+    for module in pkgutil.walk_packages(karat.__path__, "karat.")
+    if "__main__" not in module.name
 ]
 
 

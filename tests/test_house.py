@@ -25,7 +25,16 @@ ROOMS = {
     "compute": set(),
     "store": {"crowd"},
     "report": {"crowd", "aggregate", "hiring"},
-    "campaign": {"spans", "crowd", "workermodels", "tagger", "aggregate", "simulate", "hiring", "select"},
+    "campaign": {
+        "spans",
+        "crowd",
+        "workermodels",
+        "tagger",
+        "aggregate",
+        "simulate",
+        "hiring",
+        "select",
+    },
     "server": {"campaign", "store"},
 }
 # A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
@@ -74,15 +83,19 @@ def test_every_room_is_in_the_picture():
     "code",
     [
         "import karat",
-        "import karat, sys; sys.argv = ['karat', '--help']\n"
-        "from karat.cli import main\n"
-        "try: main()\nexcept SystemExit: pass",
+        """
+import karat, sys; sys.argv = ['karat', '--help']
+from karat.cli import main
+try: main()
+except SystemExit: pass""",
         "import karat; dir(karat)",
     ],
     ids=["import", "help", "dir"],
 )
 def test_nothing_heavy_is_loaded(code):
-    tail = f"\nimport json, sys; print('\\n' + json.dumps([m for m in {HEAVY} if m in sys.modules]))"
+    tail = (
+        f"\nimport json, sys; print('\\n' + json.dumps([m for m in {HEAVY} if m in sys.modules]))"
+    )
     run = subprocess.run(
         [sys.executable, "-c", code + tail], capture_output=True, text=True, check=True
     )

@@ -19,7 +19,7 @@ class InputError(KaratError, ValueError):
 
 
 class UnknownNameError(InputError):
-    """A method, encoding, policy, format or option has no such name; the message lists the names."""
+    """A method, encoding, policy, format or option has no such name; the message lists them."""
 
     def __init__(self, what: str, name: object, allowed: Iterable[str], hint: str = "") -> None:
         """Say that there is no `what` called `name`, and which there are.

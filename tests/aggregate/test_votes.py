@@ -151,7 +151,9 @@ def test_the_order_of_workers_and_items_does_not_matter(method, ties, items, ran
 
 def test_a_seed_gives_the_same_labels_and_another_seed_others():
     crowd = crowd_of([[["B-X"], ["B-Y"]]] * 40)
-    runs = [karat.aggregate(crowd, "mv-token", ties="random", random_state=s).tags for s in (1, 1, 2)]
+    runs = [
+        karat.aggregate(crowd, "mv-token", ties="random", random_state=s).tags for s in (1, 1, 2)
+    ]
     assert runs[0] == runs[1] != runs[2]
 
 

@@ -102,7 +102,8 @@ def test_the_version_is_shown():
 
 
 @pytest.mark.parametrize(
-    "words", [["nope"], ["aggregate"], ["aggregate", "x", "--nope"], ["convert", "x", "--columns", "a"]]
+    "words",
+    [["nope"], ["aggregate"], ["aggregate", "x", "--nope"], ["convert", "x", "--columns", "a"]],
 )
 def test_wrong_usage_exits_with_2(words):
     assert karat_run(*words).returncode == 2
@@ -160,7 +161,9 @@ def test_json_of_every_command_is_json(gold, tmp_path):
 
 
 def test_votes_take_their_options():
-    raw = json.loads(done("aggregate", EXAMPLE, "--ties", "inside", "--raw", "--seed", "3", "--json"))
+    raw = json.loads(
+        done("aggregate", EXAMPLE, "--ties", "inside", "--raw", "--seed", "3", "--json")
+    )
     wanted = {"ties": "inside", "legal": False, "random_state": 3}
     assert raw["result"]["params"] == wanted
     same = done("aggregate", EXAMPLE, "--param", "ties=inside", "--param", "legal=false", "--json")
@@ -207,7 +210,16 @@ def test_check_with_the_wrong_encoding_names_the_right_one(tmp_path):
 
 def test_convert_goes_to_another_encoding_and_back(gold, tmp_path):
     done("convert", gold, "--from", "BIO", "--to", "BIOES", "-o", tmp_path / "a.conll")
-    done("convert", tmp_path / "a.conll", "--from", "BIOES", "--to", "BIO", "-o", tmp_path / "b.conll")
+    done(
+        "convert",
+        tmp_path / "a.conll",
+        "--from",
+        "BIOES",
+        "--to",
+        "BIO",
+        "-o",
+        tmp_path / "b.conll",
+    )
     first = karat.read_crowd(gold, format="conll").gold_tagged.codes
     second = karat.read_crowd(tmp_path / "b.conll", format="conll").gold_tagged.codes
     assert first.tolist() == second.tolist()

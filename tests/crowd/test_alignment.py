@@ -28,9 +28,9 @@ from karat.crowd.alignment import (
     align,
     place,
 )
-from karat.crowd.alignment_glue import Glue
-from karat.crowd.alignment_kinds import ALTERING
-from karat.crowd.alignment_match import match
+from karat.crowd.alignment.glue import Glue
+from karat.crowd.alignment.kinds import ALTERING
+from karat.crowd.alignment.match import match
 from karat.crowd.options import ALTERED
 from karat.errors import InputError, UnknownNameError
 

@@ -39,6 +39,7 @@ class Page(HTMLParser):
             self.faults.append(f"</{tag}> closes {self.open[-1:]} at {self.getpos()}")
             return
         self.open.pop()
+        self.words.append(" ")
 
     def handle_data(self, data):
         if "style" in self.open:

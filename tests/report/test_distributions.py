@@ -44,7 +44,7 @@ def test_where_workers_answer_single_sentences_answers_are_counted():
     assert sorted(items.values) == [0, 0, 0, 0, 1, 1, 1, 1, 1, 2]
 
 
-def test_documents_of_one_sentence_are_items(build):
+def test_documents_of_one_sentence_are_items():
     builder = CrowdBuilder()
     for n in range(3):
         item = builder.add_item(f"s{n}", ["Rome"], group=f"d{n}")

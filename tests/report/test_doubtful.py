@@ -59,6 +59,7 @@ def test_a_place_shows_its_words_and_every_answer(build):
     assert [given.is_result for given in place.answers] == [True, False, False, False]
     assert not any(given.is_gold for given in place.answers)
     assert place.gold == (("ORG", "The Bank of Rome"),)
+    assert not place.is_gold
 
 
 def test_answers_with_the_same_words_at_other_places_are_kept_apart(build):
@@ -129,3 +130,15 @@ def test_labels_on_every_token_give_tokens_in_their_sentence():
         builder.add_answer(item, worker, tags)
     (place,) = doubtful_places(karat.aggregate(builder.build(), "mv-token"))
     assert (place.before, place.words, place.label) == ("time", "flies", "V")
+
+
+def test_a_place_says_whether_it_is_the_gold(crowd, consensus):
+    spurious = {
+        (crowd.item_ids[wrong.item].as_py(), wrong.type)
+        for wrong in karat.score(crowd, consensus, wrong=True).wrong
+        if wrong.side == "spurious"
+    }
+    places = doubtful_places(consensus)
+    wrong = {(place.item, place.label) for place in places if not place.is_gold}
+    assert 0 < len(wrong) < len(places)
+    assert wrong <= spurious

@@ -8,12 +8,13 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.cbook import boxplot_stats
 from matplotlib.figure import Figure
 
 import karat
 from karat.crowd import CrowdBuilder
 from karat.errors import InputError, MissingExtraError, UnknownNameError
-from karat.report import agreement_figure, save_figure
+from karat.report import agreement_figure, plots, save_figure
 from karat.report.plots import MAX_POINTS, inline_svg
 
 
@@ -68,7 +69,7 @@ def test_labels_of_quartiles_do_not_touch(figure):
 
 def test_equal_quartiles_are_written_once(labels):
     shown = agreement_figure(labels, karat.agreement(labels))
-    assert _words(shown.axes[2])[2:].count("66.7") == 1
+    assert _words(shown.axes[2])[2:].count("75.0") == 1
 
 
 def test_single_labels_show_agreement_and_say_so(labels):
@@ -107,7 +108,7 @@ def test_counts_that_differ_a_lot_get_a_logarithmic_axis():
 
 def test_shares_that_are_all_high_get_the_upper_half_of_the_axis(crowd, consensus):
     best = crowd.with_gold(consensus.codes)
-    labels = karat.aggregate(b"task,worker,label\n1,a,x\n1,b,x\n2,a,x\n2,b,x\n", "mv-token").crowd
+    labels = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n", format="long")
     agreeing = agreement_figure(labels, karat.agreement(labels))
     assert agreeing.axes[2].get_ylim() == (0.5, 1.0)
     assert agreement_figure(best, karat.agreement(best)).axes[2].get_ylim() == (0.0, 1.0)
@@ -201,3 +202,18 @@ def test_an_inline_picture_escapes_its_words_and_names_no_place(figure, page):
     assert "http" not in svg
     assert not found.all("style")
     assert "span F1, %" in found.text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_box_and_whiskers_are_those_of_matplotlib(seed):
+
+    values = np.random.default_rng(seed).lognormal(size=3 + 5 * seed)
+    ax = Figure().subplots()
+    plots._box(ax, values)
+    (expected,) = boxplot_stats(values, whis=1.5)
+    low, _, high, _, median = (line.get_ydata() for line in ax.lines)
+    assert low == pytest.approx([expected["q1"], expected["whislo"]])
+    assert high == pytest.approx([expected["q3"], expected["whishi"]])
+    assert median == pytest.approx([expected["med"]] * 2)
+    box = ax.patches[0].get_bbox()
+    assert (box.y0, box.y1) == pytest.approx((expected["q1"], expected["q3"]))

@@ -34,10 +34,9 @@ def test_without_gold_the_result_decides(crowd):
 def test_without_an_agreement_the_result_alone_is_shown(consensus):
     table = worker_table(consensus, None)
     assert table.columns == ("F1 against the result",)
-    spans = dict(
-        zip(*(consensus.workers.column(c).to_pylist() for c in ("worker", "span_agreement")))
-    )
-    assert {row.worker: row.rates[0] for row in table.rows} == spans
+    rows = consensus.workers.to_pylist()
+    expected = {row["worker"]: row["span_agreement"] for row in rows}
+    assert {row.worker: row.rates[0] for row in table.rows} == expected
 
 
 def test_columns_are_joined_by_worker_whatever_their_order(consensus, agreement):

@@ -50,7 +50,7 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
     if method not in places:
         raise UnknownNameError("method", method, places)
     module, name = places[method].split(":")
-    made: Aggregator = getattr(import_module(module), name)
+    made: type[Aggregator] = getattr(import_module(module), name)
     known = made.parameter_names()
     for param in params:
         if param not in known:
@@ -59,7 +59,7 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
 
 
 def aggregate(crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
-    """Aggregate the answers of a crowd.
+    r"""Aggregate the answers of a crowd.
 
     Args:
         crowd: A `Crowd`, anything that `read_crowd` reads, or a DataFrame with columns task,
@@ -74,7 +74,7 @@ def aggregate(crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
         UnknownNameError: There is no such method.
         InputError: The crowd has no answer, or a parameter is wrong.
 
-    >>> aggregate(b"task,worker,label\\nq1,a,yes\\nq1,b,yes\\nq1,c,no\\n").labels
+    >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
     ['yes']
     """
     return get_aggregator(method, **params).fit(crowd).result_

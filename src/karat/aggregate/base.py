@@ -51,9 +51,7 @@ class Aggregator(ABC):
         start = time.perf_counter()
         result = self._aggregate(found)
         seconds = time.perf_counter() - start
-        self.result_ = replace(
-            result, method=self.name, params=self.get_params(), seconds=seconds
-        )
+        self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
         return self
 
     def fit_predict(self, crowd: Any, gold: Any = None) -> Any:
@@ -104,7 +102,9 @@ class Aggregator(ABC):
         known = self.parameter_names()
         for name, value in params.items():
             if name not in known:
-                raise InputError(f"{self.name} has no parameter {name!r}: it has {', '.join(known)}")
+                raise InputError(
+                    f"{self.name} has no parameter {name!r}: it has {', '.join(known)}"
+                )
             setattr(self, name, value)
         return self
 
@@ -126,4 +126,3 @@ def as_crowd(crowd: Any) -> Crowd:
     from karat.crowd import read_crowd
 
     return read_crowd(crowd)
-

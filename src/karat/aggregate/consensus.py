@@ -152,7 +152,9 @@ class Consensus:
             "workers": self.crowd.n_workers,
             "items_without_answers": int(np.count_nonzero(~_answered(self.crowd))),
             "spans": None if self.tagset.rules.is_plain else len(self.span_array),
-            "mean_token_confidence": float(self.token_confidence.mean()) if len(self.codes) else 0.0,
+            "mean_token_confidence": float(self.token_confidence.mean())
+            if len(self.codes)
+            else 0.0,
             "converged": self.converged,
             "stop_reason": self.stop_reason,
             "seconds": self.seconds,

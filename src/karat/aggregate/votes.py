@@ -18,6 +18,7 @@ from karat.aggregate.base import Aggregator
 from karat.aggregate.chain import best_legal, is_legal
 from karat.aggregate.consensus import Consensus
 from karat.crowd import Crowd
+from karat.crowd.measures import share, worker_rates
 from karat.errors import InputError, UnknownNameError
 from karat.spans import Codec, SpanArray, Tagged, find_errors, find_spans, write_codes
 from karat.spans.encoding import write_tag
@@ -73,7 +74,7 @@ class _Votes(Aggregator):
         """
         order = preference(counts, crowd, codec, self.ties, self.random_state)
         scores = counts * np.int64(order.max(initial=0) + 1) + order
-        codes = scores.argmax(axis=1).astype(np.int16)
+        codes: NDArray[np.int16] = scores.argmax(axis=1).astype(np.int16)
         if codec.outside >= 0:
             codes[counts.sum(axis=1) == 0] = codec.outside
         if not self.legal or codec.rules.is_plain:
@@ -83,7 +84,7 @@ class _Votes(Aggregator):
 
 
 class TokenVote(_Votes):
-    """MVtoken: at every token the label with most votes; on single labels the plurality.
+    r"""MVtoken: at every token the label with most votes; on single labels the plurality.
 
     Args:
         ties: "outside" (`O` wins if it is among the tied, else the lowest code), "inside" (the
@@ -94,7 +95,7 @@ class TokenVote(_Votes):
         random_state: Seed for "random".
 
     >>> import karat
-    >>> crowd = karat.read_crowd(b"token\\ta\\tb\\tc\\nRome\\tB-LOC\\tB-LOC\\tO\\n", format="wide")
+    >>> crowd = karat.read_crowd(b"token\ta\tb\tc\nRome\tB-LOC\tB-LOC\tO\n", format="wide")
     >>> TokenVote().fit_predict(crowd)
     [['B-LOC']]
     """
@@ -186,9 +187,7 @@ class SegmentVote(_Votes):
         segments = find_spans(Tagged(roles, crowd.offsets), bare)
         kinds = self._types(crowd, counts, segments)
         if self.legal:
-            typed = SpanArray(
-                segments.start, segments.end, kinds, segments.item, segments.worker
-            )
+            typed = SpanArray(segments.start, segments.end, kinds, segments.item, segments.worker)
             return write_codes(typed, crowd.offsets, codec)
         codes = np.full(len(roles), codec.outside, np.int16)
         lengths = segments.end - segments.start
@@ -215,7 +214,7 @@ class SegmentVote(_Votes):
                 name = f"{crowd.item_ids[n].as_py()}:{segments.start[i] - crowd.offsets[n]}"
                 rng = item_rng(self.random_state, "mv-seg", name)
                 found[i] += rng.permutation(len(codec.types))
-        return found.argmax(axis=1).astype(np.int16)
+        return np.asarray(found.argmax(axis=1), np.int16)
 
 
 def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
@@ -333,13 +332,9 @@ def _agreement(crowd: Crowd, codes: NDArray[np.int16]) -> pa.Table:
         "worker": crowd.worker_ids,
         "answers": pa.array(n_answers),
         "labels": pa.array(n_labels),
-        "token_agreement": pa.array(
-            np.divide(same, n_labels, out=np.full(crowd.n_workers, np.nan), where=n_labels > 0)
-        ),
+        "token_agreement": pa.array(share(same, n_labels)),
     }
     if not crowd.tagset.rules.is_plain:
-        from karat.crowd.measures import worker_rates
-
         rates = worker_rates(crowd, codes)
         columns["span_agreement"] = pa.array(
             [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]

@@ -24,7 +24,6 @@ from karat.cli.score import score
 from karat.errors import KaratError
 
 
-
 class _Commands(TyperGroup):
     """The list of commands, in plain text: Rich would double the time that `--help` takes."""
 
@@ -72,7 +71,11 @@ def _epilogs() -> dict[str, str]:
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
     formats = f"Formats: {', '.join(FORMATS)}"
-    return {"aggregate": "\n\n".join(["Methods:", *methods, formats]), "inspect": formats, "convert": formats}
+    return {
+        "aggregate": "\n\n".join(["Methods:", *methods, formats]),
+        "inspect": formats,
+        "convert": formats,
+    }
 
 
 _COMMANDS: dict[Callable[..., None], str] = {

@@ -18,7 +18,9 @@ _TRIES = {"true": True, "false": False, "none": None}
 
 def aggregate(
     source: r.Input,
-    method: Annotated[str, typer.Option("--method", "-m", help="One of the methods listed below.")] = "mv-token",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="One of the methods listed below.")
+    ] = "mv-token",
     output: Annotated[
         str | None,
         typer.Option(
@@ -120,7 +122,13 @@ def _write(result: Consensus, output: str | None, report: str | None, scored: An
 
 
 def _tell(
-    crowd: Crowd, result: Consensus, scored: Any, output: str | None, report: str | None, *, as_json: bool
+    crowd: Crowd,
+    result: Consensus,
+    scored: Any,
+    output: str | None,
+    report: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     if as_json:
         facts = {"output": output, "report": report, "result": result.summary()}

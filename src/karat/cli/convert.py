@@ -27,7 +27,7 @@ def convert(
     repair: Annotated[
         str | None,
         typer.Option(
-            help="Read malformed tags by a policy (conlleval, strict, boundaries) instead of refusing."
+            help="Read malformed tags by a policy (conlleval, strict, boundaries), not refuse them."
         ),
     ] = None,
     format: r.Format = None,  # noqa: A002 - the word users know

@@ -20,7 +20,9 @@ Input = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", help="Format; guessed from the content by default.", rich_help_panel=_READ),
+    typer.Option(
+        "--format", "-f", help="Format; guessed from the content by default.", rich_help_panel=_READ
+    ),
 ]
 Gold = Annotated[
     str | None,
@@ -29,7 +31,10 @@ Gold = Annotated[
 EncodingName = Annotated[
     str | None,
     typer.Option(
-        "--encoding", "-e", help="BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.", rich_help_panel=_READ
+        "--encoding",
+        "-e",
+        help="BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.",
+        rich_help_panel=_READ,
     ),
 ]
 Columns = Annotated[
@@ -43,7 +48,9 @@ Columns = Annotated[
 ]
 Workers = Annotated[
     str | None,
-    typer.Option(help="Worker columns of a wide table, or workers to keep: a,b,c.", rich_help_panel=_READ),
+    typer.Option(
+        help="Worker columns of a wide table, or workers to keep: a,b,c.", rich_help_panel=_READ
+    ),
 ]
 Labels = Annotated[
     list[str] | None,
@@ -56,12 +63,15 @@ Labels = Annotated[
 ]
 Missing = Annotated[
     list[str] | None,
-    typer.Option(help="A cell that means no label (? by default). Repeatable.", rich_help_panel=_READ),
+    typer.Option(
+        help="A cell that means no label (? by default). Repeatable.", rich_help_panel=_READ
+    ),
 ]
 Altered = Annotated[
     str,
     typer.Option(
-        help="Labels on cut or altered tokens: missing, keep or drop-sentence.", rich_help_panel=_READ
+        help="Labels on cut or altered tokens: missing, keep or drop-sentence.",
+        rich_help_panel=_READ,
     ),
 ]
 Repeated = Annotated[
@@ -70,15 +80,21 @@ Repeated = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Refuse faults that could be aligned or listed.", rich_help_panel=_READ),
+    typer.Option(
+        "--strict", help="Refuse faults that could be aligned or listed.", rich_help_panel=_READ
+    ),
 ]
 Offsets = Annotated[
     str,
-    typer.Option(help="What character offsets count: codepoint, utf16 or utf8.", rich_help_panel=_READ),
+    typer.Option(
+        help="What character offsets count: codepoint, utf16 or utf8.", rich_help_panel=_READ
+    ),
 ]
 Cut = Annotated[
     str,
-    typer.Option(help="Character spans that cut a token: expand, contract or error.", rich_help_panel=_READ),
+    typer.Option(
+        help="Character spans that cut a token: expand, contract or error.", rich_help_panel=_READ
+    ),
 ]
 Delimiter = Annotated[
     str | None, typer.Option(help="Of a table; guessed by default.", rich_help_panel=_READ)

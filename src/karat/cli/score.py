@@ -11,7 +11,9 @@ from karat.cli.output import emit_json, say, table
 
 
 def score(
-    predicted: Annotated[str, typer.Argument(help="What is to be judged: CoNLL or a crowd's gold.")],
+    predicted: Annotated[
+        str, typer.Argument(help="What is to be judged: CoNLL or a crowd's gold.")
+    ],
     truth: Annotated[str, typer.Argument(help="What it is compared with.")],
     policy: r.Policy = "conlleval",
     bootstrap: Annotated[
@@ -50,7 +52,5 @@ def score(
     say(str(result))
     if wrong and result.wrong:
         ids = list(gold.tagged_by_id())
-        rows = [
-            [ids[w.item], w.side, w.type, f"[{w.start}, {w.end})"] for w in result.wrong
-        ]
+        rows = [[ids[w.item], w.side, w.type, f"[{w.start}, {w.end})"] for w in result.wrong]
         say(table([["item", "side", "type", "tokens"], *rows]))

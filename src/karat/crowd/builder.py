@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,35 @@ from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import number_attempts
 from karat.crowd.report import ImportReport
 from karat.errors import Fault, FormatError, InputError
+
+
+class _Item(NamedTuple):
+    id: str
+    tokens: list[str]
+    group: str | None
+    text: str | None
+    token_start: Sequence[int] | None
+    attributes: Mapping[str, Any]
+    file: str
+    line: int
+    token_lines: Sequence[int] | None
+
+    def fault(self, message: str, kind: str, token: int = -1, worker: str = "") -> Fault:
+        """Give a fault at this item, or at one of its tokens."""
+        line = self.token_lines[token] if self.token_lines and token >= 0 else self.line
+        return Fault(message, self.file, line, self.id, token, worker, kind)
+
+
+class _Answer(NamedTuple):
+    item: int
+    worker: int
+    attempt: int | None
+    started: int | None
+    submitted: int | None
+    cost: int | None
+    file: str
+    line: int
+    token_lines: Sequence[int] | None
 
 
 @dataclass
@@ -46,10 +75,10 @@ class CrowdBuilder:
         self.notes: list[str] = []
         self.reasons: dict[str, int] = {}
         self._labels: dict[str, int] = {}
-        self._items: list[dict[str, Any]] = []
+        self._items: list[_Item] = []
         self._places: dict[str, int] = {}
         self._workers: dict[str, int] = {}
-        self._answers: list[dict[str, Any]] = []
+        self._answers: list[_Answer] = []
         self._codes = array("i")
         self._gold = array("i")
         self._has_gold = False
@@ -82,31 +111,31 @@ class CrowdBuilder:
             token_lines: Where each of its tokens stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
-        place = {"file": file or self.source, "line": line, "item": item_id}
+        item = _Item(
+            item_id,
+            list(tokens),
+            group,
+            text,
+            token_start,
+            attributes or {},
+            file or self.source,
+            line,
+            token_lines,
+        )
         if item_id in self._places:
-            self.faults.append(Fault("the item id stands twice", kind="duplicate-item", **place))
+            self.faults.append(item.fault("the item id stands twice", "duplicate-item"))
             return self._places[item_id]
         if not tokens:
             message = "an item without tokens: leave it out, or give it a text"
-            self.faults.append(Fault(message, kind="no-tokens", **place))
+            self.faults.append(item.fault(message, "no-tokens"))
         if gold is not None and len(gold) != len(tokens):
             message = f"{len(gold)} gold tags for {len(tokens)} tokens"
-            self.faults.append(Fault(message, kind="length", **place))
+            self.faults.append(item.fault(message, "length"))
             gold = None
         self._has_gold |= gold is not None
         self._gold.extend(self._code(gold if gold is not None else [None] * len(tokens)))
         self._places[item_id] = len(self._items)
-        self._items.append(
-            {
-                "id": item_id,
-                "tokens": list(tokens),
-                "group": group,
-                "text": text,
-                "token_start": token_start,
-                "attributes": attributes or {},
-                **{"file": place["file"], "line": line, "token_lines": token_lines},
-            }
-        )
+        self._items.append(item)
         return len(self._items) - 1
 
     def item_place(self, item_id: str) -> int | None:
@@ -115,11 +144,11 @@ class CrowdBuilder:
 
     def id_of(self, item: int) -> str:
         """Give the id of an item that was added."""
-        return str(self._items[item]["id"])
+        return self._items[item].id
 
     def tokens_of(self, item: int) -> list[str]:
         """Give the tokens of an item that was added."""
-        return list(self._items[item]["tokens"])
+        return list(self._items[item].tokens)
 
     def add_worker(self, worker: str) -> int:
         """Name a worker, who may turn out to have no answer, and give the index."""
@@ -154,16 +183,24 @@ class CrowdBuilder:
             file: Where it stands, if not in `source`.
         """
         known = self._items[item]
-        if len(tags) != len(known["tokens"]):
-            message = f"{len(tags)} labels for {len(known['tokens'])} tokens"
-            self.faults.append(
-                Fault(message, file or self.source, line, known["id"], -1, worker, "length")
-            )
+        if len(tags) != len(known.tokens):
+            message = f"{len(tags)} labels for {len(known.tokens)} tokens"
+            where = (file or self.source, line, known.id, -1, worker, "length")
+            self.faults.append(Fault(message, *where))
             return
-        row = {"item": item, "worker": self.add_worker(worker), "attempt": attempt}
-        row |= {"started": started, "submitted": submitted, "cost": cost}
-        row |= {"line": line, "token_lines": token_lines, "file": file or self.source}
-        self._answers.append(row)
+        self._answers.append(
+            _Answer(
+                item,
+                self.add_worker(worker),
+                attempt,
+                started,
+                submitted,
+                cost,
+                file or self.source,
+                line,
+                token_lines,
+            )
+        )
         self._codes.extend(self._code(tags))
 
     def build(self, *, single: bool = False) -> Crowd:
@@ -185,10 +222,10 @@ class CrowdBuilder:
         if self.faults or (self.options.strict and self.warnings):
             raise FormatError([*self.faults, *(self.warnings if self.options.strict else [])])
         offsets = self._item_offsets()
-        flat = [token for item in self._items for token in item["tokens"]]
+        flat = [token for item in self._items for token in item.tokens]
         gold = np.append(labels.codes, np.int16(-1))[np.array(self._gold, np.int64)]
         crowd = Crowd(
-            item_ids=pa.array([item["id"] for item in self._items], pa.string()),
+            item_ids=pa.array([item.id for item in self._items], pa.string()),
             tokens=list_array(pa.array(flat, pa.string()), offsets),
             worker_ids=pa.array(list(self._workers), pa.string()),
             tagset=labels.tagset,
@@ -207,16 +244,16 @@ class CrowdBuilder:
         return [-1 if tag is None else table.setdefault(tag, len(table)) for tag in tags]
 
     def _item_offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        lengths = np.array([len(item["tokens"]) for item in self._items], np.int64)
+        lengths = np.array([len(item.tokens) for item in self._items], np.int64)
         return np.concatenate([[0], np.cumsum(lengths)])
 
     def _build_answers(self, table: np.ndarray[Any, np.dtype[np.int16]]) -> Answers:
         rows = self._answers
-        item = np.array([row["item"] for row in rows], np.int32)
-        worker = np.array([row["worker"] for row in rows], np.int32)
+        item = np.array([row.item for row in rows], np.int32)
+        worker = np.array([row.worker for row in rows], np.int32)
         lengths = np.diff(self._item_offsets())[item] if len(item) else np.zeros(0, np.int64)
-        if any(row["attempt"] is not None for row in rows):
-            attempt = np.array([row["attempt"] or 0 for row in rows], np.int16)
+        if any(row.attempt is not None for row in rows):
+            attempt = np.array([row.attempt or 0 for row in rows], np.int16)
             self._check_attempts(item, worker, attempt)
         else:
             attempt = number_attempts(item, worker, self.options.repeated)
@@ -230,57 +267,55 @@ class CrowdBuilder:
         seen: set[tuple[int, int, int]] = set()
         for key, row in zip(keys, self._answers, strict=True):
             if key in seen:
-                name = self._items[key[0]]["id"]
                 message = f"attempt {key[2]} stands twice"
-                who = list(self._workers)[key[1]]
-                self.faults.append(
-                    Fault(message, row["file"], row["line"], name, -1, who, "duplicate-attempt")
-                )
+                who, name = list(self._workers)[key[1]], self._items[key[0]].id
+                where = (row.file, row.line, name, -1, who, "duplicate-attempt")
+                self.faults.append(Fault(message, *where))
             seen.add(key)
 
     def _column(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        values = [row[name] for row in self._answers]
+        values = [getattr(row, name) for row in self._answers]
         if all(value is None for value in values):
             return None
         return np.array([-1 if value is None else value for value in values], np.int64)
 
     def _optional(self, name: str) -> pa.Array | None:
-        values = [item[name] for item in self._items]
+        values = [getattr(item, name) for item in self._items]
         return None if all(value is None for value in values) else pa.array(values, pa.string())
 
     def _token_start(self) -> np.ndarray[Any, np.dtype[np.int32]] | None:
-        starts = [item["token_start"] for item in self._items]
-        if any(start is None for start in starts) or not starts:
+        starts = [item.token_start for item in self._items if item.token_start is not None]
+        if len(starts) < len(self._items) or not starts:
             return None
         return np.array([place for start in starts for place in start], np.int32)
 
     def _attributes(self) -> pa.Table | None:
-        names = list(dict.fromkeys(name for item in self._items for name in item["attributes"]))
+        names = list(dict.fromkeys(name for item in self._items for name in item.attributes))
         if not names:
             return None
-        columns = {name: [item["attributes"].get(name) for item in self._items] for name in names}
+        columns = {name: [item.attributes.get(name) for item in self._items] for name in names}
         try:
             return pa.table(columns)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InputError(f"{self.source}: a column of item attributes mixes types: {error}") from None
+            raise InputError(
+                f"{self.source}: a column of item attributes mixes types: {error}"
+            ) from None
 
     def _bad_places(self, bad: Mapping[int, str]) -> Iterable[tuple[int, Fault]]:
         offsets = self._item_offsets()
         for n, item in enumerate(self._items):
             for token, code in enumerate(self._gold[offsets[n] : offsets[n + 1]]):
                 if code in bad:
-                    line = item["token_lines"][token] if item["token_lines"] else item["line"]
-                    yield code, Fault("", item["file"], line, item["id"], token, "gold")
+                    yield code, item.fault("", "", token, "gold")
         names, at = list(self._workers), 0
         for row in self._answers:
-            item = self._items[row["item"]]
-            for token in range(len(item["tokens"])):
+            item = self._items[row.item]
+            for token in range(len(item.tokens)):
                 code = self._codes[at + token]
                 if code in bad:
-                    who = names[row["worker"]]
-                    line = row["token_lines"][token] if row["token_lines"] else row["line"]
-                    yield code, Fault("", row["file"], line, item["id"], token, who)
-            at += len(item["tokens"])
+                    line = row.token_lines[token] if row.token_lines else row.line
+                    yield code, Fault("", row.file, line, item.id, token, names[row.worker])
+            at += len(item.tokens)
 
     def _report(self, answers: Answers) -> ImportReport:
         placed = int((answers.codes >= 0).sum())

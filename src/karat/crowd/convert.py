@@ -13,7 +13,7 @@ from karat.spans import Codec, Tagged, find_errors, find_spans, get_encoding, wr
 
 
 def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
-    """Rewrite the gold and every answer in another encoding.
+    r"""Rewrite the gold and every answer in another encoding.
 
     Args:
         crowd: The crowd.
@@ -26,7 +26,7 @@ def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
         InputError: One of the two encodings is PLAIN.
 
     >>> import karat
-    >>> crowd = karat.read_crowd(b"token\\tann\\nAnn\\tB-PER\\n")
+    >>> crowd = karat.read_crowd(b"token\tann\nAnn\tB-PER\n")
     >>> convert_crowd(crowd, "IOBES").answers_of("1")
     {'ann': ['S-PER']}
     """

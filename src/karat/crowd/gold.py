@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.crowd.labels import joined, read_labels
 from karat.crowd.model import Crowd
@@ -49,9 +50,7 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
     return _from_crowd(crowd, other, source.name)
 
 
-def with_gold_labels(
-    crowd: Crowd, labels: Sequence[str], options: ReadOptions, name: str
-) -> Crowd:
+def with_gold_labels(crowd: Crowd, labels: Sequence[str], options: ReadOptions, name: str) -> Crowd:
     """Give the crowd known tags from strings, one per token; "" where unknown.
 
     Raises:
@@ -79,10 +78,10 @@ def recode(crowd: Crowd, tagset: Codec) -> Crowd:
     return replace(crowd, tagset=tagset, answers=answers, gold=gold)
 
 
-def translate(codes: np.ndarray, source: Codec, target: Codec) -> np.ndarray:
+def translate(codes: NDArray[np.int16], source: Codec, target: Codec) -> NDArray[np.int16]:
     """Turn codes of one tag set into codes of another that holds its tags."""
     table = np.array([*(target.index[tag] for tag in source.tags), -1], np.int16)
-    return table[codes]
+    return np.asarray(table[codes])
 
 
 def _read_columns(source: Source, options: ReadOptions) -> dict[str, list[str]]:
@@ -112,7 +111,9 @@ def _from_columns(
     ids = crowd.item_ids.to_pylist()
     hit = sum(key in known for key in ids)
     if not hit:
-        message = f"none of its {len(known)} items is in the crowd (first: {next(iter(known), '')!r})"
+        message = (
+            f"none of its {len(known)} items is in the crowd (first: {next(iter(known), '')!r})"
+        )
         raise FormatError([Fault(message, file=name, kind="gold")])
     found = with_gold_labels(crowd, [known.get(key, "") for key in ids], options, name)
     return _noted(found, f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}")
@@ -142,7 +143,9 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
             message = f"the gold has {len(their_tokens[at])} other tokens than the answers"
             faults.append(Fault(message, file=name, item=key, kind="tokens"))
             continue
-        gold[crowd.offsets[n] : crowd.offsets[n + 1]] = codes[source.offsets[at] : source.offsets[at + 1]]
+        gold[crowd.offsets[n] : crowd.offsets[n + 1]] = codes[
+            source.offsets[at] : source.offsets[at + 1]
+        ]
     if faults:
         raise FormatError(faults)
     hit = sum(key in place for key in mine)

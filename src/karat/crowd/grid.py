@@ -10,6 +10,8 @@ import csv
 import io
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +23,7 @@ from karat.errors import Fault, FormatError, InputError
 MAX_CELL = 10_000
 """Longest cell, in bytes, that is still believed to be an id, a token or a label."""
 
-_NEWLINE = 10
+_NEWLINE, _SPACE = 10, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,9 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     text = source.text
     mark = delimiter or guess_delimiter(first_line(source))
     if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
-        raise InputError(f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma")
+        raise InputError(
+            f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
+        )
     if mark != "\t" and '"' in text.value:
         header, rows, lines, blocks = _read_quoted(source, mark)
         cells = pa.array([cell for row in rows for cell in row], pa.string())
@@ -120,46 +124,88 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     return grid
 
 
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """The lines of a table and what they are.
+
+    Attributes:
+        starts: int64 [n_lines], first byte of every line.
+        ends: int64 [n_lines], its line feed.
+        n_marks: int64 [n_lines], delimiters in it.
+        comment: bool [n_lines], whether it is a comment.
+        is_row: bool [n_lines], whether it is the header or a row.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    n_marks: NDArray[np.int64]
+    comment: NDArray[np.bool_]
+    is_row: NDArray[np.bool_]
+
+
+def _find_lines(
+    data: NDArray[np.uint8], is_end: NDArray[np.bool_], separators: NDArray[np.integer]
+) -> _Lines:
+    ends = np.flatnonzero(is_end)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    n_marks = np.diff(np.searchsorted(separators, ends), prepend=-1) - 1
+    blank = (ends - starts) == n_marks
+    for n in np.flatnonzero((n_marks == 0) & ~blank & (data[starts] == _SPACE)).tolist():
+        blank[n] = not data[starts[n] : ends[n]].tobytes().strip()
+    comment = _comments(data, starts, ends, n_marks) | (blank & (n_marks == 0) & (ends > starts))
+    return _Lines(starts, ends, n_marks, comment, ~blank & ~comment)
+
+
 def _read_plain(source: Source, mark: int) -> Grid:
     raw = source.text.data
     data = np.frombuffer(raw if raw.endswith(b"\n") else raw + b"\n", np.uint8)
+    kind = np.int32 if len(data) < 2**31 else np.int64
     is_end = data == _NEWLINE
     is_separator = is_end | (data == mark)
-    ends = np.flatnonzero(is_end)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    index = np.int32 if len(data) < 2**31 else np.int64
-    separators = np.flatnonzero(is_separator).astype(index)
-    last_of = np.searchsorted(separators, ends)
-    n_marks = np.diff(last_of, prepend=-1) - 1
-    blank = (ends - starts) == n_marks
-    comment = _comments(data, starts, ends, n_marks)
-    rows = np.flatnonzero(~blank & ~comment)
+    separators: NDArray[np.integer] = np.flatnonzero(is_separator).astype(kind)
+    lines = _find_lines(data, is_end, separators)
+    rows = np.flatnonzero(lines.is_row)
     if not len(rows):
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
-    width = int(n_marks[rows[0]]) + 1
-    _check_widths(source.name, rows + 1, n_marks[rows] + 1, width)
+    width = int(lines.n_marks[rows[0]]) + 1
+    _check_widths(source.name, rows + 1, lines.n_marks[rows] + 1, width)
+    cell_ends, kept = _cut(data, separators, is_separator, lines)
 
-    # What is left of the bytes are the cells of rows, end to end. Separators go, and lines that
-    # are no rows go as a whole; a cell ends where its separator stood, less what went before it.
-    gone = np.zeros(len(ends), index)
-    gone[comment] = (ends - starts)[comment]
-    cell_ends = separators - np.arange(len(separators), dtype=index)
-    if comment.any():
-        cell_ends -= np.repeat(np.cumsum(gone, dtype=index), n_marks + 1)
-    if len(rows) < len(ends):
-        cell_ends = cell_ends[np.repeat(~blank & ~comment, n_marks + 1)]
-    keep = ~is_separator
-    for n in np.flatnonzero(comment).tolist():
-        keep[starts[n] : ends[n]] = False
-    kept = data[keep]
-    bounds = np.concatenate([[0], cell_ends[:width]]).tolist()
-    header = tuple(kept[a:b].tobytes().decode() for a, b in zip(bounds[:-1], bounds[1:], strict=True))
-    kind = pa.StringArray if index is np.int32 else pa.LargeStringArray
+    bounds = [0, *cell_ends[:width].tolist()]
+    header = tuple(kept[a:b].tobytes().decode() for a, b in pairwise(bounds))
+    array = pa.StringArray if kind is np.int32 else pa.LargeStringArray
     offsets = pa.py_buffer(np.ascontiguousarray(cell_ends[width - 1 :]))
-    body = kind.from_buffers(len(cell_ends) - width, offsets, pa.py_buffer(kept))
-    block = np.cumsum(np.diff(np.concatenate([[-1], rows])) > 1 + _comments_between(rows, comment))
-    return Grid(source.name, _names(header, source.name), body, rows[1:] + 1, block[1:])
+    cells = array.from_buffers(len(cell_ends) - width, offsets, pa.py_buffer(kept))
+    gaps = np.diff(rows, prepend=-1) - _comments_between(rows, lines.comment) > 1
+    block = np.cumsum(gaps, dtype=np.int64)
+    return Grid(source.name, _names(header, source.name), cells, rows[1:] + 1, block[1:])
+
+
+def _cut(
+    data: NDArray[np.uint8],
+    separators: NDArray[Any],
+    is_separator: NDArray[np.bool_],
+    lines: _Lines,
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Put the cells of all rows end to end.
+
+    Separators go, and lines that are no rows go as a whole; a cell ends where its separator
+    stood, less all that went before it.
+
+    Returns:
+        The end of every cell, and the bytes.
+    """
+    cell_ends = separators - np.arange(len(separators), dtype=separators.dtype)
+    keep = ~is_separator
+    if lines.comment.any():
+        gone = np.where(lines.comment, lines.ends - lines.starts, 0)
+        cell_ends -= np.repeat(np.cumsum(gone), lines.n_marks + 1).astype(separators.dtype)
+        for n in np.flatnonzero(lines.comment).tolist():
+            keep[lines.starts[n] : lines.ends[n]] = False
+    if not lines.is_row.all():
+        cell_ends = cell_ends[np.repeat(lines.is_row, lines.n_marks + 1)]
+    return cell_ends, data[keep]
 
 
 def _comments(

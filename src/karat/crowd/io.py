@@ -88,7 +88,7 @@ def read_crowd(
     delimiter: str | None = None,
     text_encoding: str | None = None,
 ) -> Crowd:
-    """Read a crowd: items, workers, their answers, and gold if there is some.
+    r"""Read a crowd: items, workers, their answers, and gold if there is some.
 
     Args:
         source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
@@ -117,7 +117,7 @@ def read_crowd(
         FormatError: The input is refused; every fault is listed with its place.
         UnknownNameError: An option has no such value.
 
-    >>> crowd = read_crowd(b"token\\tann\\tbob\\nParis\\tB-LOC\\tO\\n", format="wide")
+    >>> crowd = read_crowd(b"token\tann\tbob\nParis\tB-LOC\tO\n", format="wide")
     >>> crowd.answers_of("1")
     {'ann': ['B-LOC'], 'bob': ['O']}
     """

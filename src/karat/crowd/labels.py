@@ -158,8 +158,8 @@ def _refuse_mixture(crowd: Crowd) -> None:
     if open_only:
         name, file = crowd.tagset.encoding, crowd.import_report.source
         message = (
-            f"two encodings are mixed: others use {name}, but {', '.join(open_only)} never closes a "
-            f"span: convert one side first, or pass encoding='{name}' if this is meant"
+            f"two encodings are mixed: others use {name}, but {', '.join(open_only)} never closes "
+            f"a span: convert one side first, or pass encoding='{name}' if this is meant"
         )
         raise FormatError([Fault(message, file=file, kind="mixed-encodings")])
 

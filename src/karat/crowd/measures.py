@@ -27,12 +27,12 @@ class Quartiles(NamedTuple):
     mean: float
 
     @classmethod
-    def of(cls, values: NDArray[np.generic]) -> Quartiles:
+    def of(cls, values: NDArray[Any]) -> Quartiles:
         """Compute them; NaN for no value."""
         if not len(values):
-            return cls(*[float("nan")] * 6)
+            return cls._make([float("nan")] * 6)
         numbers = np.percentile(values, [0, 25, 50, 75, 100]).tolist()
-        return cls(*numbers, float(np.mean(values)))
+        return cls._make([*numbers, float(np.mean(values))])
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Agreement:
 
 
 def agreement(crowd: Crowd, *, policy: str = "conlleval") -> Agreement:
-    """Measure how well the workers agree.
+    r"""Measure how well the workers agree.
 
     Args:
         crowd: The crowd; the answers that count are used.
@@ -116,7 +116,7 @@ def agreement(crowd: Crowd, *, policy: str = "conlleval") -> Agreement:
         InputError: Nobody answered anything.
 
     >>> import karat
-    >>> crowd = karat.read_crowd(b"task,worker,label\\n1,a,x\\n1,b,x\\n2,a,y\\n2,b,x\\n")
+    >>> crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n")
     >>> round(agreement(crowd).alpha, 3)
     0.0
     """
@@ -140,9 +140,7 @@ def agreement(crowd: Crowd, *, policy: str = "conlleval") -> Agreement:
     )
 
 
-def worker_rates(
-    crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval"
-) -> list[Rates]:
+def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval") -> list[Rates]:
     """Score every worker's spans against some truth, on what the worker answered.
 
     True spans that touch a token which the worker skipped, and given spans that touch a token
@@ -177,7 +175,13 @@ def token_accuracy(crowd: Crowd, truth: NDArray[np.int16]) -> NDArray[np.float64
     workers = crowd.worker_of[known]
     total = np.bincount(workers, minlength=crowd.n_workers)
     same = np.bincount(workers, (theirs == given)[known], crowd.n_workers)
-    return np.divide(same, total, out=np.full(crowd.n_workers, np.nan), where=total > 0)
+    return share(same, total)
+
+
+def share(part: NDArray[Any], total: NDArray[Any]) -> NDArray[np.float64]:
+    """Divide element by element; NaN where the total is 0."""
+    empty = np.full(len(total), np.nan)
+    return np.asarray(np.divide(part, total, out=empty, where=total > 0))
 
 
 def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
@@ -330,7 +334,7 @@ def _against_others(
     size = crowd.n_workers
     total = np.bincount(pairs.left, weight, size) + np.bincount(pairs.right, weight, size)
     good = np.bincount(pairs.left, value, size) + np.bincount(pairs.right, value, size)
-    return np.divide(good, total, out=np.full(size, np.nan), where=total > 0)
+    return share(good, total)
 
 
 def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.Table:
@@ -371,7 +375,9 @@ def _quartiles(crowd: Crowd, workers: pa.Table) -> dict[str, Quartiles]:
         pairs = np.unique(np.stack([index, answers.worker]), axis=1)[0]
         per_group = np.bincount(pairs, minlength=len(groups.dictionary))
         found["workers_per_group"] = Quartiles.of(per_group)
-    scores = next(n for n in ("span_f1", "token_accuracy", "f1_others") if n in workers.column_names)
+    scores = next(
+        n for n in ("span_f1", "token_accuracy", "f1_others") if n in workers.column_names
+    )
     values = workers.column(scores).drop_null().to_numpy()
     found["worker_f1"] = Quartiles.of(values)
     return found

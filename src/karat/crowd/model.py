@@ -67,13 +67,16 @@ class Answers:
         lengths = self.lengths[index]
         offset = np.concatenate([[0], np.cumsum(lengths)])
         source = np.repeat(self.offset[index] - offset[:-1], lengths) + np.arange(offset[-1])
-        optional = {
-            name: None if column is None else column[index]
-            for name in ("started", "submitted", "cost")
-            for column in [getattr(self, name)]
-        }
-        columns = (self.item[index], self.worker[index], offset, self.codes[source])
-        return Answers(*columns, self.attempt[index], **optional)
+        return Answers(
+            self.item[index],
+            self.worker[index],
+            offset,
+            self.codes[source],
+            self.attempt[index],
+            started=None if self.started is None else self.started[index],
+            submitted=None if self.submitted is None else self.submitted[index],
+            cost=None if self.cost is None else self.cost[index],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,5 +337,7 @@ def list_array(values: pa.Array, offsets: NDArray[np.int64] | Sequence[int]) -> 
 
 def _find(place: Mapping[str, int], name: str, what: str) -> int:
     if name not in place:
-        raise InputError(f"there is no {what} {name!r} among the {len(place)} {what}s of this crowd")
+        raise InputError(
+            f"there is no {what} {name!r} among the {len(place)} {what}s of this crowd"
+        )
     return place[name]

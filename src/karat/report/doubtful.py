@@ -60,6 +60,7 @@ class Place:
         answers: What workers said, the most frequent first.
         n_answers: Workers who answered the item.
         gold: (type, words) of the gold here; None without gold or where it is unknown.
+        is_gold: Whether the result is the gold.
     """
 
     item: str
@@ -72,6 +73,7 @@ class Place:
     answers: tuple[Given, ...]
     n_answers: int
     gold: tuple[tuple[str, str], ...] | None
+    is_gold: bool
 
 
 def doubtful_places(consensus: Consensus) -> list[Place]:
@@ -123,6 +125,7 @@ def _place(consensus: Consensus, start: int, end: int, confidence: float) -> Pla
         answers=_answers(crowd, n, reading, result, truth),
         n_answers=len(crowd.by_item[n]),
         gold=None if truth is None else reading.name(truth[0]),
+        is_gold=truth == result,
     )
 
 
@@ -183,8 +186,14 @@ def _answers(
         )
         for said, workers in by_answer.items()
     ]
-    given.sort(key=lambda g: (g.note == _SKIPPED, -g.n_workers, not g.is_result, g.spans))
+    given.sort(key=_rank)
     return tuple(given)
+
+
+def _rank(given: Given) -> tuple[bool, int, bool, bool, tuple[tuple[str, str], ...]]:
+    """Order answers: the most frequent first, the result and spans before nothing."""
+    skipped, nothing = given.note == _SKIPPED, bool(given.note)
+    return skipped, -given.n_workers, not given.is_result, nothing, given.spans
 
 
 def _context(crowd: Crowd, n: int, tokens: list[str], start: int, end: int) -> tuple[str, str, str]:

@@ -25,6 +25,8 @@ INK, MUTED, GRID, BOX, POINT = "#1b2631", "#5c6875", "#dde3e8", "#d9e8f4", "#007
 """The colours; blue on grey is told apart under every colour blindness."""
 
 SUFFIXES = (".pdf", ".png", ".svg")
+WHISKER = 1.5
+"""Box heights that a whisker may be long."""
 MAX_POINTS = 200
 """Points drawn per box; of more values every n-th in their order is drawn, both ends included."""
 _FONT = "DejaVu Sans"
@@ -56,7 +58,7 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
     with _own_settings():
         figure = Figure(figsize=(4.4, 3.0), dpi=200, facecolor="white")
         axes = figure.subplots(1, 3)
-        figure.subplots_adjust(left=0.085, right=0.9, top=0.84, bottom=0.04, wspace=1.05)
+        figure.subplots_adjust(left=0.085, right=0.885, top=0.84, bottom=0.04, wspace=1.05)
         for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
             _draw(ax, shown, letter)
     return figure
@@ -169,7 +171,7 @@ def _scatter(ax: Axes, points: NDArray[np.float64]) -> None:
 
 def _scale(ax: Axes, shown: Distribution) -> None:
     """Set limits and ticks: shares from 0 (or 0.5) to 1, counts from 0, logarithmic if skew."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
     values = shown.values if len(shown.values) else np.zeros(1)
     if shown.is_rate:
@@ -181,30 +183,32 @@ def _scale(ax: Axes, shown: Distribution) -> None:
     if top > 30 * max(float(np.percentile(values, 75)), 1.0):
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_yticks([0.0, *(10.0**power for power in range(int(np.log10(top)) + 1))])
-        ax.yaxis.set_minor_locator(MaxNLocator(1))
+        ax.yaxis.set_minor_locator(NullLocator())
     else:
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_ylim(0.0, 1.04 * top)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_count(value)))
+
+
+def _short_count(value: float) -> str:
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 
 def _box(ax: Axes, values: NDArray[np.float64]) -> None:
-    line = {"color": INK, "linewidth": 0.9}
-    ax.boxplot(
-        [values],
-        positions=[0],
-        widths=0.62,
-        whis=1.5,
-        showfliers=False,
-        patch_artist=True,
-        manage_ticks=False,
-        boxprops={"facecolor": BOX, "edgecolor": INK, "linewidth": 0.9},
-        medianprops={"color": INK, "linewidth": 2.0, "solid_capstyle": "butt"},
-        whiskerprops=line,
-        capprops=line,
-        capwidths=0.24,
-        zorder=2,
-    )
+    """Draw box, median and whiskers by hand: `Axes.boxplot` loads pyplot and chooses a backend."""
+    from matplotlib.patches import Rectangle
+
+    first, median, third = np.percentile(values, [25, 50, 75])
+    reach = WHISKER * (third - first)
+    low = min(values[values >= first - reach].min(), first)
+    high = max(values[values <= third + reach].max(), third)
+    line: dict[str, Any] = {"color": INK, "linewidth": 0.9, "zorder": 2}
+    for inner, outer in ((first, low), (third, high)):
+        ax.plot([0, 0], [inner, outer], **line)
+        ax.plot([-0.12, 0.12], [outer, outer], **line)
+    look: dict[str, Any] = {"facecolor": BOX, "edgecolor": INK, "linewidth": 0.9, "zorder": 2.1}
+    ax.add_patch(Rectangle((-0.31, first), 0.62, third - first, **look))
+    ax.plot([-0.31, 0.31], [median, median], **line | {"linewidth": 2.0, "zorder": 2.2})
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -61,7 +61,9 @@ def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
         start = text.find(token, place)
         if start < 0 or text[place:start].strip():
             seen = text[place : place + 20].strip()
-            raise InputError(f"token {n} {token!r} does not come next in the text, which has {seen!r}")
+            raise InputError(
+                f"token {n} {token!r} does not come next in the text, which has {seen!r}"
+            )
         place = start + len(token)
         bounds.append((start, place))
     return bounds
@@ -104,12 +106,16 @@ def to_tokens(
     for kind, first, stop in spans:
         a, b = place.get(first, -1), place.get(stop, -1)
         if not 0 <= a < b:
-            message = f"span {kind} [{first}, {stop}) is empty, outside the text or within a character"
+            message = (
+                f"span {kind} [{first}, {stop}) is empty, outside the text or within a character"
+            )
             faults.append(Fault(message, kind="out-of-range"))
             continue
         result = _cover(bounds, a, b, text, cut)
         if isinstance(result, str):
-            faults.append(Fault(f"span {kind} [{first}, {stop}) {text[a:b]!r} {result}", kind="cut"))
+            faults.append(
+                Fault(f"span {kind} [{first}, {stop}) {text[a:b]!r} {result}", kind="cut")
+            )
         else:
             found.append(Span(kind, *result))
     if faults:
@@ -191,7 +197,9 @@ def _cover(
         return "covers no token"
     if len(whole) < len(touched) and cut == "error":
         halved = next(i for i in touched if i not in whole)
-        return f"cuts token {halved} {text[slice(*bounds[halved])]!r}: pass cut='expand' or 'contract'"
+        return (
+            f"cuts token {halved} {text[slice(*bounds[halved])]!r}: pass cut='expand' or 'contract'"
+        )
     kept = whole if cut == "contract" else touched
     return (kept[0], kept[-1] + 1) if kept else "holds no whole token"
 
@@ -203,8 +211,11 @@ def _is_word(char: str) -> bool:
 def _stands_alone(char: str) -> bool:
     """Whether a letter is an ideograph or kana, which white space does not separate."""
     code = ord(char)
-    return 0x3040 <= code <= 0x30FF or 0x3400 <= code <= 0x9FFF or 0xF900 <= code <= 0xFAFF or (
-        0x20000 <= code <= 0x323AF
+    return (
+        0x3040 <= code <= 0x30FF
+        or 0x3400 <= code <= 0x9FFF
+        or 0xF900 <= code <= 0xFAFF
+        or (0x20000 <= code <= 0x323AF)
     )
 
 
@@ -217,8 +228,10 @@ def _word_end(text: str, end: int) -> int:
         after = text[end + 1] if end + 1 < len(text) else " "
         joins = char in "'’-.,‍" and _is_word(after) and not _stands_alone(after)
         if joins and char in ".,":
-            joins = text[end - 1].isdigit() and after.isdigit() or (
-                char == "." and text[end - 1].isupper() and after.isupper()
+            joins = (
+                (text[end - 1].isdigit()
+                and after.isdigit())
+                or (char == "." and text[end - 1].isupper() and after.isupper())
             )
         if not joins:
             return end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -158,17 +158,17 @@ class Codec:
     @property
     def start_mask(self) -> NDArray[np.bool_]:
         """Which tags may come first, bool [V]."""
-        return (self.pairs[0, 1:] & FAULTS) == 0
+        return np.asarray((self.pairs[0, 1:] & FAULTS) == 0)
 
     @property
     def end_mask(self) -> NDArray[np.bool_]:
         """Which tags may come last, bool [V]."""
-        return (self.pairs[1:, 0] & FAULTS) == 0
+        return np.asarray((self.pairs[1:, 0] & FAULTS) == 0)
 
     @property
     def mask(self) -> NDArray[np.bool_]:
         """Which tag may follow which, bool [V, V], rows previous."""
-        return (self.pairs[1:, 1:] & FAULTS) == 0
+        return np.asarray((self.pairs[1:, 1:] & FAULTS) == 0)
 
     def encode(self, sequences: Sequence[Sequence[str | None]]) -> Tagged:
         """Turn lists of tags into codes.
@@ -203,7 +203,7 @@ class Codec:
         words = np.array([*self.tags, "?"], object)
         flat = words[tagged.codes].tolist()
         bounds = tagged.offsets.tolist()
-        return [flat[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [flat[a:b] for a, b in pairwise(bounds)]
 
     @cached_property
     def _read(self) -> list[tuple[Role, str]]:

@@ -118,8 +118,8 @@ def token_flags(tagged: Tagged, codec: Codec) -> NDArray[np.uint8]:
     return flags
 
 
-def _gather(table: NDArray[np.uint8], index: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Look up every index, in blocks: NumPy widens indices to 8 bytes, which should stay in cache."""
+def _gather(table: NDArray[np.uint8], index: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """Look up every index, in blocks: the indices, widened to 8 bytes, should stay in cache."""
     found = np.empty(index.size, np.uint8)
     flat = index.ravel()
     for start in range(0, index.size, _BLOCK):
@@ -188,12 +188,18 @@ class ErrorArray:
         for place, bit, n, column in zip(self.position, self.kind, item, self.worker, strict=True):
             codes = tagged.codes[:, column] if columns else tagged.codes
             start, stop = tagged.offsets[n], tagged.offsets[n + 1]
-            before = codec.tags[codes[place - 1]] if place > start and codes[place - 1] >= 0 else None
-            after = codec.tags[codes[place + 1]] if place + 1 < stop and codes[place + 1] >= 0 else None
+            before = (
+                codec.tags[codes[place - 1]] if place > start and codes[place - 1] >= 0 else None
+            )
+            after = (
+                codec.tags[codes[place + 1]] if place + 1 < stop and codes[place + 1] >= 0 else None
+            )
             kind = FAULT_KINDS[int(bit)]
             message = fault_message(kind, before, codec.tags[codes[place]], after, codec)
             worker = str(column) if columns else ""
-            out.append(Fault(message, item=str(n), token=int(place - start), worker=worker, kind=kind))
+            out.append(
+                Fault(message, item=str(n), token=int(place - start), worker=worker, kind=kind)
+            )
         return out
 
 
@@ -281,7 +287,7 @@ def _checked(tagged: Tagged, codec: Codec) -> Tagged:
     return Tagged(codes, offsets)
 
 
-def _places(flags: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _places(flags: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Worker and token of everything that is not 0, sorted by worker and then by token."""
     # Searching booleans is four times as fast as searching bytes.
     hit = flags > 0
@@ -307,9 +313,7 @@ def _items(position: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[n
     return np.repeat(np.arange(n_items, dtype=np.int32), np.diff(offsets))[position]
 
 
-def _well_formed(
-    spans: SpanArray, flags: NDArray[np.uint8], codec: Codec
-) -> NDArray[np.bool_]:
+def _well_formed(spans: SpanArray, flags: NDArray[np.uint8], codec: Codec) -> NDArray[np.bool_]:
     opened = _at(flags, spans.start, spans.worker) & BAD_OPEN
     closed = _at(flags, spans.end - 1, spans.worker) & NOT_CLOSED
     good = np.asarray((opened == 0) & (closed == 0))

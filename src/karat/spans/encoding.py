@@ -28,15 +28,15 @@ class Encoding(NamedTuple):
     Attributes:
         name: Its canonical name.
         prefixes: The prefix letter of every role that it has; "" is the tag without a type.
+        summary: One line for help texts.
         begin_always: Whether every span opens with its begin tag (in IOB only where two spans
             of one type touch).
-        summary: One line for help texts.
     """
 
     name: str
     prefixes: dict[str, Role]
-    begin_always: bool
     summary: str
+    begin_always: bool = True
 
     @property
     def has_end(self) -> bool:
@@ -63,12 +63,12 @@ _IOB = {"B": _B, "I": _I}
 ENCODINGS: dict[str, Encoding] = {
     row.name: row
     for row in (
-        Encoding("IOB", _IOB, False, "I- inside; B- only where spans of one type touch (IOB1)"),
-        Encoding("BIO", _IOB, True, "B- begins every span, I- continues it (IOB2)"),
-        Encoding("IOBES", {"B": _B, "I": _I, "E": _E, "S": _S}, True, "E- ends, S- is single"),
-        Encoding("BILOU", {"B": _B, "I": _I, "L": _E, "U": _S}, True, "L- ends, U- is single"),
-        Encoding("BMEWO", {"B": _B, "M": _I, "E": _E, "W": _S}, True, "M- inside, W- is single"),
-        Encoding("PLAIN", {}, True, "labels without prefixes, one token each"),
+        Encoding("IOB", _IOB, "B- only where spans of one type touch (IOB1)", begin_always=False),
+        Encoding("BIO", _IOB, "B- begins every span, I- continues it (IOB2)"),
+        Encoding("IOBES", {"B": _B, "I": _I, "E": _E, "S": _S}, "E- ends, S- is single"),
+        Encoding("BILOU", {"B": _B, "I": _I, "L": _E, "U": _S}, "L- ends, U- is single"),
+        Encoding("BMEWO", {"B": _B, "M": _I, "E": _E, "W": _S}, "M- inside, W- is single"),
+        Encoding("PLAIN", {}, "labels without prefixes, one token each"),
     )
 }
 ALIASES = {"IOB1": "IOB", "IOB2": "BIO", "BIOES": "IOBES", "BIOUL": "BILOU", "BMEOW": "BMEWO"}

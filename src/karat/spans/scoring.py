@@ -224,7 +224,9 @@ def score_codes(
     """Do what `score` does on codes: int16 [n_tokens] on each side with the same offsets."""
     check_policy(policy)
     if len(truth.codes) != len(predicted.codes):
-        raise InputError(f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other")
+        raise InputError(
+            f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other"
+        )
     if not np.array_equal(truth.offsets, predicted.offsets):
         raise InputError("the two sides have different items: their offsets differ")
     gold = find_spans(truth, codec, policy)
@@ -356,7 +358,7 @@ def _wrong(
 def _distinct(sequences: Sequence[Sequence[str]]) -> set[str]:
     tags: set[str] = set()
     tags.update(*sequences)
-    tags.discard(None)  # type: ignore[arg-type]
+    tags.discard(None)
     return tags
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ class TagError(NamedTuple):
         message: The fault in a sentence.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     kind: str
     previous: str | None
     current: str
@@ -243,9 +244,7 @@ def transition_mask(tags: Iterable[str], encoding: str | Encoding) -> NDArray[np
     return mask
 
 
-def to_list(
-    spans: SpanArray, codec: Codec, offsets: NDArray[np.int64] | None = None
-) -> list[Span]:
+def to_list(spans: SpanArray, codec: Codec, offsets: NDArray[np.int64] | None = None) -> list[Span]:
     """Turn a span array into spans, counted from their item's start if `offsets` is given."""
     base = 0 if offsets is None else offsets[spans.item]
     starts, ends = (spans.start - base).tolist(), (spans.end - base).tolist()
@@ -273,7 +272,9 @@ def _encode(tags: Sequence[str], rules: Encoding) -> tuple[Codec, list[int]]:
         codec = _codec(frozenset(tags), rules.name)
     except (FaultsError, TypeError):
         faults = [(i, read_tag(tag, rules)) for i, tag in enumerate(tags)]
-        listed = [Fault(f.message, token=i, kind=f.kind) for i, f in faults if isinstance(f, TagFault)]
+        listed = [
+            Fault(f.message, token=i, kind=f.kind) for i, f in faults if isinstance(f, TagFault)
+        ]
         raise FaultsError(listed) from None
     return codec, [codec.index[tag] for tag in tags]
 
@@ -310,7 +311,7 @@ def _read_runs(codes: list[int], bits: list[int], codec: Codec) -> list[Span]:
     """Read spans under the policy `boundaries`: runs of linked tags that open with a begin tag."""
     heads = [i for i, bit in enumerate(bits) if not bit & LINKED]
     spans = []
-    for a, b in zip(heads[:-1], heads[1:], strict=True):
+    for a, b in pairwise(heads):
         opens = codes[a] >= 0 and codec.roles[codes[a]] in {Role.BEGIN, Role.SINGLE}
         closes = codec.roles[codes[b - 1]] in {Role.END, Role.SINGLE} or not codec.rules.has_end
         if opens and closes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.crowd.atomic import write_text
 from karat.crowd.builder import CrowdBuilder
@@ -112,7 +113,7 @@ def cannot_hold(crowd: Crowd) -> list[str]:
 
 
 def conll_lines(
-    crowd: Crowd, tags: list[list[str]], confidence: np.ndarray | None = None
+    crowd: Crowd, tags: list[list[str]], confidence: NDArray[np.float32] | None = None
 ) -> Iterator[str]:
     """Give the lines of a `gold.conll`, one chunk per item.
 
@@ -188,15 +189,14 @@ def _check(source: Source, header: list[str] | None, sentences: list[Sentence]) 
     width = len(header) if header else (len(sentences[0].rows[0]) if sentences else 0)
     for sentence in sentences:
         for cells, line in zip(sentence.rows, sentence.lines, strict=True):
-            place = {"file": source.name, "line": line}
             if len(cells) != width:
                 message = f"{len(cells)} columns where the file has {width}"
-                faults.append(Fault(message, kind="ragged-row", **place))
+                faults.append(Fault(message, source.name, line, kind="ragged-row"))
             elif not all(cells):
-                faults.append(Fault("a cell is empty", kind="empty-cell", **place))
+                faults.append(Fault("a cell is empty", source.name, line, kind="empty-cell"))
             elif max(map(len, cells)) > MAX_CELL:
                 message = f"a cell longer than {MAX_CELL} characters: this is no token or tag"
-                faults.append(Fault(message, kind="long-cell", **place))
+                faults.append(Fault(message, source.name, line, kind="long-cell"))
     if width < 2 and sentences:
         message = "one column only: a CoNLL file has a token and a tag on each line"
         faults = [Fault(message, file=source.name, line=sentences[0].lines[0], kind="columns")]

@@ -91,19 +91,21 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """
     builder = CrowdBuilder(options, source.name, "folder")
     documents = _documents(source)
+    types = _types(documents)
     tally = _Tally()
     for worker in sorted({worker for document in documents for worker in document.answers}):
         if options.workers is None or worker in options.workers:
             builder.add_worker(worker)
     for n, document in enumerate(documents):
-        _read_document(document, options, builder, tally)
+        _read_document(document, options, builder, tally, types)
         if options.progress:
             options.progress(n + 1, len(documents))
     builder.reasons |= dict(tally.reasons)
     unanswered = sum(not document.answers for document in documents)
     builder.notes.append(
         f"{len(documents)} documents, {tally.n_files} answer files, "
-        f"{tally.n_aligned} of them with other tokens than the reference (altered={options.altered})"
+        f"{tally.n_aligned} of them with other tokens than the reference "
+        f"(altered={options.altered})"
     )
     if unanswered:
         builder.notes.append(f"{unanswered} documents have gold but no answer")
@@ -181,6 +183,13 @@ def _documents(source: Source) -> list[Document]:
     return documents
 
 
+def _types(documents: list[Document]) -> set[str]:
+    """Types of the labels of all files: what may be glued onto tokens."""
+    files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
+    labels = {line.label for file in files for line in read_lines(file)}
+    return {label.partition("-")[2] or label for label in labels} - {"", "O"}
+
+
 def read_lines(file: Source) -> list[AnswerToken]:
     """Read the lines of one file as tokens and labels."""
     lines: list[AnswerToken] = []
@@ -218,7 +227,11 @@ def _sentences(lines: list[AnswerToken]) -> list[list[AnswerToken]]:
 
 
 def _read_document(
-    document: Document, options: ReadOptions, builder: CrowdBuilder, tally: _Tally
+    document: Document,
+    options: ReadOptions,
+    builder: CrowdBuilder,
+    tally: _Tally,
+    types: set[str],
 ) -> None:
     answers = {
         worker: read_lines(file)
@@ -233,7 +246,7 @@ def _read_document(
     for worker, lines in answers.items():
         tally.n_files += 1
         tally.n_aligned += [line.token for line in lines] != flat
-        found = align(sentences, lines)
+        found = align(sentences, lines, types=types)
         labels = ["" if options.rename(line.label) is None else line.label for line in lines]
         placed = place(found, offsets, labels, options.altered)  # type: ignore[arg-type]
         _add_answers(document, worker, lines, placed.source, items, offsets, builder)
@@ -312,7 +325,11 @@ def _add_answers(
 
 
 def _faults(
-    faults: tuple[AlignmentFault, ...], builder: CrowdBuilder, items: list[int], file: str, worker: str
+    faults: tuple[AlignmentFault, ...],
+    builder: CrowdBuilder,
+    items: list[int],
+    file: str,
+    worker: str,
 ) -> Iterator[Fault]:
     for fault in faults:
         kind, line, sentence, position, token, label, reference = fault
@@ -357,4 +374,3 @@ def _fill(crowd: Crowd, folder: Path) -> None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("\n".join(blocks), encoding="utf-8")
-

@@ -19,7 +19,7 @@ from karat.crowd.formats.json_records import MAX_INTEGER
 from karat.crowd.formats.span_crowd import GOLD_NAMES
 from karat.crowd.model import Crowd, View
 from karat.errors import InputError
-from karat.spans import Codec, Span, Tagged, find_spans, locate, write_codes
+from karat.spans import Codec, Span, Tagged, find_spans, locate, tokenize, write_codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +132,10 @@ def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
     for n, text in enumerate(item_texts(crowd)):
         tokens, place = crowd.tokens_list[n], slice(bounds[n], bounds[n + 1])
         fields: dict[str, Any] = {"text": text.value}
-        if text.is_own or not crowd.is_classification:
+        if not _follow(crowd, text):
             fields["tokens"] = tokens
-        if text.is_own and crowd.token_start is not None:
-            fields["token_start"] = crowd.token_start[place].tolist()
+            if text.is_own and crowd.token_start is not None:
+                fields["token_start"] = crowd.token_start[place].tolist()
         is_known = crowd.gold is not None and bool((crowd.gold[place] >= 0).any())
         gold = text.chars(known.spans[n]) if is_known else None
         answers = [
@@ -216,6 +216,13 @@ def refuse_gold_worker(crowd: Crowd) -> None:
     named = sorted(GOLD_NAMES & set(crowd.worker_ids.to_pylist()))
     if named:
         raise InputError(f"worker {named[0]!r} would be read as gold from this format: rename it")
+
+
+def _follow(crowd: Crowd, text: ItemText) -> bool:
+    """Whether the tokens follow from the text when it is read."""
+    if crowd.is_classification:
+        return not text.is_own
+    return text.is_own and crowd.token_start is not None and text.bounds == tokenize(text.value)
 
 
 def _is_found(text: str, tokens: list[str], bounds: list[tuple[int, int]]) -> bool:

@@ -73,12 +73,11 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     offsets = np.append(starts, grid.n_rows)
     item_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
 
-    rows, place, raw, strings, n_absent = _labels(grid, columns)
+    rows, place, raw, strings = _labels(grid, columns)
     labels = read_labels(strings, options)
     if labels.bad:
         raise FormatError(_bad_labels(grid, columns, labels.bad, raw, rows, place, ids, offsets))
     codes = labels.codes[raw]
-    n_missing = n_absent + int((codes < 0).sum())
     gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
 
     workers = [grid.header[c] for c in columns.workers]
@@ -227,12 +226,12 @@ def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
 
 def _labels(
     grid: Grid, columns: _Columns
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str], int]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
     """Find all label cells that are not `?` or empty.
 
     Returns:
         rows and places (0 is gold, 1 + w worker w) of the cells, the index of each one's string,
-        the distinct strings, and the number of cells left out.
+        and the distinct strings.
     """
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
@@ -244,8 +243,7 @@ def _labels(
         place += 1
     cells = grid.at(rows, wanted[place]).dictionary_encode()
     strings = cells.dictionary.to_pylist()
-    absent = int(present.size - len(rows))
-    return rows, place, cells.indices.to_numpy(zero_copy_only=False), strings, absent
+    return rows, place, cells.indices.to_numpy(zero_copy_only=False), strings
 
 
 def _answers(
@@ -327,23 +325,10 @@ def _all_answers_visible(crowd: Crowd) -> bool:
 def _lines(crowd: Crowd) -> Iterator[str]:
     """One block of lines per item."""
     words = np.array([*crowd.tagset.tags, "?"], object)
-    ids, groups = crowd.item_ids.to_pylist(), None
-    heads = [("item",)]
-    values: list[tuple[str, ...]] = [(name,) for name in ids]
-    if crowd.groups is not None:
-        groups = crowd.groups.to_pylist()
-        short = all(name.startswith(f"{doc}-") for name, doc in zip(ids, groups, strict=True))
-        if short:
-            heads, values = (
-                [("doc", "sent")],
-                [(doc, name[len(doc) + 1 :]) for name, doc in zip(ids, groups, strict=True)],
-            )
-        else:
-            heads = [("doc", "item")]
-            values = list(zip(groups, ids, strict=True))
+    head, values = _id_columns(crowd)
     extra = crowd.attributes.to_pydict() if crowd.attributes is not None else {}
     gold = () if crowd.gold is None else ("gold",)
-    yield "\t".join([*heads[0], *extra, "token", *gold, *crowd.worker_ids.to_pylist()]) + "\n"
+    yield "\t".join([*head, *extra, "token", *gold, *crowd.worker_ids.to_pylist()]) + "\n"
     answers, tokens = crowd.latest, crowd.tokens_list
     for n, name in enumerate(values):
         size = len(tokens[n])
@@ -363,6 +348,17 @@ def _lines(crowd: Crowd) -> Iterator[str]:
             columns.append(["?"] * size if start is None else words[answers.codes[codes]].tolist())
         rows = zip(*columns, strict=True)
         yield ("\n" if n else "") + "".join("\t".join(row) + "\n" for row in rows)
+
+
+def _id_columns(crowd: Crowd) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns that name an item: doc and sent where the id is made of them."""
+    ids = crowd.item_ids.to_pylist()
+    if crowd.groups is None:
+        return ("item",), [(name,) for name in ids]
+    both: list[tuple[str, ...]] = list(zip(crowd.groups.to_pylist(), ids, strict=True))
+    if all(name.startswith(f"{doc}-") for doc, name in both):
+        return ("doc", "sent"), [(doc, name[len(doc) + 1 :]) for doc, name in both]
+    return ("doc", "item"), both
 
 
 def _cell(value: object) -> str:

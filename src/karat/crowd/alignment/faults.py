@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.crowd.alignment_kinds import AnswerToken, Fault, Kind
-from karat.crowd.alignment_letters import Trace
+from karat.crowd.alignment.kinds import AnswerToken, Fault, Kind
+from karat.crowd.alignment.letters import Trace
 
 
 class FaultFinder:

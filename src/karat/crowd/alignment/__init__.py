@@ -15,11 +15,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from karat.crowd.alignment_faults import FaultFinder
-from karat.crowd.alignment_glue import Glue
-from karat.crowd.alignment_kinds import FAULT_KINDS, Alignment, AnswerToken, Fault, Kind
-from karat.crowd.alignment_letters import Trace, trace
-from karat.crowd.alignment_place import FATES, Fate, Placed, place, speakers
+from karat.crowd.alignment.faults import FaultFinder
+from karat.crowd.alignment.glue import Glue
+from karat.crowd.alignment.kinds import FAULT_KINDS, Alignment, AnswerToken, Fault, Kind
+from karat.crowd.alignment.letters import Trace, trace
+from karat.crowd.alignment.place import FATES, Fate, Placed, place, speakers
 
 __all__ = [
     "FATES",

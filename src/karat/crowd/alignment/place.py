@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.crowd.alignment_kinds import SPOILING, Alignment, Kind
+from karat.crowd.alignment.kinds import SPOILING, Alignment, Kind
 from karat.crowd.options import ALTERED, Altered
 from karat.errors import InputError, UnknownNameError
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from karat.crowd.alignment_kinds import Kind
+from karat.crowd.alignment.kinds import Kind
 
 _TAG = re.compile(r"[A-Z]-([\w.-]+)")
 _TYPE_SHAPE = re.compile(r"[A-Z][A-Z_]+", re.ASCII)

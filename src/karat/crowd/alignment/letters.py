@@ -15,9 +15,9 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.crowd.alignment_glue import Glue
-from karat.crowd.alignment_kinds import ALTERING, Kind
-from karat.crowd.alignment_match import Block, match
+from karat.crowd.alignment.glue import Glue
+from karat.crowd.alignment.kinds import ALTERING, Kind
+from karat.crowd.alignment.match import Block, match
 
 _REACH = 8
 """How many gaps may be joined, and how many equal tokens between two of them given up."""

@@ -1,0 +1,134 @@
+"""CoNLL-2003 as distributed: sentences, entities, and IOB turned into BIO token for token."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+
+import numpy as np
+import pytest
+import seqeval.metrics
+from spans import peers
+
+from karat.spans import (
+    Codec,
+    convert,
+    find_errors,
+    find_spans,
+    parse,
+    score,
+    validate,
+    write_codes,
+)
+
+pytestmark = pytest.mark.realdata
+
+SIZES = {"train": (14_041, 23_499), "testa": (3_250, 5_942), "testb": (3_453, 5_648)}
+every_part = pytest.mark.parametrize("part", SIZES)
+
+
+@cache
+def _sentences(path):
+    """Read a part as sentences, each a dictionary of columns; `-DOCSTART-` blocks are left out."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        lines = file.read().split("\n")
+    head, rows = lines[0].split("\t"), lines[1:]
+    sentences, current = [], []
+    for line in [*rows, ""]:
+        if line:
+            current.append(line.split("\t"))
+        elif current:
+            columns = dict(zip(head, map(list, zip(*current, strict=True)), strict=True))
+            if columns["token"] != ["-DOCSTART-"]:
+                sentences.append(columns)
+            current = []
+    return sentences
+
+
+@pytest.fixture
+def sentences(data, part):
+    return _sentences(data / "conll2003" / f"{part}.tsv.gz")
+
+
+def _column(sentences, name):
+    return [sentence[name] for sentence in sentences]
+
+
+@every_part
+def test_there_are_as_many_sentences_as_published(sentences, part):
+    assert len(sentences) == SIZES[part][0]
+
+
+@every_part
+def test_there_are_as_many_entities_as_published(sentences, part):
+    assert sum(len(parse(tags, "IOB1")) for tags in _column(sentences, "ner")) == SIZES[part][1]
+
+
+@every_part
+def test_the_array_path_finds_as_many_entities(sentences, part):
+    codec = Codec.from_types(["LOC", "MISC", "ORG", "PER"], "IOB")
+    tagged = codec.encode(_column(sentences, "ner"))
+    assert len(find_spans(tagged, codec, "raise")) == SIZES[part][1]
+
+
+@pytest.mark.parametrize("column", ["ner", "chunk"])
+@every_part
+def test_the_distributed_tags_are_well_formed_iob(sentences, column):
+    assert not any(validate(tags, "IOB") for tags in _column(sentences, column))
+
+
+@pytest.mark.parametrize("column", ["ner", "chunk"])
+@every_part
+def test_iob_becomes_the_given_bio_token_for_token(sentences, column):
+    for sentence in sentences:
+        assert convert(sentence[column], "IOB", "BIO") == sentence[f"{column}_bio"]
+
+
+@pytest.mark.parametrize("column", ["ner", "chunk"])
+@every_part
+def test_bio_becomes_the_distributed_iob_token_for_token(sentences, column):
+    for sentence in sentences:
+        assert convert(sentence[f"{column}_bio"], "BIO", "IOB") == sentence[column]
+
+
+@pytest.mark.parametrize("column", ["ner", "chunk"])
+@every_part
+def test_the_array_path_converts_a_whole_corpus(sentences, column):
+    given = _column(sentences, column)
+    source = Codec.from_tags({tag for tags in given for tag in tags}, "IOB")
+    target = Codec.from_types(source.types, "BIO")
+    tagged = source.encode(given)
+    codes = write_codes(find_spans(tagged, source), tagged.offsets, target)
+    assert target.decode(tagged._replace(codes=codes)) == _column(sentences, f"{column}_bio")
+
+
+@pytest.mark.parametrize("encoding", ["IOBES", "BILOU", "BMEWO"])
+def test_every_encoding_holds_the_same_entities(data, encoding):
+    given = _column(_sentences(data / "conll2003" / "testa.tsv.gz"), "ner")
+    converted = [convert(tags, "IOB", encoding) for tags in given]
+    assert [parse(tags, encoding) for tags in converted] == [parse(tags, "IOB") for tags in given]
+
+
+@every_part
+def test_iob_read_as_bio_has_a_fault_wherever_an_entity_opens_with_inside(sentences, part):
+    codec = Codec.from_types(["LOC", "MISC", "ORG", "PER"], "BIO")
+    given = _column(sentences, "ner")
+    n_begun = sum(tag.startswith("B-") for tags in given for tag in tags)
+    assert len(find_errors(codec.encode(given), codec)) == SIZES[part][1] - n_begun
+
+
+@every_part
+def test_spans_equal_those_of_iobes_on_every_sentence(sentences):
+    for tags in _column(sentences, "ner"):
+        assert (parse(tags, "IOB"), 0) == peers.read_iobes(tags, "IOB")
+
+
+def test_noisy_tags_score_as_in_seqeval(data):
+    truth = _column(_sentences(data / "conll2003" / "testb.tsv.gz"), "ner_bio")
+    rng = np.random.default_rng(0)
+    every = sorted({tag for tags in truth for tag in tags})
+    found = [[t if rng.random() > 0.1 else every[rng.integers(9)] for t in tags] for tags in truth]
+    theirs = seqeval.metrics.precision_score(truth, found), seqeval.metrics.recall_score(truth, found)
+    result = score(truth, found)
+    assert (result.precision, result.recall) == pytest.approx(theirs)
+    assert 0.3 < result.f1 < 0.9
