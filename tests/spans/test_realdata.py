@@ -38,9 +38,9 @@ def _sentences(path):
         if line:
             current.append(line.split("\t"))
         elif current:
-            columns = dict(zip(head, map(list, zip(*current, strict=True)), strict=True))
-            if columns["token"] != ["-DOCSTART-"]:
-                sentences.append(columns)
+            if current != [["-DOCSTART-"]]:
+                columns = map(list, zip(*current, strict=True))
+                sentences.append(dict(zip(head, columns, strict=True)))
             current = []
     return sentences
 

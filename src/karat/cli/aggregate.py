@@ -83,7 +83,7 @@ def aggregate(
     aggregator = get_aggregator(method, **params)
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
-        crowd = options.read(source)
+        crowd = options.read(source, step.part)
         step(f"aggregating with {method}")
         result = aggregator.fit(crowd).result_
         step("writing")

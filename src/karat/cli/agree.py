@@ -52,7 +52,7 @@ def agree(
 
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
-        crowd = options.read(source)
+        crowd = options.read(source, step.part)
         step("comparing the workers")
         found = agreement(crowd, policy=policy)
         step("drawing")

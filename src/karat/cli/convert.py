@@ -68,7 +68,7 @@ def convert(
 
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
-        crowd = options.read(source)
+        crowd = options.read(source, step.part)
         step("converting")
         before = crowd.tagset.encoding
         if to or repair:

@@ -47,7 +47,7 @@ def inspect(
     )  # fmt: skip
     with steps(1, quiet=json) as step:
         step(f"reading {source}")
-        crowd = options.read(source)
+        crowd = options.read(source, step.part)
     facts = _facts(crowd)
     command = _next_command(crowd, source, options)
     report = crowd.import_report

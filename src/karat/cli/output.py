@@ -60,33 +60,49 @@ def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
     return found
 
 
+class Steps:
+    """The steps of a command, told as they begin; says nothing unless it is given a bar."""
+
+    def __init__(self, bar: Any = None, task: Any = None) -> None:
+        self._bar, self._task, self._done = bar, task, -1
+
+    def __call__(self, name: str) -> None:
+        """Begin the next step."""
+        self._done += 1
+        if self._bar:
+            self._bar.update(self._task, description=name, completed=self._done)
+
+    def part(self, done: int, total: int) -> None:
+        """Say how far the present step is."""
+        if self._bar and total:
+            self._bar.update(self._task, completed=self._done + done / total)
+
+
 @contextmanager
-def steps(total: int, *, quiet: bool = False) -> Iterator[Any]:
+def steps(total: int, *, quiet: bool = False) -> Iterator[Steps]:
     """Show a progress bar on standard error if the work takes longer than a second.
 
-    Gives a function that is called with the name of each step as it begins. Nothing is shown
-    where standard error is no terminal.
+    Nothing is shown where standard error is no terminal.
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda _name: None
+        yield Steps()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("step {task.completed} of {task.total}"),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
         refresh_per_second=8,
     )
-    task = bar.add_task("", total=total, completed=0)
+    task = bar.add_task("", total=total)
     timer = _start_later(bar, seconds=1.0)
-    done = iter(range(1, total + 1))
     try:
-        yield lambda name: bar.update(task, description=name, completed=next(done, total))
+        yield Steps(bar, task)
     finally:
         timer.cancel()
         timer.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,11 +129,11 @@ class Reading:
     delimiter: str | None = None
     text_encoding: str | None = None
 
-    def read(self, source: str) -> Crowd:
+    def read(self, source: str, progress: Callable[[int, int], None] | None = None) -> Crowd:
         """Read a crowd."""
         from karat.crowd import read_crowd
 
-        return read_crowd(source, **self.arguments())
+        return read_crowd(source, progress=progress, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
         """Give the options as arguments of `read_crowd`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -87,6 +87,7 @@ def read_crowd(
     cut: str = "expand",
     delimiter: str | None = None,
     text_encoding: str | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> Crowd:
     r"""Read a crowd: items, workers, their answers, and gold if there is some.
 
@@ -109,6 +110,7 @@ def read_crowd(
         cut: Character spans that cut a token: "expand" (default), "contract" or "error".
         delimiter: Of a table; guessed by default.
         text_encoding: Of the text; UTF-8 by default, cp1252 where it can only be that.
+        progress: Called with (done, total) now and then by readers that may take long.
 
     Returns:
         The crowd; `crowd.import_report` says what was found and decided.
@@ -134,6 +136,7 @@ def read_crowd(
         offsets=offsets,
         cut=cut,
         delimiter=delimiter,
+        progress=progress,
     )
     if _is_dataframe(source):
         from karat.crowd.formats.long import read_frame

@@ -285,10 +285,9 @@ def _pair_bits(codes: list[int], codec: Codec) -> list[int]:
     For a single sentence a list of integers is ten times as fast as arrays (`corpus.token_flags`
     is the same thing for a corpus; a test holds the two together).
     """
-    table, width = codec.pair_bytes, len(codec.tags) + 1
-    before = [0, *(code + 1 for code in codes)]
-    now = [*before[1:], 0]
-    return [table[b * width + c] for b, c in zip(before, now, strict=True)]
+    rows = codec.pair_rows
+    pairs = zip([-1, *codes], [*codes, -1], strict=True)
+    return [rows[before][now] for before, now in pairs]
 
 
 def _read_spans(

@@ -188,6 +188,22 @@ def covered(text: str, start: int, end: int, offsets: str) -> str:
     return text.encode(codec)[width * start : width * end].decode(codec, "replace")
 
 
+def code_point(text: str, offset: int, offsets: str) -> int | None:
+    """Give the code point at an offset; None if it lies outside the text or within a character.
+
+    >>> code_point("a😀b", 3, "utf16")
+    2
+    """
+    if offsets not in _CODECS:
+        return offset if offset <= len(text) else None
+    codec, width = _CODECS[offsets]
+    data = text.encode(codec)
+    try:
+        return len(data[: width * offset].decode(codec)) if width * offset <= len(data) else None
+    except UnicodeDecodeError:
+        return None
+
+
 def reads_otherwise(text: str, span: CharSpan, offsets: str) -> str:
     """Say how the text differs from what a span says it covers; "" if it does not.
 

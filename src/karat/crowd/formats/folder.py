@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,13 @@ def sniff(source: Source) -> bool:
     return bool(lines) and all(1 <= len(line.split()) <= 6 for line in lines)
 
 
+class TokenFile(NamedTuple):
+    """One file of tokens and labels."""
+
+    name: str
+    lines: list[AnswerToken]
+
+
 @dataclass
 class Document:
     """The files of one document.
@@ -67,8 +75,8 @@ class Document:
 
     name: str
     part: str
-    gold: Source | None = None
-    answers: dict[str, Source] = field(default_factory=dict)
+    gold: TokenFile | None = None
+    answers: dict[str, TokenFile] = field(default_factory=dict)
 
 
 @dataclass
@@ -156,7 +164,7 @@ def _documents(source: Source) -> list[Document]:
         parts = PurePosixPath(path).parts
         if len(parts) < 2:
             continue
-        file = (source.files or {})[path]
+        file = read_file((source.files or {})[path])
         name, holder = PurePosixPath(path).stem, parts[-2]
         above = parts[:-2]
         if above and above[-1].lower() in _ANSWERS:
@@ -186,25 +194,24 @@ def _documents(source: Source) -> list[Document]:
 def _types(documents: list[Document]) -> set[str]:
     """Types of the labels of all files: what may be glued onto tokens."""
     files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
-    labels = {line.label for file in files for line in read_lines(file)}
+    labels = {line.label for file in files for line in file.lines}
     return {label.partition("-")[2] or label for label in labels} - {"", "O"}
 
 
-def read_lines(file: Source) -> list[AnswerToken]:
+def read_file(file: Source) -> TokenFile:
     """Read the lines of one file as tokens and labels."""
     lines: list[AnswerToken] = []
     sentence, open_sentence = 0, False
     for number, line in enumerate(file.text.value.split("\n"), start=1):
-        if not line.strip():
+        if not line or line.isspace():
             sentence += open_sentence
             open_sentence = False
+        elif line[0] in "#-" and (is_comment(line) or line.startswith("-DOCSTART-")):
             continue
-        if is_comment(line) or line.startswith("-DOCSTART-"):
-            continue
-        token, label = _split(line)
-        lines.append(AnswerToken(token, label, number, sentence))
-        open_sentence = True
-    return lines
+        else:
+            lines.append(AnswerToken(*_split(line), number, sentence))
+            open_sentence = True
+    return TokenFile(file.name, lines)
 
 
 def _split(line: str) -> tuple[str, str]:
@@ -234,7 +241,7 @@ def _read_document(
     types: set[str],
 ) -> None:
     answers = {
-        worker: read_lines(file)
+        worker: file.lines
         for worker, file in document.answers.items()
         if options.workers is None or worker in options.workers
     }
@@ -263,7 +270,7 @@ def _reference(
 ) -> list[list[AnswerToken]]:
     """The gold's sentences; without gold those that most workers show."""
     if document.gold is not None:
-        lines = read_lines(document.gold)
+        lines = document.gold.lines
         empty = [line for line in lines if not line.token]
         for line in empty:
             message = "the gold has a label without a token"

@@ -3,9 +3,9 @@
 `spans` count characters of `text`; `tokens` (with `text` and `start`) are used if they are there,
 but for those of white space only. A task with `options` or `accept` (a choice), or with a `label`
 but no `spans`, is a single label. The worker is `_annotator_id`, else `_session_id`, else the name
-of the file; the annotations of "gold" are gold. The item is `item`, else `_input_hash`, else
-`_task_hash`; where there is none, the same text is the same item. `_timestamp` (seconds) is when an
-answer was submitted. Fields of `meta` are attributes, `doc` is the item's document.
+of the file; what "gold" annotated is gold. The item is `item`, else `_input_hash`, else
+`_task_hash`; where there is none, the same text is the same item. `_timestamp` (seconds) is when
+an answer was submitted. Fields of `meta` are attributes, `doc` is the item's document.
 
 Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or of
 several, is listed, and counted as one label that was not placed. Several accepted binary tasks on
@@ -29,7 +29,7 @@ from karat.crowd.formats.json_records import (
     read_records,
     stem,
 )
-from karat.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
+from karat.crowd.formats.span_crowd import GOLD, Facts, Labels, SpanCrowd
 from karat.crowd.formats.span_exports import ItemRow, dump, item_rows, refuse_gold_worker
 from karat.crowd.formats.span_losses import MAX_MOMENT, losses
 from karat.crowd.model import Crowd
