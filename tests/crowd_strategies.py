@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from karat.crowd import Answers, Crowd
+from karat.crowd import Answers, Crowd, ReadOptions
 from karat.crowd.model import list_array
+from karat.crowd.source import Source, open_source
+from karat.errors import KaratError
 from karat.spans import Codec, Span, get_encoding, tokenize, write
 
 ENCODINGS = ("BIO", "IOBES", "IOB", "BILOU", "BMEWO", "PLAIN")
@@ -18,7 +22,20 @@ ENCODINGS = ("BIO", "IOBES", "IOB", "BILOU", "BMEWO", "PLAIN")
 TOKENS = st.sampled_from(
     [
         *("Ann", "Lee", "don't", "U.S", "1,000", "O", "B-PER", "#", "?", '"', "\\n", "a\\b", "{}"),
-        *("東京", "京", "です", "😀", "👩‍🚀", "👍🏽", "e\u0301", "नमस्ते", "ﬁ", "𝔘𝔫𝔦", "İ", "‏א"),
+        *(
+            "東京",
+            "京",
+            "です",
+            "😀",
+            "👩‍🚀",
+            "👍🏽",
+            "e\u0301",
+            "नमस्ते",
+            "ﬁ",
+            "𝔘𝔫𝔦",
+            "İ",
+            "\u200fא",
+        ),
     ]
 ) | st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=4)
 ODD_TOKENS = TOKENS | st.sampled_from(
@@ -279,3 +296,111 @@ def _attributes(draw, n_items: int) -> pa.Table:
         values = draw(st.sampled_from(ATTRIBUTE_COLUMNS))
         columns[name] = draw(st.lists(values | st.none(), min_size=n_items, max_size=n_items))
     return pa.table(columns)
+
+
+def lines_of(*records: dict) -> bytes:
+    """JSON Lines."""
+    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records).encode()
+
+
+def folder_of(**files: str | bytes) -> Source:
+    """A folder in memory; `__` in a name stands for `/`, and `_DOT_` for a point."""
+    found = {}
+    for name, data in files.items():
+        path = name.replace("__", "/").replace("_DOT_", ".")
+        found[path] = Source(f"folder/{path}", data.encode() if isinstance(data, str) else data)
+    return Source("folder", files=found)
+
+
+SAMPLES: dict[str, Source] = {
+    "spans": Source(
+        "answers.jsonl",
+        lines_of({"id": 7, "text": "Ann sang", "spans": [[0, 3, "PER"]], "worker": "A01"}),
+    ),
+    "label-studio": Source(
+        "project-1.json",
+        json.dumps(
+            [
+                {
+                    "id": 1,
+                    "data": {"text": "Ann sang"},
+                    "annotations": [{"id": 1, "completed_by": 2, "result": []}],
+                    "predictions": [],
+                }
+            ],
+            indent=1,
+        ).encode(),
+    ),
+    "doccano": Source(
+        "alice.jsonl",
+        lines_of({"id": 1, "text": "Ann sang", "label": [[0, 3, "PER"]], "Comments": []}),
+    ),
+    "prodigy": Source(
+        "ner.jsonl",
+        lines_of(
+            {
+                "text": "Ann sang",
+                "_input_hash": -17,
+                "_task_hash": 4,
+                "spans": [{"start": 0, "end": 3, "label": "PER"}],
+                "answer": "accept",
+                "_annotator_id": "ner-alice",
+            }
+        ),
+    ),
+    "brat": folder_of(alice__doc_DOT_txt="Ann sang\n", alice__doc_DOT_ann="T1\tPER 0 3\tAnn\n"),
+}
+"""A small file of every format of tools, and of karat's own."""
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.integers(-1, 9)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.sampled_from(["Ann sang", "PER", "accept", "BIO", "label", "[", "2021-03-09T21:52:49Z"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def records(draw, keys: Sequence[str], good: Sequence[dict]) -> list[dict]:
+    """Records of a format in which some fields have any value at all, or are not there."""
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        one = dict(draw(st.sampled_from(good)))
+        for key in draw(st.lists(st.sampled_from(keys), max_size=2, unique=True)):
+            one[key] = draw(JSON_VALUES)
+        for key in draw(st.lists(st.sampled_from(keys), max_size=1)):
+            one.pop(key, None)
+        found.append(one)
+    return found
+
+
+@st.composite
+def damaged(draw, data: bytes) -> bytes:
+    """Bytes that are cut, or in which one was changed."""
+    place = draw(st.integers(0, len(data)))
+    if draw(st.booleans()):
+        return data[:place]
+    return data[:place] + draw(st.binary(max_size=3)) + data[place + 1 :]
+
+
+def read_as(module: ModuleType, source: object, **options: object) -> Crowd:
+    """Read with the module of a format; `read_crowd` without the guess."""
+    return module.read(open_source(source), ReadOptions(**options))
+
+
+def is_crowd_or_refused(read: Callable[[], Crowd]) -> None:
+    """Read, and accept only a crowd whose report adds up, or an error of karat's."""
+    try:
+        crowd = read()
+    except KaratError:
+        return
+    assert crowd.n_items
+    assert crowd.import_report.adds_up
+    crowd.content()

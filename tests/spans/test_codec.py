@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spans import oracle
 
 from karat.errors import FaultsError, InputError, UnknownNameError
 from karat.spans import Codec, Role, Tagged, get_encoding, transition_mask
 from karat.spans.codec import MAX_TAGS
+from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]
@@ -134,8 +134,7 @@ def test_a_codec_survives_pickling_with_its_tables():
 # Encoding and decoding
 
 
-@every_encoding
-@given(data=st.data())
+@given(encoding=st.sampled_from(oracle.ENCODINGS), data=st.data())
 def test_decode_is_the_inverse_of_encode(encoding, data):
     corpus = data.draw(_corpora(encoding))
     codec = Codec.from_types(["X", "Y", "O", "a-b"], encoding)
@@ -144,8 +143,7 @@ def test_decode_is_the_inverse_of_encode(encoding, data):
     assert np.diff(tagged.offsets).tolist() == [len(tags) for tags in corpus]
 
 
-@every_encoding
-@given(data=st.data())
+@given(encoding=st.sampled_from(oracle.ENCODINGS), data=st.data())
 def test_encode_is_the_inverse_of_decode(encoding, data):
     codec = Codec.from_types(["X", "Y"], encoding)
     lengths = data.draw(st.lists(st.integers(0, 4), max_size=5))
@@ -231,4 +229,4 @@ def test_more_tags_than_int16_holds_are_refused():
 
 
 def test_the_limit_leaves_room_for_the_boundary_in_int16():
-    assert MAX_TAGS + 1 <= np.iinfo(np.int16).max
+    assert np.iinfo(np.int16).max >= MAX_TAGS + 1

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from spans import oracle
 
 from karat.errors import FaultsError, InputError, SpanError, UnknownNameError
 from karat.spans import (
@@ -20,9 +19,11 @@ from karat.spans import (
     parse,
     parse_with_errors,
     token_flags,
+    validate,
     write_codes,
 )
 from karat.spans.pairs import ENDED, FAULT_KINDS, FAULTS, STARTS
+from spans import oracle
 
 LONGEST = 4
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
@@ -107,19 +108,17 @@ def test_policy_raise_gives_the_spans_of_a_corpus_without_faults(encoding):
 
 
 @every_encoding
-def test_policy_raise_refuses_every_sequence_that_parse_refuses(encoding):
+def test_policy_raise_tells_the_errors_of_every_short_sequence(encoding):
     codec = _codec(encoding)
     for tags in oracle.sequences(encoding, 3):
         tagged = codec.encode([tags])
+        errors = [(e.index, e.kind, e.message) for e in validate(tags, encoding)]
         try:
-            parse(tags, encoding, "raise")
-        except FaultsError as error:
-            with pytest.raises(FaultsError) as caught:
-                find_spans(tagged, codec, "raise")
-            told = [(f.token, f.kind, f.message) for f in caught.value.faults]
-            assert told == [(f.token, f.kind, f.message) for f in error.faults], tags
-        else:
             find_spans(tagged, codec, "raise")
+            told = []
+        except FaultsError as error:
+            told = [(f.token, f.kind, f.message) for f in error.faults]
+        assert told == errors, tags
 
 
 def test_policy_raise_lists_the_faults_of_all_items_and_workers():
@@ -138,8 +137,9 @@ def test_policy_raise_lists_the_faults_of_all_items_and_workers():
 @every_encoding
 def test_spans_do_not_reach_over_the_end_of_an_item(encoding, policy):
     codec = _codec(encoding)
-    tags = oracle.sequences(encoding, 2)
-    pairs = [(a, b) for a in tags for b in tags if a and b]
+    tags = oracle.alphabet(encoding)
+    of_one_type = [*product(oracle.alphabet(encoding, ("X",)), repeat=2)]
+    pairs = [*(((a,), (b,)) for a, b in product(tags, repeat=2)), *product(of_one_type, repeat=2)]
     tagged = codec.encode([item for pair in pairs for item in (pair[0], (), pair[1])])
     found = _by_item(find_spans(tagged, codec, policy), codec, tagged.offsets)
     for n, (left, right) in enumerate(pairs):
@@ -161,6 +161,33 @@ def test_spans_are_counted_through_the_corpus_and_know_their_item():
     assert spans.start.tolist() == [1, 3]
     assert spans.end.tolist() == [3, 4]
     assert spans.item.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("n_empty", [0, 1, 50])
+def test_items_without_tokens_do_not_shift_the_item_of_a_span(n_empty):
+    codec = Codec.from_types(["X"], "BIO")
+    empty = [[]] * n_empty
+    tagged = codec.encode([*empty, ["O"], *empty, ["B-X"], *empty, ["O", "I-X"], *empty])
+    assert find_spans(tagged, codec).item.tolist() == [2 * n_empty + 1, 3 * n_empty + 2]
+    assert find_spans(tagged, codec, "boundaries").item.tolist() == [2 * n_empty + 1]
+    told = find_errors(tagged, codec).describe(tagged, codec)
+    assert [(f.item, f.token) for f in told] == [(str(3 * n_empty + 2), 1)]
+
+
+@every_policy
+def test_a_large_corpus_is_read_like_its_parts(policy):
+    codec = _codec("BIO")
+    items, part = _every_sequence("BIO")
+    copies = 1 + 150_000 // len(part.codes)
+    starts = part.offsets[:-1] + len(part.codes) * np.arange(copies)[:, None]
+    offsets = np.append(starts.ravel(), copies * len(part.codes))
+    whole = find_spans(Tagged(np.tile(part.codes, copies), offsets), codec, policy)
+    alone = find_spans(part, codec, policy)
+    shift = np.arange(copies)[:, None]
+    assert (whole.start == (alone.start + len(part.codes) * shift).ravel()).all()
+    assert (whole.end == (alone.end + len(part.codes) * shift).ravel()).all()
+    assert (whole.item == (alone.item + len(items) * shift).ravel()).all()
+    assert (whole.type == np.tile(alone.type, copies)).all()
 
 
 def test_span_arrays_have_the_types_that_they_promise():

@@ -11,11 +11,11 @@ import iobes
 import pytest
 import seqeval.metrics
 from nervaluate import Evaluator
-from spans import peers
 
 import karat.spans
 from karat.errors import FaultsError
 from karat.spans import parse, score, validate
+from spans import peers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")
@@ -25,7 +25,9 @@ def _rows(heading):
     """Read the table below a heading as lists of cells, without its head and without backticks."""
     section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip().strip("`") for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+    return [
+        [cell.strip().strip("`") for cell in line.strip("|").split(" | ")] for line in lines[2:]
+    ]
 
 
 READING = _rows("Reading tags")

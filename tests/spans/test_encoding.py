@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spans import oracle
 
 from karat.errors import UnknownNameError
 from karat.spans.encoding import (
@@ -17,6 +16,7 @@ from karat.spans.encoding import (
     read_tag,
     write_tag,
 )
+from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from spans import oracle
 
 from karat.spans import Codec
 from karat.spans.pairs import (
@@ -19,6 +18,7 @@ from karat.spans.pairs import (
     STARTS,
     TYPE_CHANGE,
 )
+from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
 S, E, N, T, C, L, U = STARTS, ENDED, NO_BEGIN, TYPE_CHANGE, NOT_CLOSED, LINKED, NEEDLESS_BEGIN

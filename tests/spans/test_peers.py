@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import seqeval.metrics
 from nervaluate import Evaluator
-from spans import oracle, peers
 
 from karat.spans import convert, parse, score, transition_mask, transitions, validate, write
+from spans import oracle, peers
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)

@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 import seqeval.metrics
-from spans import peers
 
 from karat.spans import (
     Codec,
@@ -17,9 +16,9 @@ from karat.spans import (
     find_spans,
     parse,
     score,
-    validate,
     write_codes,
 )
+from spans import peers
 
 pytestmark = pytest.mark.realdata
 
@@ -74,21 +73,33 @@ def test_the_array_path_finds_as_many_entities(sentences, part):
 @pytest.mark.parametrize("column", ["ner", "chunk"])
 @every_part
 def test_the_distributed_tags_are_well_formed_iob(sentences, column):
-    assert not any(validate(tags, "IOB") for tags in _column(sentences, column))
+    given = _column(sentences, column)
+    codec = Codec.from_tags({tag for tags in given for tag in tags}, "IOB")
+    assert len(find_errors(codec.encode(given), codec)) == 0
+
+
+def _joined(sentences, name):
+    """Join all sentences to one, with a token outside between them."""
+    return [tag for tags in _column(sentences, name) for tag in (*tags, "O")]
 
 
 @pytest.mark.parametrize("column", ["ner", "chunk"])
 @every_part
 def test_iob_becomes_the_given_bio_token_for_token(sentences, column):
-    for sentence in sentences:
-        assert convert(sentence[column], "IOB", "BIO") == sentence[f"{column}_bio"]
+    given = _joined(sentences, column)
+    assert convert(given, "IOB", "BIO") == _joined(sentences, f"{column}_bio")
 
 
 @pytest.mark.parametrize("column", ["ner", "chunk"])
-@every_part
+@pytest.mark.parametrize("part", ["testa", "testb"])
 def test_bio_becomes_the_distributed_iob_token_for_token(sentences, column):
-    for sentence in sentences:
-        assert convert(sentence[f"{column}_bio"], "BIO", "IOB") == sentence[column]
+    given = _joined(sentences, f"{column}_bio")
+    assert convert(given, "BIO", "IOB") == _joined(sentences, column)
+
+
+def test_sentences_are_converted_one_by_one_as_well(data):
+    for sentence in _sentences(data / "conll2003" / "testa.tsv.gz"):
+        assert convert(sentence["ner"], "IOB", "BIO") == sentence["ner_bio"]
 
 
 @pytest.mark.parametrize("column", ["ner", "chunk"])
@@ -104,9 +115,8 @@ def test_the_array_path_converts_a_whole_corpus(sentences, column):
 
 @pytest.mark.parametrize("encoding", ["IOBES", "BILOU", "BMEWO"])
 def test_every_encoding_holds_the_same_entities(data, encoding):
-    given = _column(_sentences(data / "conll2003" / "testa.tsv.gz"), "ner")
-    converted = [convert(tags, "IOB", encoding) for tags in given]
-    assert [parse(tags, encoding) for tags in converted] == [parse(tags, "IOB") for tags in given]
+    given = _joined(_sentences(data / "conll2003" / "testa.tsv.gz"), "ner")
+    assert parse(convert(given, "IOB", encoding), encoding, "raise") == parse(given, "IOB")
 
 
 @every_part
@@ -128,7 +138,10 @@ def test_noisy_tags_score_as_in_seqeval(data):
     rng = np.random.default_rng(0)
     every = sorted({tag for tags in truth for tag in tags})
     found = [[t if rng.random() > 0.1 else every[rng.integers(9)] for t in tags] for tags in truth]
-    theirs = seqeval.metrics.precision_score(truth, found), seqeval.metrics.recall_score(truth, found)
+    theirs = (
+        seqeval.metrics.precision_score(truth, found),
+        seqeval.metrics.recall_score(truth, found),
+    )
     result = score(truth, found)
     assert (result.precision, result.recall) == pytest.approx(theirs)
     assert 0.3 < result.f1 < 0.9

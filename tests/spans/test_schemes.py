@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spans import oracle
 
 from karat.spans import SchemeScore, score
 from karat.spans.schemes import SCHEMES
+from spans import oracle
 
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.crowd.labels import joined, read_labels
+from karat.crowd.labels import bad_label_faults, joined, read_labels
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
 from karat.crowd.source import Source, open_source
@@ -36,34 +37,56 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
 
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>")
+    plain = replace(options, columns={}, workers=(), strict=False)
     if _is_dataframe(gold):
-        import narwhals as nw
+        from karat.crowd.formats.long import read_frame
 
-        table = nw.from_native(gold, eager_only=True).to_arrow().to_pydict()
-        columns = {name: ["" if v is None else str(v) for v in vs] for name, vs in table.items()}
-        return _from_columns(crowd, columns, "<DataFrame>", options)
+        if not crowd.is_classification:
+            return _from_crowd(crowd, read_frame(gold, plain), "<DataFrame>")
+        return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
     source = open_source(gold)
     if crowd.is_classification and not source.is_folder:
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
-    plain = replace(options, columns={}, workers=(), strict=False)
     other = get_format(guess_format(source)).read(source, plain)
     return _from_crowd(crowd, other, source.name)
 
 
-def with_gold_labels(crowd: Crowd, labels: Sequence[str], options: ReadOptions, name: str) -> Crowd:
-    """Give the crowd known tags from strings, one per token; "" where unknown.
+def with_gold_labels(
+    crowd: Crowd,
+    labels: Sequence[str | None],
+    options: ReadOptions,
+    name: str,
+    lines: Sequence[int] | None = None,
+) -> Crowd:
+    """Give the crowd known tags from strings, one per token; None where unknown.
+
+    Args:
+        crowd: The crowd.
+        labels: [n_tokens].
+        options: How labels are read.
+        name: Where they are from, for messages.
+        lines: Line of every label in the file, 0 unknown, if they are from one.
 
     Raises:
         FormatError: A string is no tag of the crowd's encoding.
     """
-    distinct = list(dict.fromkeys(labels))
+    distinct = [label for label in dict.fromkeys(labels) if label is not None]
     read = read_labels(
         distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
     )
+    place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
     if read.bad:
-        raise FormatError([Fault(why, file=name, worker="gold") for why in read.bad.values()])
-    place = {label: i for i, label in enumerate(distinct)}
-    codes = read.codes[[place[label] for label in labels]].astype(np.int16)
+        ids = crowd.item_ids.to_pylist()
+        where = []
+        for token, label in enumerate(labels):
+            if place.get(label, -1) in read.bad:
+                n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
+                line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
+                at = -1 if crowd.is_classification else at
+                where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
+        raise FormatError(bad_label_faults(read.bad, where))
+    table = np.append(read.codes, np.int16(-1))
+    codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
     tagset = joined(crowd.tagset, read.tagset)
     return recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
 
@@ -84,28 +107,56 @@ def translate(codes: NDArray[np.int16], source: Codec, target: Codec) -> NDArray
     return np.asarray(table[codes])
 
 
-def _read_columns(source: Source, options: ReadOptions) -> dict[str, list[str]]:
+@dataclass(frozen=True)
+class _Columns:
+    """A table of single labels: its columns by name, and the line of every row."""
+
+    columns: dict[str, list[str]]
+    lines: list[int]
+
+
+def _read_columns(source: Source, options: ReadOptions) -> _Columns:
     from karat.crowd.grid import read_grid
 
     grid = read_grid(source, options.delimiter)
-    return {name: grid.column(name).to_pylist() for name in grid.header}
+    columns = {name: grid.column(name).to_pylist() for name in grid.header}
+    return _Columns(columns, grid.line.tolist())
 
 
-def _from_columns(
-    crowd: Crowd, columns: dict[str, list[str]], name: str, options: ReadOptions
-) -> Crowd:
+def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
+    from karat.crowd.formats.long_columns import as_strings, frame_columns
+
+    usual, named = {*_ITEM, *_LABEL}, set(options.columns.values())
+    table = frame_columns(frame, lambda all_: [n for n in all_ if n.lower() in usual or n in named])
+    columns = {
+        name: as_strings(table.column(name), name, "<DataFrame>").to_pylist()
+        for name in table.column_names
+    }
+    return _Columns(columns, list(range(1, len(table) + 1)))
+
+
+def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions) -> Crowd:
+    columns = table.columns
     lower = {column.lower(): column for column in reversed(list(columns))}
-    item = next((lower[n] for n in _ITEM if n in lower), None)
-    label = next((lower[n] for n in _LABEL if n in lower), None)
+
+    def find(role: str, usual: tuple[str, ...]) -> str | None:
+        named = options.columns.get(role)
+        if named in columns:
+            return named
+        return next((lower[n] for n in usual if n in lower), None)
+
+    item, label = find("item", _ITEM), find("gold", ()) or find("label", _LABEL)
     if item is None or label is None:
         message = f"gold needs columns item (or task) and label; the file has {', '.join(columns)}"
         raise FormatError([Fault(message, file=name, line=1, kind="header")])
     known: dict[str, str] = {}
+    at: dict[str, int] = {}
     faults = []
-    for n, (key, value) in enumerate(zip(columns[item], columns[label], strict=True), start=2):
+    for key, value, line in zip(columns[item], columns[label], table.lines, strict=True):
         if known.setdefault(key, value) != value:
             message = f"gold {value!r} where an earlier row has {known[key]!r}"
-            faults.append(Fault(message, file=name, line=n, item=key, kind="contradictory-gold"))
+            faults.append(Fault(message, name, line, key, kind="contradictory-gold"))
+        at.setdefault(key, line)
     if faults:
         raise FormatError(faults)
     ids = crowd.item_ids.to_pylist()
@@ -115,12 +166,16 @@ def _from_columns(
             f"none of its {len(known)} items is in the crowd (first: {next(iter(known), '')!r})"
         )
         raise FormatError([Fault(message, file=name, kind="gold")])
-    found = with_gold_labels(crowd, [known.get(key, "") for key in ids], options, name)
+    lines = [at.get(key, 0) for key in ids]
+    found = with_gold_labels(crowd, [known.get(key) for key in ids], options, name, lines)
     return _noted(found, f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}")
 
 
 def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
     """Attach by item id; where no id is known, by order if the tokens are the same."""
+    if other.gold is None:
+        message = f"there is no gold in it: it was read as {other.import_report.format}, {other!r}"
+        raise FormatError([Fault(message, file=name, kind="gold")])
     source = other.gold_tagged
     mine, theirs = crowd.item_ids.to_pylist(), other.item_ids.to_pylist()
     place = {key: n for n, key in enumerate(theirs)}
@@ -140,8 +195,7 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
         if at is None:
             continue
         if tokens[n] != their_tokens[at]:
-            message = f"the gold has {len(their_tokens[at])} other tokens than the answers"
-            faults.append(Fault(message, file=name, item=key, kind="tokens"))
+            faults.append(_difference(tokens[n], their_tokens[at], name, key))
             continue
         gold[crowd.offsets[n] : crowd.offsets[n + 1]] = codes[
             source.offsets[at] : source.offsets[at + 1]
@@ -150,6 +204,15 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
         raise FormatError(faults)
     hit = sum(key in place for key in mine)
     return _noted(crowd.with_gold(gold), f"gold for {hit} of {len(mine)} items from {name}")
+
+
+def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fault:
+    """Describe the first token in which the gold differs from the answers."""
+    pairs = zip_longest(mine, theirs)
+    token, (one, other) = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
+    have, has = ("nothing" if word is None else repr(word) for word in (one, other))
+    message = f"the gold has {has} where the answers have {have}: both must show the same tokens"
+    return Fault(message, name, 0, item, token, kind="tokens")
 
 
 def _noted(crowd: Crowd, note: str) -> Crowd:

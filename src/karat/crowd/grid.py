@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +25,7 @@ MAX_CELL = 10_000
 """Longest cell, in bytes, that is still believed to be an id, a token or a label."""
 
 _NEWLINE, _SPACE = 10, 32
+_NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,24 @@ def is_comment(line: str) -> bool:
     `# O` is none: where blanks separate, it is the token `#` and its tag.
     """
     return line.startswith("# ") and "\t" not in line and len(line.split()) != 2
+
+
+def cell_text(word: str) -> str:
+    """Give what a cell that is never quoted shows of a string."""
+    if word.isalnum():
+        return word
+    return word.translate(_NO_CELL)
+
+
+def lost_cells(words: Iterable[str]) -> list[str]:
+    """Name what cells that are never quoted cannot hold of some strings."""
+    lost = []
+    distinct = set(words)
+    if any(cell_text(word) != word for word in distinct):
+        lost.append("tabs, line ends and NUL bytes inside cells (written as blanks)")
+    if any(len(word.encode()) > MAX_CELL for word in distinct):
+        lost.append(f"cells longer than {MAX_CELL} bytes (they are refused when they are read)")
+    return lost
 
 
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:
@@ -239,6 +259,8 @@ def _read_quoted(
             if not any(row):
                 was_blank = True
                 continue
+            if len(row) == 1 and row[0].startswith("# "):
+                continue
             block += was_blank
             was_blank = False
             rows.append(row)
@@ -246,9 +268,14 @@ def _read_quoted(
             blocks.append(block)
     except csv.Error as error:
         message = f"{error}: a quoted cell is not closed, or a quote stands inside a cell"
+        if "field limit" in str(error):
+            message = f"a cell longer than {MAX_CELL} bytes: this is no token, id or label"
         raise FormatError(
             [Fault(message, file=source.name, line=reader.line_num, kind="quotes")]
         ) from None
+    if not rows:
+        message = "the file holds no row: is the path right?"
+        raise FormatError([Fault(message, file=source.name, kind="empty")])
     widths = np.array([len(row) for row in rows])
     _check_widths(source.name, np.array(lines), widths, len(rows[0]))
     header = _names(tuple(rows[0]), source.name)
@@ -257,6 +284,9 @@ def _read_quoted(
 
 def _names(header: tuple[str, ...], file: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in header)
+    if max(map(len, names)) > MAX_CELL:
+        message = f"a column name longer than {MAX_CELL} characters: is this a table?"
+        raise FormatError([Fault(message, file=file, line=1, kind="long-cell")])
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         message = f"columns {', '.join(map(repr, twice))} stand twice in the header"

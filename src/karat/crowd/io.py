@@ -57,12 +57,15 @@ def get_format(name: str) -> Any:
     return import_module(known[name])
 
 
-def guess_format(source: Source) -> str:
-    """Guess the format of a source from its content.
+def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
+    """Guess the format of a source from its content, and from the columns that the user named.
 
     Raises:
         FormatError: It looks like none of them.
     """
+    named = _table_with(source, columns or {})
+    if named:
+        return named
     for name in formats():
         if get_format(name).sniff(source):
             return name
@@ -144,7 +147,7 @@ def read_crowd(
         crowd = read_frame(source, options)
     else:
         opened = open_source(source, text_encoding)
-        name = format or guess_format(opened)
+        name = format or guess_format(opened, columns)
         crowd = get_format(name).read(opened, options)
     if gold is not None:
         from karat.crowd.gold import attach_gold
@@ -213,7 +216,22 @@ def _format_of(path: Path) -> str:
     return by_suffix[suffix]
 
 
+def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
+    """The sort of table that has the named columns in its header."""
+    from karat.crowd.grid import first_line, guess_delimiter
+
+    if not columns or source.is_folder or source.is_parquet:
+        return None
+    line = first_line(source)
+    cells = {cell.strip().strip('"') for cell in line.split(guess_delimiter(line))}
+    roles = {role for role, name in columns.items() if name in cells}
+    if "worker" in roles or {"item", "label"} <= roles:
+        return "long"
+    return "wide" if "token" in roles and "tag" not in columns else None
+
+
 def _is_dataframe(source: Any) -> bool:
     if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
         return False
-    return hasattr(source, "columns") or hasattr(source, "column_names")
+    # Asked of the type: a lazy frame would compute its columns.
+    return hasattr(type(source), "columns") or hasattr(type(source), "column_names")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.crowd.model import Crowd
-from karat.crowd.options import ReadOptions
+from karat.crowd.options import MISSING, ReadOptions
+from karat.crowd.report import ImportReport
 from karat.errors import Fault, FormatError, InputError
 from karat.spans import Codec, Role, Tagged, get_encoding, token_flags
 from karat.spans.encoding import ENCODINGS, Encoding, TagFault, read_tag
@@ -96,6 +97,44 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
     report = replace(report, notes=(*report.notes, note))
     return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"), import_report=report)
+
+
+def lost_labels(crowd: Crowd, *, single: bool = False) -> list[str]:
+    """Name what is lost of the labels in a file that shows them and nothing about them.
+
+    Args:
+        crowd: What is written; only the labels that occur in it are seen.
+        single: Whether the reader can see that items are single labels.
+    """
+    codec, lost = crowd.tagset, []
+    gold = np.zeros(0, np.int16) if crowd.gold is None else crowd.gold
+    codes = np.unique(np.concatenate([crowd.answers.codes, gold]))
+    used = [codec.tags[code] for code in codes[codes >= 0].tolist()]
+    rename = ReadOptions().rename
+    if any(rename(label) is None for label in used):
+        lost.append(f"labels that mean 'no label' ({', '.join(filter(None, MISSING))})")
+    known = [label for label in used if rename(label) is not None]
+    if set(Codec.from_tags(known, codec.rules).tags) != set(codec.tags):
+        lost.append("tags that nobody used")
+    if _seen_encoding(crowd, known, single) != codec.encoding:
+        lost.append(
+            f"the encoding {codec.encoding} (read it back with encoding={codec.encoding!r})"
+        )
+    return lost
+
+
+def _seen_encoding(crowd: Crowd, labels: Sequence[str], single: bool) -> str:
+    """The encoding that a reader finds; "" if it refuses the labels."""
+    seen = get_encoding("PLAIN" if single else guess_encoding(labels))
+    if seen.is_plain or crowd.tagset.rules.is_plain:
+        return seen.name
+    if any(isinstance(read_tag(label, seen), TagFault) for label in labels):
+        return ""
+    bare = replace(crowd, tagset=Codec(crowd.tagset.tags, seen.name), import_report=ImportReport())
+    try:
+        return settle(bare, ReadOptions()).tagset.encoding
+    except FormatError:
+        return ""
 
 
 def bad_label_faults(

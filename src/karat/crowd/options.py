@@ -7,11 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from karat.errors import UnknownNameError
+from karat.spans import get_encoding
+from karat.spans.characters import CUTS, OFFSETS
 
 Altered = Literal["missing", "keep", "drop-sentence"]
 Repeated = Literal["last", "first"]
 ALTERED: tuple[str, ...] = get_args(Altered)
 REPEATED: tuple[str, ...] = get_args(Repeated)
+ROLES = (
+    *("item", "doc", "sent", "token", "position", "worker", "label", "tag", "gold", "text"),
+    *("attempt", "started", "submitted", "cost"),
+)
+"""What `columns` may name."""
 MISSING = ("?", "", "NA", "N/A", "NaN", "nan", "null")
 """Cells that mean "no label"; `?` is the project's own, the others are how spreadsheets say it."""
 
@@ -23,12 +30,12 @@ class ReadOptions:
     Attributes:
         encoding: Encoding of the tags; None guesses it from the tags.
         columns: Names of columns by their role, where they are not the usual ones: roles are
-            item, doc, sent, token, position, worker, label, gold, attempt, started, submitted,
-            cost.
+            item, doc, sent, token, position, worker, label, tag, gold, text, attempt, started,
+            submitted, cost.
         workers: Names of the worker columns of a wide table, or the workers to keep.
         labels: Other names for labels: {"person": "PER"} also turns `B-person` into `B-PER`;
             an empty new name means "no label".
-        missing: Cells that mean "no label".
+        missing: Cells that mean "no label", as an empty one always does.
         altered: What becomes of a label on a cut or altered token: "missing", "keep" or
             "drop-sentence".
         repeated: Which of a worker's several answers to an item counts: "last" or "first".
@@ -57,6 +64,15 @@ class ReadOptions:
             raise UnknownNameError("rule for altered tokens", self.altered, ALTERED)
         if self.repeated not in REPEATED:
             raise UnknownNameError("rule for repeated answers", self.repeated, REPEATED)
+        if self.offsets not in OFFSETS:
+            raise UnknownNameError("kind of offsets", self.offsets, OFFSETS)
+        if self.cut not in CUTS:
+            raise UnknownNameError("rule for cut tokens", self.cut, CUTS)
+        if self.encoding is not None:
+            get_encoding(self.encoding)
+        for role in self.columns:
+            if role not in ROLES:
+                raise UnknownNameError("role of a column", role, ROLES)
 
     def rename(self, label: str) -> str | None:
         """Give a label's name after `labels` and `missing`; None for no label.
@@ -64,7 +80,7 @@ class ReadOptions:
         >>> ReadOptions(labels={"person": "PER"}).rename("B-person")
         'B-PER'
         """
-        if label in self.missing:
+        if not label or label in self.missing:
             return None
         if label in self.labels:
             return self.labels[label] or None

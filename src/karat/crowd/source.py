@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
+import os
 import sys
 import zipfile
 import zlib
@@ -13,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from karat.errors import Fault, FormatError, InputError
+from karat.errors import Fault, FormatError, InputError, KaratError
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
@@ -54,8 +56,12 @@ class Source:
         """The bytes as text.
 
         Raises:
-            FormatError: The file is empty, holds NUL bytes, or is in no encoding or in two.
+            FormatError: The file is empty, holds NUL bytes, or is in no encoding or in two; or
+                this is a folder.
         """
+        if self.is_folder:
+            message = "this is a folder or an archive of files; this format is a single file"
+            raise FormatError([Fault(message, file=self.name, kind="folder")])
         return decode(self.data, self.name, self.text_encoding)
 
     def sorted_files(self) -> Iterator[tuple[str, Source]]:
@@ -101,17 +107,16 @@ def open_source(source: Any, text_encoding: str | None = None) -> Source:
     if hasattr(source, "read"):
         data = source.read()
         name = str(getattr(source, "name", "<stream>"))
-        return _from_bytes(name, data.encode() if isinstance(data, str) else data, text_encoding)
+        if isinstance(data, str):
+            data, text_encoding = data.encode("utf-8", "surrogatepass"), "utf-8"
+        return _from_bytes(name, data, text_encoding)
     if str(source) == "-":
         stdin: BinaryIO = sys.stdin.buffer
         return _from_bytes("<stdin>", stdin.read(), text_encoding)
-    path = Path(source)
-    if path.is_dir():
-        return Source(str(path), files=_folder(path, text_encoding), text_encoding=text_encoding)
-    try:
-        return _from_bytes(str(path), path.read_bytes(), text_encoding)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}: is the path right?") from None
+    if not isinstance(source, str | os.PathLike):
+        kind = type(source).__name__
+        raise InputError(f"cannot read a {kind}: pass a path, bytes, an open file or a DataFrame")
+    return _open_path(Path(source), text_encoding)
 
 
 def decode(data: bytes, name: str, encoding: str | None = None) -> Text:
@@ -138,10 +143,12 @@ def decode(data: bytes, name: str, encoding: str | None = None) -> Text:
 def _decode(data: bytes, name: str, encoding: str | None) -> tuple[str, str]:
     if encoding:
         try:
-            return data.decode(encoding), encoding
-        except (UnicodeDecodeError, LookupError) as error:
+            value = data.decode(encoding)
+            value.encode("utf-8")
+        except (ValueError, LookupError) as error:
             message = f"cannot be read as {encoding}: {error}"
             raise FormatError([Fault(message, file=name, kind="text-encoding")]) from None
+        return value, encoding
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         try:
             return data.decode("utf-16"), "utf-16"
@@ -171,12 +178,31 @@ def _decode_legacy(data: bytes, name: str) -> str:
         value = ""
     if utf8 or not value:
         message = (
-            f"the line is not UTF-8, but {'line ' + str(utf8[0]) + ' is' if utf8 else 'nor cp1252'}"
-            ": the file mixes encodings; rewrite it in one, or pass text_encoding=…"
+            f"the line is not UTF-8, but line {utf8[0]} is: two encodings are mixed; rewrite the "
+            "file in one"
+            if utf8
+            else "the line is neither UTF-8 nor cp1252: name its encoding with text_encoding=…"
         )
         faults = [Fault(message, file=name, line=n, kind="text-encoding") for n in other]
         raise FormatError(faults)
     return value
+
+
+def _open_path(path: Path, text_encoding: str | None) -> Source:
+    try:
+        if path.is_dir():
+            files = _folder(path, text_encoding)
+            return Source(str(path), files=files, text_encoding=text_encoding)
+        return _from_bytes(str(path), path.read_bytes(), text_encoding)
+    except (OSError, ValueError) as error:
+        if isinstance(error, KaratError):
+            raise
+        why = getattr(error, "strerror", None) or error
+        hint = "is the path right?"
+        if "\n" in str(path):
+            hint = "a string is a path; pass the text itself as bytes (text.encode())"
+        name = str(getattr(error, "filename", None) or path)
+        raise InputError(f"{_shortened(name)}: {why}: {hint}") from None
 
 
 def _from_bytes(name: str, data: bytes, text_encoding: str | None) -> Source:
@@ -205,8 +231,13 @@ def _unzip(name: str, data: bytes, text_encoding: str | None) -> dict[str, Sourc
                 for info in archive.infolist()
                 if not info.is_dir() and not _hidden(info.filename)
             }
-    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
-        message = f"the zip archive is truncated or damaged ({error})"
+    except FormatError:
+        raise
+    except RuntimeError as error:  # a password, or a method of packing that Python does not know
+        message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
+        raise FormatError([Fault(message, file=name, kind="zip")]) from None
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
+        message = f"the zip archive is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None
 
 
@@ -217,6 +248,10 @@ def _folder(path: Path, text_encoding: str | None) -> dict[str, Source]:
         if file.is_file() and not _hidden(relative):
             found[relative] = _from_bytes(str(file), file.read_bytes(), text_encoding)
     return found
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:100]} … {name[-50:]}"
 
 
 def _hidden(path: str) -> bool:

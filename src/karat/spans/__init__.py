@@ -12,20 +12,12 @@ from karat.spans.corpus import (
     write_codes,
 )
 from karat.spans.encoding import ALIASES, ENCODINGS, Encoding, Role, get_encoding
+from karat.spans.legality import Transition, transition_mask, transitions
+from karat.spans.reading import TagError, parse, parse_with_errors, validate
 from karat.spans.schemes import SchemeScore
 from karat.spans.scoring import Rates, Score, WrongSpan, score, score_codes, score_columns
-from karat.spans.span import (
-    Span,
-    TagError,
-    Transition,
-    convert,
-    parse,
-    parse_with_errors,
-    transition_mask,
-    transitions,
-    validate,
-    write,
-)
+from karat.spans.span import Span
+from karat.spans.writing import convert, write
 
 __all__ = [
     "ALIASES",

@@ -228,10 +228,8 @@ def _word_end(text: str, end: int) -> int:
         after = text[end + 1] if end + 1 < len(text) else " "
         joins = char in "'’-.,‍" and _is_word(after) and not _stands_alone(after)
         if joins and char in ".,":
-            joins = (
-                (text[end - 1].isdigit()
-                and after.isdigit())
-                or (char == "." and text[end - 1].isupper() and after.isupper())
+            joins = (text[end - 1].isdigit() and after.isdigit()) or (
+                char == "." and text[end - 1].isupper() and after.isupper()
             )
         if not joins:
             return end

@@ -146,7 +146,8 @@ class Codec:
 
         For loops over single sentences, where lists are faster than arrays.
         """
-        return np.roll(self.pairs, -1, axis=(0, 1)).tolist()
+        rows: list[list[int]] = np.roll(self.pairs, -1, axis=(0, 1)).tolist()
+        return rows
 
     @cached_property
     def type_name(self) -> tuple[str, ...]:

@@ -54,7 +54,10 @@ class Encoding(NamedTuple):
         Raises:
             KeyError: The encoding has no such role.
         """
-        return {r: letter for letter, r in self.prefixes.items()}[role]
+        for letter, played in self.prefixes.items():
+            if played == role:
+                return letter
+        raise KeyError(role)
 
 
 _B, _I, _E, _S = Role.BEGIN, Role.INSIDE, Role.END, Role.SINGLE

@@ -11,8 +11,8 @@ empty ones in the top folder where others are in folders below: brat puts one be
 Only text-bound annotations of one piece are used, `T1<TAB>PER 0 7<TAB>Ann Lee`. Those of several
 pieces or lines are listed, and counted as one label each that was not placed. Relations, events,
 attributes, normalisations and notes are counted in the notes of the report, with the first places.
-Where a text has a byte order mark or Windows line ends, brat counts them; whether the offsets do so
-is told by the text that every annotation carries. If that differs from the document, it is an error.
+Where a text has a byte order mark or Windows line ends, brat counts them; whether the offsets do is
+told by the text that every annotation carries. If the document reads otherwise, that is an error.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from pathlib import Path, PurePosixPath
 
 from karat.crowd.atomic import write_folder
 from karat.crowd.formats.brat_folders import fill, lost_in_folders
+from karat.crowd.formats.brat_lines import NOT_USED, counted_text, text_bound
 from karat.crowd.formats.char_spans import (
     CharSpan,
     code_point,
-    covered,
     cut_text,
     reads_otherwise,
-    same_words,
 )
-from karat.crowd.formats.json_records import Record, collect, shown, stem
+from karat.crowd.formats.json_records import Record, collect, stem
 from karat.crowd.formats.span_crowd import Item, Labels, SpanCrowd
 from karat.crowd.formats.span_exports import refuse_gold_worker
 from karat.crowd.model import Crowd
@@ -44,15 +43,6 @@ from karat.spans import Span
 SUMMARY = "brat's folders of .txt and .ann files, one folder per annotator"
 SUFFIXES = ("", ".zip")
 
-_NOT_USED = {
-    "R": "relations",
-    "*": "relations",
-    "E": "events",
-    "A": "attributes",
-    "M": "attributes",
-    "N": "normalisations",
-    "#": "notes",
-}
 _MAX_PLACES = 5
 
 
@@ -64,7 +54,7 @@ def sniff(source: Source) -> bool:
                 line = file.text.value.lstrip().split("\n", 1)[0]
             except KaratError:
                 return False
-            return "\t" in line and (line[0] == "T" or line[0] in _NOT_USED)
+            return "\t" in line and (line[0] == "T" or line[0] in NOT_USED)
     return any(file.suffix == ".ann" for _, file in source.sorted_files())
 
 
@@ -115,11 +105,10 @@ def cannot_hold(crowd: Crowd) -> list[str]:
 
 @dataclass
 class _Document:
-    """A text: as it is read, as its file has it, and its items by line."""
+    """A text, where its lines begin, and its items by line, counted from 0."""
 
     file: Source
     text: str
-    raw: str
     starts: list[int]
     items: dict[int, Item]
 
@@ -147,7 +136,7 @@ class _Reader:
         starts = [0]
         for line in lines[:-1]:
             starts.append(starts[-1] + len(line) + 1)
-        found = _Document(file, text, file.data.decode(file.text.encoding), starts, {})
+        found = _Document(file, text, starts, {})
         self.documents[name] = found
         for number, line in enumerate(lines):
             if line.strip():
@@ -167,7 +156,8 @@ class _Reader:
         folder = place.parent.name or stem(self.crowd.builder.source.rstrip("/"))
         record = Record({}, file.name, worker=folder)
         spans: dict[int, list[Span]] = {number: [] for number in document.items}
-        for one, span in self._in_place(document, list(self._text_bound(record, file))):
+        listed = list(text_bound(record, file, self.crowd.faults, self.not_used))
+        for one, span in self._in_place(document, listed):
             with collect(self.crowd.faults):
                 number = bisect_right(document.starts, span.start) - 1
                 first = document.starts[number]
@@ -187,3 +177,44 @@ class _Reader:
             yield f"{len(places)} {kind} are not used: {first}{more}"
         if self.n_empty:
             yield f"{self.n_empty} empty .ann files in the top folder are no answers"
+
+    def _in_place(
+        self, document: _Document, listed: list[tuple[Record, list[CharSpan]]]
+    ) -> Iterator[tuple[Record, CharSpan]]:
+        """Spans of one piece within one line, in code points of the text as it is read."""
+        everything = [piece for _, pieces in listed for piece in pieces]
+        text, places = counted_text(document.file, self.offsets, everything)
+        for one, pieces in listed:
+            with collect(self.crowd.faults):
+                bounds = [self._bounds(one, text, piece) for piece in pieces]
+                a, b = places[bounds[0][0]], places[bounds[0][1]]
+                while a < b and document.text[a].isspace():
+                    a += 1
+                while a < b and document.text[b - 1].isspace():
+                    b -= 1
+                number = bisect_right(document.starts, a) - 1
+                there = document.items.get(number)
+                if there is not None:
+                    one = one.at(item=there.id)  # noqa: PLW2901
+                if len(pieces) > 1:
+                    message = f"{pieces[0]} has {len(pieces)} pieces: left out"
+                    self.crowd.leave_out(one, message, "of several pieces")
+                elif there is None or a == b:
+                    message = f"{pieces[0]} covers no token: left out"
+                    self.crowd.leave_out(one, message, "covers no token")
+                elif "\n" in document.text[a:b]:
+                    message = f"{pieces[0]} crosses a line end: left out"
+                    self.crowd.leave_out(one, message, "crosses a line end")
+                else:
+                    yield one, CharSpan(pieces[0].type, a, b)
+
+    def _bounds(self, one: Record, text: str, span: CharSpan) -> tuple[int, int]:
+        """First code point of a span and one past its last."""
+        message = reads_otherwise(text, span, self.offsets)
+        if message:
+            raise one.error(message, "text-mismatch")
+        a, b = (code_point(text, offset, self.offsets) for offset in span[1:3])
+        if a is None or b is None or a >= b:
+            message = f"{span} is empty, outside the text or within a character"
+            raise one.error(message, "out-of-range")
+        return a, b

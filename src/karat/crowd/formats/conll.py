@@ -10,15 +10,17 @@ one that is no number is the tag. `columns={"tag": …}` picks another by name o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from karat.crowd.atomic import write_text
 from karat.crowd.builder import CrowdBuilder
-from karat.crowd.grid import MAX_CELL, is_comment
+from karat.crowd.grid import MAX_CELL, cell_text, is_comment, lost_cells
+from karat.crowd.labels import lost_labels
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
 from karat.crowd.source import Source
@@ -109,7 +111,18 @@ def cannot_hold(crowd: Crowd) -> list[str]:
         lost.append("the text between tokens")
     if crowd.attributes is not None:
         lost.append("attributes of items")
-    return lost
+    if crowd.n_workers:
+        lost.append("the names of the workers")
+    shown = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
+    if any(_clean(word) != word for word in shown):
+        lost.append("tabs, line ends and outer blanks of tokens and tags")
+    ids = crowd.item_ids.to_pylist()
+    if any(_clean(name).strip() != name for name in ids):
+        lost.append("tabs, line ends and outer blanks of item ids")
+    if _DOCSTART in shown:
+        lost.append(f"tokens {_DOCSTART} (they begin a document)")
+    lost += [text for text in lost_cells([*shown, *ids]) if "longer" in text]
+    return lost + lost_labels(replace(crowd, answers=crowd.answers.take(np.arange(0))))
 
 
 def conll_lines(
@@ -125,7 +138,7 @@ def conll_lines(
     ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list
     bounds = crowd.offsets.tolist()
     for n, (name, words, given) in enumerate(zip(ids, tokens, tags, strict=True)):
-        columns = [[_clean(word) for word in words], given]
+        columns = [[_clean(word) for word in words], [_clean(tag) for tag in given]]
         if confidence is not None:
             columns.append([f"{p:.4f}" for p in confidence[bounds[n] : bounds[n + 1]].tolist()])
         rows = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
@@ -157,7 +170,8 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
                 name = value.strip()
             continue
         cells = _cells(line)
-        if header is None and not sentences and not current.rows and _is_header(cells):
+        first = header is None and not (sentences or current.rows or name)
+        if first and _is_header(cells):
             header = cells
         elif cells[0] == _DOCSTART:
             n_document += 1
@@ -177,10 +191,13 @@ def _cells(line: str) -> list[str]:
 
 
 def _is_header(cells: list[str]) -> bool:
+    """Say whether a line names columns; `Word O` is a token and its tag."""
     return (
         len(cells) > 1
         and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
-        and (any(cell.lower() in {"token", "word"} for cell in cells))
+        and any(cell.lower() in {"token", "word"} for cell in cells)
+        and cells[-1] != "O"
+        and cells[-1][1:2] != "-"
     )
 
 
@@ -244,5 +261,5 @@ def _all_numbers(sentences: list[Sentence], column: int) -> bool:
 
 
 def _clean(text: str) -> str:
-    """Tabs and line ends cannot stand in a cell."""
-    return " ".join(text.split()) or "?"
+    """Tabs, line ends and blanks at the ends cannot stand in a cell, and none is empty."""
+    return cell_text(text).strip(" ") or "?"

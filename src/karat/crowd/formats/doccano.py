@@ -51,14 +51,14 @@ _RESERVED = {
     *(*_LABEL, *_TEXT, *_WORKER, *_NOT_USED),
 }
 _OTHERS = {
-    *("karat", "worker", "spans", "tags", "answers", "answer", "annotations", "annotation_id"),
+    *("worker", "spans", "tags", "answers", "answer", "annotations", "annotation_id"),
     *("_input_hash", "_task_hash", "_annotator_id", "_session_id"),
 }
 
 
 def sniff(source: Source) -> bool:
     """Say whether there are texts with a list of labels, and no field of another tool."""
-    found = first_objects(source)
+    found = first_objects(source, unless="karat")
     return any(_is_ours(one) for one in found) and not any(_OTHERS & one.keys() for one in found)
 
 
@@ -159,7 +159,7 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
 
 def _lines(crowd: Crowd) -> Iterator[str]:
     for row in item_rows(crowd):
-        line = {"id": row.id, **row.fields, **beside(row.attributes, _RESERVED)}
+        line = {"id": row.id, **row.fields, **beside(row.attributes, _RESERVED | _OTHERS)}
         if row.group is not None:
             line["doc"] = row.group
         said = [(worker, spans) for _, worker, spans in row.answers]

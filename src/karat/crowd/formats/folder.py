@@ -14,26 +14,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from karat.crowd.alignment import FATES, FAULT_KINDS, AnswerToken, Fate, align, place
 from karat.crowd.alignment import Fault as AlignmentFault
 from karat.crowd.atomic import write_folder
 from karat.crowd.builder import CrowdBuilder
-from karat.crowd.grid import is_comment
+from karat.crowd.grid import cell_text, is_comment
+from karat.crowd.labels import lost_labels
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
 from karat.crowd.source import Source
-from karat.errors import Fault, FormatError
+from karat.crowd.workers import check_workers
+from karat.errors import Fault, FormatError, InputError
 
 SUMMARY = "one CoNLL file per worker and document, gold beside them (a folder or a .zip)"
 SUFFIXES = ("", ".zip")
 
+_DOCSTART = "-DOCSTART-"
+_MAX_NAME = 200
 _GOLD = {"gold", "truth"}
 _ANSWERS = {"answers", "workers", "annotators"}
 _READ = {".txt", ".conll", ".tsv", ".bio", ".iob", ""}
@@ -44,7 +50,7 @@ def sniff(source: Source) -> bool:
     paths = _text_files(source)
     if not paths or any(PurePosixPath(path).suffix == ".ann" for path in source.files or {}):
         return False
-    nested = [path for path in paths if len(PurePosixPath(path).parts) > 1]
+    nested = _answer_paths(source)
     if not nested:
         return False
     first = (source.files or {})[nested[0]]
@@ -101,7 +107,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     documents = _documents(source)
     types = _types(documents)
     tally = _Tally()
-    for worker in sorted({worker for document in documents for worker in document.answers}):
+    workers = sorted({worker for document in documents for worker in document.answers})
+    check_workers(options.workers or (), workers, source.name)
+    for worker in workers:
         if options.workers is None or worker in options.workers:
             builder.add_worker(worker)
     for n, document in enumerate(documents):
@@ -119,51 +127,76 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         builder.notes.append(f"{unanswered} documents have gold but no answer")
     if tally.n_unlabelled:
         builder.notes.append(f"{tally.n_unlabelled} lines have no label")
+    if unread := sorted(set(source.files or {}) - set(_answer_paths(source))):
+        shown = ", ".join(unread[:5]) + (" …" if len(unread) > 5 else "")
+        builder.notes.append(f"{len(unread)} other files were not read: {shown}")
     return builder.build()
 
 
 def write(crowd: Crowd, path: Path) -> None:
-    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder."""
+    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder.
+
+    Raises:
+        InputError: The id of a worker or of a document cannot be the name of a file.
+    """
+    if bad := _bad_names(crowd):
+        shown = ", ".join(repr(name) for name in bad[:10])
+        raise InputError(
+            f"cannot write {path}: {shown} cannot be the name of a file, as the ids of workers and "
+            "documents must be: choose another format, such as parquet"
+        )
     write_folder(path, lambda folder: _fill(crowd, folder))
 
 
 def cannot_hold(crowd: Crowd) -> list[str]:
     """Name what the folder cannot hold of this crowd."""
     lost = []
-    groups = crowd.groups.to_pylist() if crowd.groups is not None else None
-    if crowd.item_ids.to_pylist() != _ids(groups or ["items"] * crowd.n_items):
+    names = _document_names(crowd)
+    if crowd.item_ids.to_pylist() != _ids(names):
         lost.append("item ids: items are numbered within their documents")
-    if groups is None:
+    if crowd.groups is None:
         lost.append("that there are no documents: all items go into one")
+    if names != sorted(names):
+        lost.append("the order of items: documents come in the order of their names")
     if crowd.gold is None:
         lost.append("that there is no gold, if workers show different tokens")
-    elif not (crowd.gold >= 0).any():
-        lost.append("gold that is unknown everywhere")
     if crowd.answers.attempt.any():
         lost.append("repeated answers (the one that counts is written)")
     if any(column is not None for column in _times(crowd)):
         lost.append("times and costs of answers")
     if len(np.unique(crowd.latest.worker)) < crowd.n_workers:
         lost.append("workers without answers")
+    if not np.logical_or.reduceat(crowd.latest.codes >= 0, crowd.latest.offset[:-1]).all():
+        lost.append("answers in which every token was skipped")
     if crowd.texts is not None:
         lost.append("the text between tokens")
     if crowd.attributes is not None:
         lost.append("attributes of items")
-    return lost
+    if _bad_names(crowd):
+        lost.append("ids of workers and documents that cannot be names of files")
+    words = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
+    if any(_shown(word) != word or not word for word in words):
+        lost.append("tabs, line ends and outer white space of tokens and tags")
+    if any(word.startswith(_DOCSTART) for word in words):
+        lost.append(f"tokens that begin with {_DOCSTART} (they are passed over)")
+    return lost + lost_labels(replace(crowd, answers=crowd.latest))
 
 
 def _text_files(source: Source) -> list[str]:
     return [p for p, _ in source.sorted_files() if PurePosixPath(p).suffix.lower() in _READ]
 
 
+def _answer_paths(source: Source) -> list[str]:
+    """Paths of the files that lie in a folder of a worker or of the gold."""
+    return [path for path in _text_files(source) if len(PurePosixPath(path).parts) > 1]
+
+
 def _documents(source: Source) -> list[Document]:
     """Sort the files by document; documents in the order of their names."""
     found: dict[tuple[str, str], Document] = {}
     faults = []
-    for path in _text_files(source):
+    for path in _answer_paths(source):
         parts = PurePosixPath(path).parts
-        if len(parts) < 2:
-            continue
         file = read_file((source.files or {})[path])
         name, holder = PurePosixPath(path).stem, parts[-2]
         above = parts[:-2]
@@ -172,9 +205,13 @@ def _documents(source: Source) -> list[Document]:
         part = "/".join(above)
         document = found.setdefault((part, name), Document(name, part))
         if holder.lower() in _GOLD:
+            if document.gold is not None:
+                message = f"document {name} has two gold files ({document.gold.name}): keep one"
+                faults.append(Fault(message, file=file.name, kind="duplicate-file"))
             document.gold = file
         elif holder in document.answers:
-            message = f"worker {holder} has two files for document {name}: keep one"
+            first = document.answers[holder].name
+            message = f"the worker has two files for document {name} ({first}): keep one"
             faults.append(Fault(message, file=file.name, worker=holder, kind="duplicate-file"))
         else:
             document.answers[holder] = file
@@ -206,7 +243,7 @@ def read_file(file: Source) -> TokenFile:
         if not line or line.isspace():
             sentence += open_sentence
             open_sentence = False
-        elif line[0] in "#-" and (is_comment(line) or line.startswith("-DOCSTART-")):
+        elif line[0] in "#-" and (is_comment(line) or line.startswith(_DOCSTART)):
             continue
         else:
             lines.append(AnswerToken(*_split(line), number, sentence))
@@ -363,21 +400,52 @@ def _ids(groups: list[str]) -> list[str]:
 
 
 def _fill(crowd: Crowd, folder: Path) -> None:
-    groups = crowd.groups.to_pylist() if crowd.groups is not None else ["items"] * crowd.n_items
-    tags = [*crowd.tagset.tags, ""]
+    """Write every document of a worker whole, so that each line finds its token again."""
+    tags = [*map(_shown, crowd.tagset.tags), ""]
     workers, answers = crowd.worker_ids.to_pylist(), crowd.latest
-    files: dict[str, list[str]] = {}
-    for n, (group, tokens) in enumerate(zip(groups, crowd.tokens_list, strict=True)):
-        a, b = crowd.offsets[n], crowd.offsets[n + 1]
-        gold = crowd.gold[a:b].tolist() if crowd.gold is not None else []
-        rows = [(f"gold/{group}.txt", gold)] if gold else []
-        for answer in crowd.by_item[n].tolist():
-            codes = answers.codes[answers.offset[answer] : answers.offset[answer + 1]].tolist()
-            rows.append((f"answers/{workers[answers.worker[answer]]}/{group}.txt", codes))
-        for path, codes in rows:
-            block = "".join(f"{t}\t{tags[c]}\n" for t, c in zip(tokens, codes, strict=True))
-            files.setdefault(path, []).append(block)
-    for path, blocks in files.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("\n".join(blocks), encoding="utf-8")
+    documents: dict[str, list[int]] = {}
+    for n, name in enumerate(_document_names(crowd)):
+        documents.setdefault(name, []).append(n)
+    tokens = [[_shown(token) for token in row] for row in crowd.tokens_list]
+    for name, items in documents.items():
+        files: dict[str, dict[int, list[int]]] = {}
+        for n in items:
+            if crowd.gold is not None:
+                codes = crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]].tolist()
+                files.setdefault("gold", {})[n] = codes
+            for a in crowd.by_item[n].tolist():
+                codes = answers.codes[answers.offset[a] : answers.offset[a + 1]].tolist()
+                files.setdefault(f"answers/{workers[answers.worker[a]]}", {})[n] = codes
+        for holder, known in files.items():
+            blocks = []
+            for n in items:
+                codes = known.get(n, [-1] * len(tokens[n]))
+                rows = zip(tokens[n], codes, strict=True)
+                blocks.append("".join(f"{token}\t{tags[code]}\n" for token, code in rows))
+            target = folder / holder / f"{name}.txt"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("\n".join(blocks), encoding="utf-8")
+
+
+def _document_names(crowd: Crowd) -> list[str]:
+    groups = ["items"] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+    return [group or "" for group in groups]
+
+
+def _bad_names(crowd: Crowd) -> list[str]:
+    """Ids of workers and documents that cannot be names of folders and files."""
+    used = crowd.worker_ids.take(pa.array(np.unique(crowd.latest.worker))).to_pylist()
+    names = {*used, *_document_names(crowd)}
+    bad = [
+        name
+        for name in names
+        if not name
+        or set(name) & set("/\\\0\n\r")
+        or name.startswith((".", "__MACOSX"))
+        or len(name.encode()) > _MAX_NAME
+    ]
+    return sorted(bad)
+
+
+def _shown(word: str) -> str:
+    return cell_text(word).strip().removeprefix("\ufeff")

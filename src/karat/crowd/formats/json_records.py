@@ -192,7 +192,7 @@ class Record:
             FormatError: It is None.
         """
         if value is None:
-            there = ", ".join(list(self.value)[:8])
+            there = ", ".join(key[:40] for key in list(self.value)[:8])
             raise self.error(f"no field {' or '.join(map(repr, keys))} (there are: {there})")
         return value
 
@@ -230,14 +230,24 @@ def json_files(source: Source) -> list[Source]:
     return [file for _, file in source.sorted_files() if file.suffix in JSON_SUFFIXES]
 
 
-def first_objects(source: Source, limit: int = 20) -> list[dict[str, Any]]:
-    """Give some objects of a source, for a guess at its format; none if it is no JSON."""
+def first_objects(source: Source, *, limit: int = 20, unless: str = "") -> list[dict[str, Any]]:
+    """Give some objects of a source, for a guess at its format.
+
+    Args:
+        source: The file or folder.
+        limit: How many at most.
+        unless: Give none if the first object has this key.
+
+    Returns:
+        The objects; none if the source is no JSON.
+    """
     try:
         if not all(_JSON_START.match(file.text.value) for file in json_files(source)[:1]):
             return []
-        return [record.value for record in islice(read_records(source, []), limit)]
+        found = [record.value for record in islice(read_records(source, []), limit)]
     except KaratError:
         return []
+    return [] if unless and found and unless in found[0] else found
 
 
 @contextmanager
@@ -256,7 +266,10 @@ def keys_of(options: ReadOptions, role: str, *usual: str) -> tuple[str, ...]:
 
 def stem(name: str, otherwise: str = "annotator") -> str:
     """Name a worker after a file; bytes and streams have no name."""
-    return otherwise if name.startswith("<") else Path(name).name.removesuffix(".gz").split(".")[0]
+    if name.startswith("<"):
+        return otherwise
+    plain = Path(Path(name).name.removesuffix(".gz"))
+    return plain.stem if plain.suffix in {*JSON_SUFFIXES, ".zip"} else plain.name
 
 
 def shown(value: object) -> str:

@@ -59,7 +59,7 @@ _REGIONS = ("labels", "hypertextlabels")
 
 def sniff(source: Source) -> bool:
     """Say whether there are tasks with data and annotations, or annotations of JSON-MIN."""
-    found = [] if source.is_folder else first_objects(source)
+    found = [] if source.is_folder else first_objects(source, unless="karat")
     return any(_is_task(one) or is_min(one) for one in found)
 
 
@@ -136,7 +136,7 @@ class _Reader:
         """One annotation: an answer, or gold, or none of both."""
         is_gold = one.find("ground_truth") is True
         one = one.at(worker=GOLD if is_gold else _worker(one))
-        if one.find("was_cancelled", "skipped") is True:
+        if True in {one.find("was_cancelled"), one.find("skipped")}:
             self.crowd.workers.setdefault(one.worker)
             self.crowd.leave_out(one, "the annotation was cancelled: it is no answer", "cancelled")
             return []
@@ -174,6 +174,7 @@ class _Reader:
     def _values(self, one: Record, kinds: tuple[str, ...]) -> Iterator[Record]:
         """The values of the results that are read; the others are counted."""
         control = self.crowd.options.columns.get("label")
+        one.required(one.items("result"), "result")
         for result in one.inners("result"):
             kind = result.string("type") or "unknown"
             if kind in kinds and control in {None, result.find("from_name")}:

@@ -7,7 +7,7 @@ are gold. CSV and TSV, Parquet, and DataFrames of any make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from karat.crowd.atomic import write_text
-from karat.crowd.grid import first_line, guess_delimiter, read_grid
-from karat.crowd.labels import bad_label_faults, read_labels, settle
+from karat.crowd.formats.long_columns import as_strings, frame_columns, numbers
+from karat.crowd.grid import cell_text, first_line, guess_delimiter, lost_cells, read_grid
+from karat.crowd.labels import (
+    bad_label_faults,
+    guess_encoding,
+    lost_labels,
+    read_labels,
+    settle,
+)
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
-from karat.crowd.repeats import number_attempts
+from karat.crowd.repeats import MAX_ATTEMPT, count_first, number_attempts
 from karat.crowd.report import ImportReport
 from karat.crowd.source import Source
+from karat.crowd.workers import keep_workers
 from karat.errors import Fault, FormatError
 
 SUMMARY = "one row per answer: item, worker, label (and token for sequences)"
 SUFFIXES = (".csv", ".tsv", ".parquet")
 
+MAX_POSITION = 100_000
+"""Largest position of a token that is still believed."""
 ROLES: dict[str, tuple[str, ...]] = {
     "item": ("item", "task", "item_id", "task_id", "question", "question_id", "id", "sentence_id"),
     "worker": ("worker", "annotator", "worker_id", "workerid", "annotator_id", "user", "labeler"),
@@ -46,7 +56,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the header has an item and a label column, and no column of tokens alone."""
+    """Say whether the header has an item and a label column."""
     if source.is_folder:
         return False
     if source.is_parquet:
@@ -54,7 +64,7 @@ def sniff(source: Source) -> bool:
     line = first_line(source)
     names = {name.strip().strip('"').lower() for name in line.split(guess_delimiter(line))}
     has = {role for role, known in ROLES.items() if names & set(known)}
-    return {"item", "label"} <= has and ("worker" in has or "token" not in has)
+    return {"item", "label"} <= has
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         except (pa.ArrowInvalid, OSError) as error:
             message = f"the Parquet file is damaged: {error}"
             raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
-        return _read(_from_table(table, source.name, options), options, ())
+        found = _find_roles(tuple(table.column_names), source.name, options)
+        return _read(_from_table(table, source.name, found), options, ())
     grid = read_grid(source, options.delimiter)
     found = _find_roles(grid.header, grid.name, options)
     columns = {role: grid.column(name).cast(pa.string()) for role, name in found.items()}
@@ -106,24 +117,19 @@ def read_frame(frame: Any, options: ReadOptions) -> Crowd:
     Raises:
         FormatError: As `read`.
     """
-    import narwhals as nw
+    name = "<DataFrame>"
+    found: dict[str, str] = {}
 
-    table = nw.from_native(frame, eager_only=True).to_arrow()
-    return _read(_from_table(table, "<DataFrame>", options), options, ())
+    def choose(header: tuple[str, ...]) -> Iterable[str]:
+        found.update(_find_roles(header, name, options))
+        return found.values()
+
+    table = frame_columns(frame, choose)
+    return _read(_from_table(table, name, found), options, ())
 
 
-def _from_table(table: pa.Table, name: str, options: ReadOptions) -> _Rows:
-    found = _find_roles(tuple(table.column_names), name, options)
-    columns = {}
-    for role, column in found.items():
-        values = table.column(column).combine_chunks()
-        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        if pa.types.is_floating(values.type) and role in {"item", "worker", "label"}:
-            whole = pc.all(pc.equal(pc.floor(values), values), skip_nulls=True).as_py()
-            values = values.cast(pa.int64()) if whole else values
-        columns[role] = pc.fill_null(values.cast(pa.string()), "")
+def _from_table(table: pa.Table, name: str, found: dict[str, str]) -> _Rows:
+    columns = {role: as_strings(table.column(at), at, name) for role, at in found.items()}
     return _Rows(name, columns, np.arange(1, len(table) + 1), 1)
 
 
@@ -135,10 +141,14 @@ def _find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dic
         if wanted is not None and wanted not in header:
             message = f"there is no column {wanted!r}: the header has {', '.join(header)}"
             raise FormatError([Fault(message, file=file, line=1, kind="header")])
-        taken = set(found.values())
+        taken = set(found.values()) | set(options.columns.values())
         guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
         if wanted or guess:
             found[role] = wanted or str(guess)
+    twice = sorted({name for name in found.values() if header.count(name) > 1})
+    if twice:
+        message = f"columns {', '.join(map(repr, twice))} stand twice in the header"
+        raise FormatError([Fault(message, file=file, line=1, kind="header")])
     absent = [role for role in ("item", "label") if role not in found]
     if absent:
         message = (
@@ -154,12 +164,14 @@ def _read(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         raise FormatError([Fault("the table has no row", file=rows.name, kind="empty")])
     if rows.is_gold:
         return _read_gold(rows, options, notes)
-    _refuse_empty(rows, ("item", "worker"))
+    _refuse_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
     item = rows.columns["item"].dictionary_encode()
     worker = rows.columns["worker"].dictionary_encode()
     label = rows.columns["label"].dictionary_encode()
     sequences = "token" in rows.columns or "position" in rows.columns
-    labels = read_labels(label.dictionary.to_pylist(), options, single=not sequences)
+    strings = label.dictionary.to_pylist()
+    named = replace(options, encoding=_encoding(rows, strings, options, sequences))
+    labels = read_labels(strings, named)
     if labels.bad:
         raw = label.indices.to_numpy()
         hit = np.flatnonzero(np.isin(raw, list(labels.bad)))
@@ -175,47 +187,77 @@ def _read(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     tokens, offsets, answers, reasons, faults = (
         _sequences(table, options) if sequences else _single(table, item.dictionary, options)
     )
-    gold, tagset = None, labels.tagset
+    if "attempt" in rows.columns and options.repeated == "first":
+        attempt = count_first(answers.item, answers.worker, answers.attempt)
+        answers = replace(answers, attempt=attempt)
     crowd = Crowd(
         item_ids=item.dictionary.cast(pa.string()),
         tokens=list_array(tokens, offsets),
         worker_ids=worker.dictionary.cast(pa.string()),
-        tagset=tagset,
+        tagset=labels.tagset,
         answers=answers,
         groups=_first_of(table, "doc"),
-        gold=gold,
         import_report=_report(rows, answers, options, notes, reasons, faults),
     )
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
-    return settle(crowd, options)
+    return keep_workers(settle(crowd, options), options)
+
+
+def _encoding(rows: _Rows, labels: list[str], options: ReadOptions, sequences: bool) -> str:
+    """The encoding that answers and gold show together."""
+    if options.encoding or not sequences:
+        return options.encoding or "PLAIN"
+    gold = pc.unique(rows.columns["gold"]).to_pylist() if "gold" in rows.columns else []
+    names = (options.rename(label) for label in [*labels, *gold])
+    return guess_encoding(name for name in names if name is not None)
 
 
 def _read_gold(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     """Read a table of known labels as items with gold and no answers."""
     from karat.crowd.builder import CrowdBuilder
 
-    _refuse_empty(rows, ("item",))
+    has_tokens, has_places = "token" in rows.columns, "position" in rows.columns
+    _refuse_empty(rows, ("item", *(["token"] if has_tokens else [])))
     builder = CrowdBuilder(options, rows.name, "long")
     builder.notes += [*notes, "no worker column: the labels are read as gold"]
-    ids, labels = rows.columns["item"].to_pylist(), rows.columns["label"].to_pylist()
-    words = rows.columns["token"].to_pylist() if "token" in rows.columns else None
-    items: dict[str, list[int]] = {}
-    for i, name in enumerate(ids):
-        items.setdefault(name, []).append(i)
+    columns = {role: column.to_pylist() for role, column in rows.columns.items()}
+    position = _integers(rows, "position") if has_places else np.zeros(len(rows), np.int64)
+    items: dict[str, list[int]] = {name: [] for name in columns["item"]}
+    for i in np.argsort(position, kind="stable").tolist():
+        items[columns["item"][i]].append(i)
     for name, places in items.items():
-        tokens = [words[i] for i in places] if words else [name] * len(places)
-        gold = [options.rename(labels[i]) and labels[i] for i in places]
-        line = int(rows.line[places[0]])
-        if len(places) > 1 and words is None:
-            message = "the item has several labels: if these are answers, name the worker column"
-            message += " with columns={'worker': …} (--columns worker=NAME)"
-            where = Fault(
-                message, rows.name, int(rows.line[places[1]]), name, kind="duplicate-item"
-            )
-            builder.faults.append(where)
-        builder.add_item(name, tokens, gold=gold, line=line)
-    return builder.build(single=words is None)
+        builder.faults += _gold_faults(rows, name, position[places].tolist(), places)
+        tokens = [columns["token"][i] for i in places] if has_tokens else [name] * len(places)
+        if has_places and not has_tokens:
+            tokens = [str(n) for n in range(len(places))]
+        labels = [columns["label"][i] for i in places]
+        builder.add_item(
+            name,
+            tokens,
+            gold=[label if options.rename(label) is not None else None for label in labels],
+            group=columns["doc"][places[0]] if "doc" in columns else None,
+            line=int(rows.line[places[0]]),
+        )
+    return builder.build(single=not has_tokens and not has_places)
+
+
+def _gold_faults(
+    rows: _Rows, name: str, position: list[int], places: list[int]
+) -> Iterator[Fault]:
+    """What is wrong with the rows of one item in a table of gold."""
+    if "position" in rows.columns:
+        for n, (at, i) in enumerate(zip(position, places, strict=True)):
+            if at - position[0] != n or position[0] > 1:
+                message = f"position {at}: they must run from 0 or 1 without gaps or repeats"
+                yield Fault(message, rows.name, int(rows.line[i]), name, kind="position")
+                return
+    elif "token" not in rows.columns and len(places) > 1:
+        message = (
+            "the item has several labels: if these are answers, name the worker column "
+            "with columns={'worker': …} (--columns worker=NAME)"
+        )
+        yield Fault(message, rows.name, int(rows.line[places[1]]), name, kind="duplicate-item")
 
 
 @dataclass(frozen=True)
@@ -278,31 +320,50 @@ def _position(table: _Table) -> NDArray[np.int64]:
     rows = table.rows
     if "position" in rows.columns:
         found = _integers(rows, "position")
-        if (found < 0).any():
-            bad = np.flatnonzero(found < 0)
-            faults = [replace(_place(rows, int(i)), message="no position") for i in bad]
-            raise FormatError(faults)
         lowest = int(found.min())
         return found - (1 if lowest == 1 else 0)
-    tries = (
-        _integers(rows, "attempt") if "attempt" in rows.columns else np.zeros(len(rows), np.int64)
-    )
+    counted = "attempt" in rows.columns
+    tries = _integers(rows, "attempt") if counted else np.zeros(len(rows), np.int64)
     order = np.lexsort((np.arange(len(rows)), tries, table.worker, table.item))
     keys = np.stack([table.item[order], table.worker[order], tries[order]])
     fresh = np.ones(len(rows), np.bool_)
     fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
     head = np.flatnonzero(fresh)
     rank = np.arange(len(rows)) - np.repeat(head, np.diff(np.append(head, len(rows))))
+    if "token" in rows.columns and not counted:
+        _fold_repeats(table, order, head, rank)
     position = np.empty(len(rows), np.int64)
     position[order] = rank
     return position
+
+
+def _fold_repeats(
+    table: _Table, order: NDArray[np.int64], head: NDArray[np.int64], rank: NDArray[np.int64]
+) -> None:
+    """Where a worker shows all tokens of an item several times, start again each time.
+
+    Without positions or attempts nothing else tells repeated answers from longer items. What the
+    shortest answer to an item shows is taken for its tokens.
+    """
+    words = table.rows.columns["token"].dictionary_encode().indices.to_numpy()[order]
+    size = np.diff(np.append(head, len(order)))
+    item = table.item[order[head]]
+    least = np.full(table.n_items, len(order), np.int64)
+    np.minimum.at(least, item, size)
+    for g in np.flatnonzero((size > least[item]) & (size % least[item] == 0)).tolist():
+        rows, n = slice(head[g], head[g] + size[g]), int(least[item[g]])
+        shown = words[rows].reshape(-1, n)
+        if (shown == shown[0]).all():
+            rank[rows] %= n
 
 
 def _row_attempts(
     table: _Table, position: NDArray[np.int64], options: ReadOptions
 ) -> NDArray[np.int16]:
     if "attempt" in table.rows.columns:
-        return _integers(table.rows, "attempt").astype(np.int16)
+        attempt = _integers(table.rows, "attempt").astype(np.int16)
+        _refuse_twice(table, np.arange(len(attempt)), attempt, position)
+        return attempt
     places = int(position.max()) + 1
     cell = table.item.astype(np.int64) * places + position
     _, compact = np.unique(cell, return_inverse=True)
@@ -354,8 +415,29 @@ def _attempts(
     options: ReadOptions,
 ) -> NDArray[np.int16]:
     if "attempt" in table.rows.columns:
-        return _integers(table.rows, "attempt").astype(np.int16)[given]
+        attempt = _integers(table.rows, "attempt").astype(np.int16)[given]
+        _refuse_twice(table, given, attempt, np.zeros(len(given), np.int64))
+        return attempt
     return number_attempts(item, worker, options.repeated)
+
+
+def _refuse_twice(
+    table: _Table,
+    rows: NDArray[np.int64],
+    attempt: NDArray[np.int16],
+    position: NDArray[np.int64],
+) -> None:
+    """Refuse two labels for one item, worker, attempt and token."""
+    keys = np.stack([table.item[rows], table.worker[rows], attempt, position])
+    _, first, same = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    faults = []
+    for i in np.flatnonzero(first[same.ravel()] != np.arange(len(rows))).tolist():
+        line = int(table.rows.line[rows[first[same.ravel()[i]]]])
+        message = f"attempt {attempt[i]} stands twice (first in line {line}): number repeats anew"
+        place = _place(table.rows, int(rows[i]), int(position[i]) if len(position) else -1)
+        faults.append(replace(place, message=message, kind="duplicate-attempt"))
+    if faults:
+        raise FormatError(faults)
 
 
 def _extras(rows: _Rows, which: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
@@ -364,26 +446,19 @@ def _extras(rows: _Rows, which: NDArray[np.int64]) -> dict[str, NDArray[np.int64
 
 
 def _integers(rows: _Rows, role: str) -> NDArray[np.int64]:
-    """A column of integers; empty cells are -1.
+    """A column of integers; empty cells are -1, an empty attempt the first.
 
     Raises:
         FormatError: A cell is no integer; ISO times are read as milliseconds.
     """
-    cells = rows.columns[role]
-    blank = pc.equal(cells, "")
-    filled = pc.if_else(blank, "-1", cells)
-    try:
-        return np.asarray(pc.cast(filled, pa.int64()).to_numpy(zero_copy_only=False))
-    except pa.ArrowInvalid:
-        pass
-    try:
-        times = pc.cast(pc.if_else(blank, "1970-01-01", cells), pa.timestamp("ms"))
-        values = times.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return np.where(blank.to_numpy(zero_copy_only=False), -1, values)
-    except pa.ArrowInvalid as error:
-        message = f"column {role!r} must hold whole numbers{'' if role == 'cost' else ' or times'}"
-        fault = Fault(f"{message}: {error}", file=rows.name, kind="number")
-        raise FormatError([fault]) from None
+    blank = 0 if role == "attempt" else -1
+    found = numbers(rows.columns[role], role, lambda i: _place(rows, i), blank=blank)
+    most = {"position": MAX_POSITION, "attempt": MAX_ATTEMPT}.get(role)
+    if most is not None and (bad := np.flatnonzero((found < 0) | (found > most))).size:
+        message = f"{role} must be a number from 0 to {most}"
+        places = (_place(rows, i) for i in bad.tolist())
+        raise FormatError([replace(place, message=message, kind="number") for place in places])
+    return found
 
 
 def _refuse_empty(rows: _Rows, roles: tuple[str, ...]) -> None:
@@ -421,16 +496,21 @@ def _with_gold(crowd: Crowd, table: _Table, options: ReadOptions) -> Crowd:
     flat = crowd.offsets[table.item] + position
     first = np.full(crowd.n_tokens, -1, np.int64)
     codes = cells.indices.to_numpy()
-    first[flat[::-1]] = codes[::-1]
-    clash = np.flatnonzero(first[flat] != codes)
+    words = cells.dictionary.to_pylist()
+    given = np.array([options.rename(word) is not None for word in words])[codes]
+    first[flat[given][::-1]] = codes[given][::-1]
+    clash = np.flatnonzero(given & (first[flat] != codes))
     if len(clash):
-        message = "the gold differs between rows of one item"
-        raise FormatError(
-            [replace(_place(table.rows, int(i)), message=message, kind="gold") for i in clash]
-        )
-    words = [*cells.dictionary.to_pylist(), ""]
+        faults = []
+        for i in clash.tolist():
+            other = words[first[flat[i]]]
+            message = f"gold {words[codes[i]]!r} where an earlier row has {other!r}"
+            token = -1 if crowd.is_classification else int(position[i])
+            place = _place(table.rows, i, token)
+            faults.append(replace(place, message=message, kind="contradictory-gold"))
+        raise FormatError(faults)
     return with_gold_labels(
-        crowd, [words[code] for code in first.tolist()], options, table.rows.name
+        crowd, [words[c] if c >= 0 else None for c in first.tolist()], options, table.rows.name
     )
 
 
@@ -470,43 +550,67 @@ def cannot_hold(crowd: Crowd) -> list[str]:
         lost.append("the text between tokens")
     if crowd.attributes is not None:
         lost.append("attributes of items")
+    if crowd.groups is not None and crowd.groups.null_count:
+        lost.append("items without a document (its name becomes empty)")
     if crowd.is_classification and crowd.tokens.flatten() != crowd.item_ids:
         lost.append("the tokens (an item's id takes their place)")
-    return lost
+    if crowd.is_classification and (crowd.answers.codes < 0).any():
+        lost.append("answers in which every token was skipped")
+    names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist()]
+    names += pc.unique(crowd.tokens.flatten()).to_pylist()
+    if not all(name.strip() for name in names):
+        lost.append("empty ids and tokens (they are refused when they are read)")
+    names += [] if crowd.groups is None else crowd.groups.drop_null().to_pylist()
+    lost += lost_cells([*names, *crowd.tagset.tags])
+    return lost + lost_labels(crowd, single=crowd.is_classification)
 
 
 def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
+    """One chunk of lines per answer, the answers in the order of their items."""
     import csv
     import io
 
     answers, sequences = crowd.answers, not crowd.is_classification
-    words = [*crowd.tagset.tags, ""]
-    repeats = bool(answers.attempt.any())
+    tags = [*map(cell_text, crowd.tagset.tags), ""]
     times = [n for n in ("started", "submitted", "cost") if getattr(answers, n) is not None]
-    head = ["item", *(["doc"] if crowd.groups is not None else []), "worker"]
-    head += [*(["position", "token"] if sequences else []), "label"]
-    head += [
-        *(["gold"] if crowd.gold is not None else []),
-        *(["attempt"] if repeats else []),
-        *times,
-    ]
+    heads = {
+        "item": True,
+        "doc": crowd.groups is not None,
+        "worker": True,
+        "position": sequences,
+        "token": sequences,
+        "label": True,
+        "gold": crowd.gold is not None,
+        "attempt": bool(answers.attempt.any()),
+    }
+    # TSV is never quoted, so that a token may be a quote.
+    quotes: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if mark == "\t" else {}
     buffer = io.StringIO()
-    out = csv.writer(buffer, delimiter=mark, lineterminator="\n")
-    out.writerow(head)
-    ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
-    groups = crowd.groups.to_pylist() if crowd.groups is not None else None
-    for a in range(len(answers)):
+    out = csv.writer(buffer, delimiter=mark, lineterminator="\n", **quotes)
+    out.writerow([*(name for name, there in heads.items() if there), *times])
+    ids, workers = _words(crowd.item_ids), _words(crowd.worker_ids)
+    groups = _words(crowd.groups) if crowd.groups is not None else ids
+    gold = np.full(crowd.n_tokens, -1, np.int16) if crowd.gold is None else crowd.gold
+    for a in np.argsort(answers.item, kind="stable").tolist():
         n, start = int(answers.item[a]), int(answers.offset[a])
-        base = int(crowd.offsets[n])
         extra = [int(getattr(answers, name)[a]) for name in times]
         for place, token in enumerate(crowd.tokens_list[n]):
-            row = [ids[n], *([groups[n]] if groups else []), workers[answers.worker[a]]]
-            row += [str(place), token] if sequences else []
-            row.append(words[answers.codes[start + place]])
-            row += [words[crowd.gold[base + place]]] if crowd.gold is not None else []
-            row += [str(answers.attempt[a])] if repeats else []
-            out.writerow([*row, *extra])
+            row = {
+                "item": ids[n],
+                "doc": groups[n],
+                "worker": workers[answers.worker[a]],
+                "position": place,
+                "token": cell_text(token),
+                "label": tags[answers.codes[start + place]],
+                "gold": tags[gold[crowd.offsets[n] + place]],
+                "attempt": answers.attempt[a],
+            }
+            out.writerow([*(row[name] for name, there in heads.items() if there), *extra])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
     yield buffer.getvalue()
+
+
+def _words(values: pa.Array) -> list[str]:
+    return [cell_text(word or "") for word in values.to_pylist()]

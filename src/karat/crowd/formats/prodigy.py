@@ -7,9 +7,9 @@ of the file; what "gold" annotated is gold. The item is `item`, else `_input_has
 `_task_hash`; where there is none, the same text is the same item. `_timestamp` (seconds) is when
 an answer was submitted. Fields of `meta` are attributes, `doc` is the item's document.
 
-Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or of
-several, is listed, and counted as one label that was not placed. Several accepted binary tasks on
-one input are repeated answers, of which the last counts. Offsets are code points.
+Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or
+of several, is listed, and counted as one label that was not placed. Several accepted binary tasks
+on one input are repeated answers, of which the last counts. Offsets are code points.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sniff(source: Source) -> bool:
     """Say whether there are texts with Prodigy's hashes or its accept, reject and ignore."""
     return any(
         isinstance(one.get("text"), str) and (_MARKS & one.keys() or one.get("answer") in _ANSWERS)
-        for one in first_objects(source)
+        for one in first_objects(source, unless="karat")
     )
 
 

@@ -110,6 +110,7 @@ class SpanCrowd:
     """
 
     def __init__(self, source: Source, format: str, options: ReadOptions) -> None:  # noqa: A002
+        self.source = source
         self.options = options
         self.builder = CrowdBuilder(options, source.name, format)
         self.faults = self.builder.faults
@@ -265,6 +266,7 @@ class SpanCrowd:
         if self.faults:
             strict = self.builder.warnings if self.options.strict else []
             raise FormatError([*self.faults, *strict])
+        notes += () if self.source.is_folder else self.source.text.notes
         listed = list(self.items.values())
         known = [(item, item.gold) for item in listed if item.gold is not None]
         answers = [(item, labels) for item in listed for _, labels, _ in item.answers]

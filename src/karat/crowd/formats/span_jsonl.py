@@ -51,9 +51,9 @@ _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}
 def sniff(source: Source) -> bool:
     """Say whether there is a header, an item with answers, or a worker's spans or label."""
     found = [] if source.is_folder else first_objects(source)
-    if not found or any(_OTHERS & one.keys() for one in found):
-        return False
-    return type(found[0].get("karat")) is int or any(_is_ours(one) for one in found)
+    if found and type(found[0].get("karat")) is int:
+        return True
+    return any(map(_is_ours, found)) and not any(_OTHERS & one.keys() for one in found)
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:

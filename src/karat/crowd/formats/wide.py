@@ -42,8 +42,9 @@ def sniff(source: Source) -> bool:
     line = first_line(source)
     names = [name.strip().strip('"').lower() for name in line.split(guess_delimiter(line))]
     tokens = [i for i, name in enumerate(names) if name in _TOKEN]
-    long = {"worker", "annotator", "user"} & set(names) and {"label", "tag"} & set(names)
-    return bool(tokens) and not long and len(names) > tokens[0] + 1
+    # A column of that name is no worker: this is a long table, or CoNLL columns with a header.
+    tagged = {"label", "tag", "ner", "pos"} & set(names)
+    return bool(tokens) and not tagged and len(names) > tokens[0] + 1
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""Keeping the workers whom the user named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from karat.crowd.model import Crowd
+from karat.crowd.options import ReadOptions
+from karat.errors import Fault, FormatError
+
+
+def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
+    """Leave out the answers of workers whom `options.workers` does not name; all items stay.
+
+    Raises:
+        FormatError: There is no worker of such a name.
+    """
+    if options.workers is None:
+        return crowd
+    names = crowd.worker_ids.to_pylist()
+    report = crowd.import_report
+    check_workers(options.workers, names, report.source)
+    kept = [n for n, name in enumerate(names) if name in options.workers]
+    place = np.full(len(names), -1, np.int32)
+    place[kept] = np.arange(len(kept))
+    answers = crowd.answers.take(place[crowd.answers.worker] >= 0)
+    answers = replace(answers, worker=place[answers.worker])
+    gone = int((crowd.answers.codes >= 0).sum() - (answers.codes >= 0).sum())
+    notes = report.notes
+    if len(kept) < len(names):
+        left = len(names) - len(kept)
+        notes = (*notes, f"{left} workers left out, because others were named")
+    report = replace(
+        report, n_labels=report.n_labels - gone, n_placed=report.n_placed - gone, notes=notes
+    )
+    ids = crowd.worker_ids.take(np.array(kept, np.int64))
+    return replace(crowd, worker_ids=ids, answers=answers, import_report=report)
+
+
+def check_workers(wanted: Collection[str], there: Collection[str], file: str) -> None:
+    """Refuse names that no worker has.
+
+    Raises:
+        FormatError: Every such name is listed.
+    """
+    shown = ", ".join(list(there)[:20])
+    faults = [
+        Fault(f"there is no worker {name!r}: the workers are {shown}", file=file, kind="worker")
+        for name in wanted
+        if name not in there
+    ]
+    if faults:
+        raise FormatError(faults)

@@ -1,0 +1,463 @@
+"""Label Studio's exports: regions and choices, users, ground truth, and what offsets count."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from crowd_strategies import (
+    SAMPLES,
+    common_crowds,
+    crowds,
+    damaged,
+    is_crowd_or_refused,
+    read_as,
+    records,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.crowd import CrowdBuilder, ReadOptions
+from karat.crowd.formats import label_studio
+from karat.crowd.source import Source, open_source
+from karat.errors import FormatError, KaratError
+
+TEXT = "Ann 😀 Lee sang"
+
+
+def region(start, end, label="PER", text=None, **more):
+    value = {"start": start, "end": end, "labels": [label]} | (
+        {} if text is None else {"text": text}
+    )
+    return {
+        "id": "r",
+        "from_name": "label",
+        "to_name": "text",
+        "type": "labels",
+        "value": value,
+    } | more
+
+
+def choice(*labels, name="sentiment"):
+    return {
+        "from_name": name,
+        "to_name": "t",
+        "type": "choices",
+        "value": {"choices": list(labels)},
+    }
+
+
+def by(who, *results, **more):
+    return {"id": 1, "completed_by": who, "was_cancelled": False, "result": list(results)} | more
+
+
+def task(*annotations, text=TEXT, id=1, **data):  # noqa: A002
+    return {"id": id, "data": {"text": text, **data}, "annotations": list(annotations)}
+
+
+def read(*tasks, **options):
+    return read_as(label_studio, json.dumps(tasks).encode(), **options)
+
+
+def message(*tasks, **options) -> str:
+    with pytest.raises(FormatError) as caught:
+        read(*tasks, **options)
+    return str(caught.value)
+
+
+COLUMNS = ("groups", "attributes", "started", "submitted")
+
+
+@settings(max_examples=60)
+@given(common_crowds(columns=COLUMNS))
+def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
+    path = tmp_path_factory.mktemp("ls") / "tasks.json"
+    label_studio.write(crowd, path)
+    again = read_as(label_studio, path)
+    assert (again == crowd) == (label_studio.cannot_hold(crowd) == [])
+    assert label_studio.sniff(open_source(path))
+    assert again.import_report.faults == ()
+
+
+@settings(max_examples=60)
+@given(crowds())
+def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
+    path = tmp_path_factory.mktemp("ls") / "tasks.json"
+    label_studio.write(crowd, path)
+    try:
+        again = read_as(label_studio, path)
+    except KaratError:
+        again = None
+    assert (again == crowd) == (label_studio.cannot_hold(crowd) == [])
+
+
+@pytest.mark.parametrize("encoding", ["IOBES", "IOB", "BILOU"])
+def test_other_encodings_come_back_when_they_are_named(tmp_path, encoding):
+    builder = CrowdBuilder(ReadOptions(encoding=encoding))
+    item = builder.add_item("a", ["x", "y"], text="x y", token_start=[0, 2])
+    tags = {"IOBES": ["S-X", "O"], "IOB": ["I-X", "O"], "BILOU": ["U-X", "O"]}[encoding]
+    builder.add_answer(item, "w", tags)
+    crowd = builder.build()
+    label_studio.write(crowd, tmp_path / "tasks.json")
+    assert read_as(label_studio, tmp_path / "tasks.json", encoding=encoding) == crowd
+    assert encoding in label_studio.cannot_hold(crowd)[0]
+
+
+def test_tasks_are_written_as_label_studio_exports_them(tmp_path):
+    crowd = read(task(by(3, region(0, 3), created_at="2021-03-09T22:16:08.728Z", lead_time=4.5)))
+    label_studio.write(crowd, tmp_path / "tasks.json")
+    (found,) = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))
+    assert found["data"] == {"text": TEXT, "item": "1"}
+    (annotation,) = found["annotations"]
+    assert annotation["completed_by"] == 3
+    assert annotation["created_at"] == "2021-03-09T22:16:08.728Z"
+    assert annotation["lead_time"] == 4.5
+    assert annotation["result"][0]["value"] == {
+        "start": 0,
+        "end": 3,
+        "text": "Ann",
+        "labels": ["PER"],
+    }
+
+
+def test_regions_become_spans_of_every_user():
+    crowd = read(
+        task(by(1, region(0, 9)), by(2), topic="music", doc="D1"),
+        task(by(2, region(0, 3, "LOC")), id=2, text="Ulm", topic=None),
+    )
+    assert crowd.answers_of("1") == {"1": ["B-PER", "I-PER", "I-PER", "O"], "2": ["O"] * 4}
+    assert crowd.answers_of("2") == {"2": ["B-LOC"]}
+    assert crowd.groups.to_pylist() == ["D1", None]
+    assert crowd.attributes.to_pydict() == {"topic": ["music", None]}
+    assert crowd.texts.to_pylist() == [TEXT, "Ulm"]
+    assert (crowd.import_report.n_labels, crowd.import_report.n_placed) == (9, 9)
+
+
+@pytest.mark.parametrize(
+    ("who", "name"),
+    [
+        (7, "7"),
+        ("ann@x.org", "ann@x.org"),
+        ({"id": 7, "email": "ann@x.org"}, "ann@x.org"),
+        ({"id": 7, "username": "ann"}, "ann"),
+        ({"id": 7}, "7"),
+    ],
+)
+def test_a_user_is_known_by_address_name_or_number(who, name):
+    assert read(task(by(who))).worker_ids.to_pylist() == [name]
+
+
+def test_the_user_of_old_exports_is_found():
+    old = {"id": 1, "created_username": "ann", "created_at": 1609789589, "result": [region(0, 3)]}
+    found = read({"id": 1, "data": {"text": TEXT}, "completions": [old]})
+    assert found.worker_ids.to_pylist() == ["ann"]
+    assert found.answers.submitted.tolist() == [1609789589000]
+
+
+# What offsets count.
+
+
+def test_offsets_are_code_points_by_default():
+    crowd = read(task(by(1, region(6, 9, text="Lee"))))
+    assert crowd.answers_of("1") == {"1": ["O", "O", "B-PER", "O"]}
+
+
+def test_offsets_of_old_versions_are_utf16():
+    old = task(by(1, region(7, 10, text="Lee")))
+    assert read(old, offsets="utf16").answers_of("1") == {"1": ["O", "O", "B-PER", "O"]}
+    text = message(old)
+    assert text.startswith("<bytes> line 1, item 1, worker 1: span PER [7, 10) covers")
+    assert "but its own text is the string \"Lee\"; with offsets='utf16' it fits: pass that" in text
+
+
+def test_a_region_whose_text_is_nowhere_near_is_refused():
+    assert 'its own text is the string "Bob"' in message(task(by(1, region(0, 3, text="Bob"))))
+    assert "pass that" not in message(task(by(1, region(0, 3, text="Bob"))))
+
+
+def test_how_a_region_writes_white_space_does_not_matter():
+    found = read(task(by(1, region(0, 7, text="a\\nb\u00a0c")), text="a\n b  c d"))
+    assert found.answers_of("1") == {"1": ["B-PER", "I-PER", "I-PER", "O"]}
+
+
+def test_regions_of_hypertext_are_read_if_the_text_has_no_markup():
+    value = {
+        "start": "/text()[1]",
+        "end": "/text()[1]",
+        "startOffset": 0,
+        "endOffset": 3,
+        "globalOffsets": {"start": 0, "end": 3},
+        "hypertextlabels": ["PER"],
+    }
+    result = {"from_name": "l", "type": "hypertextlabels", "value": value}
+    assert read(task(by(1, result))).answers_of("1")["1"][0] == "B-PER"
+    assert "its offsets count the rendered page" in message(task(by(1, result), text="<b>Ann</b>"))
+
+
+# What is not an answer.
+
+
+def test_cancelled_annotations_are_listed_and_counted_but_no_answers():
+    crowd = read(task(by(1, region(0, 3)), by(2, region(0, 3), was_cancelled=True)))
+    assert crowd.answers_of("1").keys() == {"1"}
+    report = crowd.import_report
+    assert report.reasons == {"cancelled": 1}
+    assert report.adds_up
+    (fault,) = report.faults
+    assert (fault.item, fault.worker, fault.kind) == ("1", "2", "cancelled")
+    assert read(task(by(2, skipped=True), by(3))).answers_of("1").keys() == {"3"}
+    with pytest.raises(FormatError, match="was cancelled"):
+        read(task(by(2, was_cancelled=True), by(3)), strict=True)
+
+
+def test_ground_truth_is_gold():
+    crowd = read(task(by(1, region(0, 3), ground_truth=True), by(2)), task(by(2), id=2))
+    assert crowd.tagged_by_id() == {"1": ["B-PER", "O", "O", "O"], "2": ["?"] * 4}
+    assert crowd.worker_ids.to_pylist() == ["2"]
+    truth = [by(None, region(0, 3), ground_truth=True), by(2, ground_truth=True)]
+    text = message(task(*truth))
+    assert "item 1, worker gold: the gold differs from that of an earlier annotation" in text
+
+
+def test_what_is_not_read_is_counted_in_the_notes():
+    relation = {"type": "relation", "from_id": "a", "to_id": "b"}
+    found = task(by(1, region(0, 3), relation, choice("x"))) | {"predictions": [{"result": []}] * 3}
+    notes = read(found).import_report.notes
+    assert notes == (
+        "1 results of kind 'choices' are not used",
+        "3 results of kind 'prediction' are not used",
+        "1 results of kind 'relation' are not used",
+    )
+
+
+def test_one_control_of_several_can_be_named():
+    found = task(by(1, region(0, 3), region(6, 9, "VERB", from_name="pos")))
+    crowd = read(found, columns={"label": "pos"})
+    assert crowd.answers_of("1") == {"1": ["O", "O", "B-VERB", "O"]}
+    assert crowd.import_report.notes == ("1 results of kind 'labels' are not used",)
+
+
+def test_a_region_without_a_label_is_listed():
+    result = region(0, 3)
+    del result["value"]["labels"]
+    report = read(task(by(1, result, region(6, 9)))).import_report
+    assert report.reasons == {"region without a label": 1}
+    assert report.adds_up
+
+
+def test_overlapping_and_doubly_labelled_regions_keep_the_longer():
+    double = region(0, 3)
+    double["value"]["labels"] = ["PER", "ORG"]
+    crowd = read(task(by(1, double, region(6, 9), region(4, 9, "X"))))
+    assert crowd.answers_of("1") == {"1": ["B-PER", "B-X", "I-X", "O"]}
+    assert crowd.import_report.reasons == {"overlaps another span": 2}
+    assert [fault.token for fault in crowd.import_report.faults] == [0, 2]
+
+
+# Choices.
+
+
+def test_choices_become_single_labels():
+    crowd = read(
+        task(by(1, choice("pos")), by(2, choice("neg")), by(3), text="so good"),
+        task(by(1, choice("pos"), ground_truth=True), text="fine", id=2),
+    )
+    assert crowd.is_classification
+    assert crowd.tokens_list == [["so good"], ["fine"]]
+    assert crowd.answers_of("1") == {"1": ["pos"], "2": ["neg"], "3": ["?"]}
+    assert crowd.tagged_by_id() == {"1": ["?"], "2": ["pos"]}
+
+
+def test_several_choices_are_listed_and_not_placed():
+    crowd = read(task(by(1, choice("pos", "neg")), by(2, choice("pos"))))
+    assert crowd.answers_of("1") == {"2": ["pos"]}
+    assert crowd.import_report.reasons == {"several choices": 1}
+
+
+def test_choices_of_several_controls_must_be_told_apart():
+    found = task(by(1, choice("pos"), choice("sport", name="topic")))
+    assert "choices of several controls (sentiment, topic)" in message(found)
+    assert read(found, columns={"label": "topic"}).answers_of("1") == {"1": ["sport"]}
+
+
+# Order, time, identity.
+
+
+def test_times_are_read_as_start_and_end():
+    answers = read(
+        task(by(1, created_at="2021-03-09T22:16:08.728353Z", lead_time=4.288), by(2, lead_time=3))
+    ).answers
+    assert answers.submitted.tolist() == [1615328168728, -1]
+    assert answers.started.tolist() == [1615328164440, -1]
+
+
+def test_repeated_answers_count_by_time():
+    late, soon = "2021-03-09T22:16:09Z", "2021-03-09T22:16:08Z"
+    found = task(by(1, region(0, 3), created_at=late), by(1, created_at=soon))
+    assert read(found).answers_of("1") == {"1": ["B-PER", "O", "O", "O"]}
+    assert read(task(by(1, region(0, 3)), by(1))).answers_of("1") == {"1": ["O"] * 4}
+
+
+def test_repeated_answers_whose_times_run_backwards_are_a_named_loss():
+    builder = CrowdBuilder()
+    item = builder.add_item("a", ["x"], text=" x", token_start=[1])
+    for attempt, moment in ((0, 5), (1, 3)):
+        builder.add_answer(item, "w", ["B-X"], attempt=attempt, submitted=moment)
+    (lost,) = label_studio.cannot_hold(builder.build())
+    assert "the last in time counts" in lost
+
+
+def test_the_fields_of_data_can_be_named():
+    found = {"id": 1, "data": {"body": "Ann", "url": "x", "nr": 9}, "annotations": [by(1)]}
+    assert "which field of data is the text: body, url?" in message(found)
+    crowd = read(found, columns={"text": "body", "item": "nr"})
+    assert crowd.item_ids.to_pylist() == ["9"]
+    assert crowd.attributes.to_pydict() == {"url": ["x"]}
+    assert "no field 'nr'" in message(task(by(1)), columns={"item": "nr"})
+    only = {"id": 1, "data": {"body": "Ann", "n": 1}, "annotations": [by(1)]}
+    assert read(only).texts.to_pylist() == ["Ann"]
+
+
+def test_tokens_of_the_task_are_kept():
+    crowd = read(task(by(1, region(0, 4)), text="New York", tokens=["New York"]), cut="expand")
+    assert crowd.tokens_list == [["New York"]]
+    assert "does not come next" in message(task(by(1), tokens=["Bob"]))
+
+
+# JSON-MIN.
+
+
+def minimal(who, **more):
+    found = {"id": 5, "text": TEXT, "topic": "x", "annotator": who, "annotation_id": 3}
+    return found | {"created_at": "2021-03-09T22:16:08Z", "updated_at": "", "lead_time": 1.0} | more
+
+
+def test_json_min_has_one_record_per_annotation():
+    spans = [{"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}]
+    crowd = read(minimal(1, ner=spans), minimal(2))
+    assert crowd.answers_of("5") == {"1": ["B-PER", "O", "O", "O"], "2": ["O"] * 4}
+    assert crowd.attributes.to_pydict() == {"topic": ["x"]}
+    assert crowd.answers.started.tolist() == [1615328167000] * 2
+
+
+def test_json_min_may_have_choices():
+    crowd = read(minimal(1, sentiment="pos"), minimal(2, sentiment={"choices": ["neg"]}))
+    assert crowd.answers_of("5") == {"1": ["pos"], "2": ["neg"]}
+    named = [minimal(1, mood="pos")]
+    assert read(*named, columns={"label": "mood"}).answers_of("5") == {"1": ["pos"]}
+
+
+# Refused.
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"id": 1, "annotations": []}, "no field 'data' (there are: id, annotations)"),
+        ({"id": 1, "data": "x", "annotations": []}, "data must be a JSON object"),
+        ({"id": 1, "data": {}, "annotations": []}, "item 1: no field 'text'"),
+        (task(by(1), text=" "), "field 'text' is empty"),
+        (task(by(1), text=5), "field 'text' must be a string"),
+        (task(by(None)), "item 1: no field 'completed_by'"),
+        (task(by([])), "field 'completed_by' must be a name or a number"),
+        (task(by({})), "no field 'completed_by'"),
+        (task("x"), "each of 'annotations' must be a JSON object"),
+        ({"id": 1, "data": {"text": "x"}, "annotations": {}}, "field 'annotations' must be a list"),
+        (task({"completed_by": 1}), "worker 1: no field 'result'"),
+        (task(by(1, "x")), "each of 'result' must be a JSON object"),
+        (task(by(1, {"type": "labels"})), "no field 'value'"),
+        (task(by(1, {"type": "labels", "value": []})), "value must be a JSON object"),
+        (
+            task(by(1, region(0, 99))),
+            "item 1, worker 1: span PER [0, 99) is empty, outside the text",
+        ),
+        (task(by(1, region(3, 3))), "is empty"),
+        (task(by(1, region(0.0, 3))), "start must be a whole number from 0 on, not the number 0.0"),
+        (task(by(1, region(0, True))), "end must be a whole number from 0 on, not true"),
+        (task(by(1, region(-1, 3))), "start must be a whole number from 0 on"),
+        (task(by(1, region(0, 3, 5))), "field 'labels' must hold strings"),
+        (task(by(1, choice(5))), "field 'choices' must hold strings"),
+        (task(by(1, created_at="x")), "field 'created_at' must be a time from 1970 on"),
+        (task(by(1, created_at=5, lead_time="x")), "lead_time must be seconds"),
+        (task(by(1, created_at=5, lead_time=6)), "lead_time must be seconds"),
+        (task(by(1), doc=[]), "field 'doc' must be a name or a number"),
+    ],
+)
+def test_a_wrong_field_is_refused_with_its_place(found, said):
+    text = message(found)
+    assert text.startswith("<bytes> line 1")
+    assert said in text
+
+
+def test_the_line_is_that_of_the_task():
+    data = json.dumps([task(by(1)), task(by(1, region(0, 99)), id=2)], indent=2)
+    line = data[: data.index('"id": 2')].count("\n")
+    with pytest.raises(FormatError) as caught:
+        read_as(label_studio, data.encode())
+    assert str(caught.value).startswith(f"<bytes> line {line}, item 2, worker 1: ")
+
+
+def test_a_task_may_not_stand_twice():
+    assert "item 1: the item id stands twice" in message(task(by(1)), task(by(2)))
+
+
+def test_a_single_task_is_fine():
+    assert read_as(label_studio, json.dumps(task(by(1))).encode()).item_ids.to_pylist() == ["1"]
+
+
+GOOD = [
+    task(by(1, region(0, 3)), by(2, ground_truth=True)),
+    task(by({"email": "a"}, choice("pos"), created_at="2021-03-09T22:16:08Z", lead_time=1)),
+    minimal(1, label=[{"start": 0, "end": 3, "labels": ["PER"]}]),
+]
+
+
+@settings(max_examples=100)
+@given(records(["id", "data", "annotations", "annotator", "text", "label", "predictions"], GOOD))
+def test_any_tasks_give_a_crowd_or_one_clear_error(tasks):
+    is_crowd_or_refused(lambda: read(*tasks))
+
+
+@settings(max_examples=100)
+@given(
+    records(
+        ["completed_by", "result", "was_cancelled", "ground_truth", "created_at", "lead_time"],
+        [by(1)],
+    ),
+    records(["type", "value", "from_name"], [region(0, 3), choice("x")]),
+    records(["start", "end", "labels", "text", "globalOffsets"], [region(0, 3)["value"]]),
+)
+def test_any_annotations_give_a_crowd_or_one_clear_error(annotations, results, values):
+    spans = [{"type": "labels", "value": value} for value in values]
+    found = [{"result": [*results, *spans], **one} for one in annotations]
+    is_crowd_or_refused(lambda: read(task(*found)))
+    is_crowd_or_refused(lambda: read(task(*annotations, by(5, *results), by(6, *spans))))
+
+
+@settings(max_examples=60)
+@given(damaged(json.dumps(GOOD, indent=1).encode()))
+def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
+    is_crowd_or_refused(lambda: read_as(label_studio, data))
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_only_its_own_files_are_claimed(name):
+    assert label_studio.sniff(SAMPLES[name]) == (name == "label-studio")
+
+
+@settings(max_examples=50)
+@given(st.binary(max_size=40))
+def test_no_bytes_at_all_upset_the_guess(data):
+    assert label_studio.sniff(Source("x", data)) is False
+
+
+def test_json_min_is_recognised():
+    assert label_studio.sniff(open_source(json.dumps([minimal(1)]).encode()))
+
+
+def test_the_selected_items_of_a_crowd_can_be_written(tmp_path):
+    crowd = read(task(by(1, region(0, 3))), task(by(2), id=2)).select_items(np.array([1]))
+    label_studio.write(crowd, tmp_path / "x.json")
+    assert "workers without answers" in label_studio.cannot_hold(crowd)
+    assert read_as(label_studio, tmp_path / "x.json").item_ids.to_pylist() == ["2"]
