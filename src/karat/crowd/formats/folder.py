@@ -150,36 +150,33 @@ def write(crowd: Crowd, path: Path) -> None:
 
 def cannot_hold(crowd: Crowd) -> list[str]:
     """Name what the folder cannot hold of this crowd."""
-    lost = []
-    names = _document_names(crowd)
-    if crowd.item_ids.to_pylist() != _ids(names):
-        lost.append("item ids: items are numbered within their documents")
-    if crowd.groups is None:
-        lost.append("that there are no documents: all items go into one")
-    if names != sorted(names):
-        lost.append("the order of items: documents come in the order of their names")
-    if crowd.gold is None:
-        lost.append("that there is no gold, if workers show different tokens")
-    if crowd.answers.attempt.any():
-        lost.append("repeated answers (the one that counts is written)")
-    if any(column is not None for column in _times(crowd)):
-        lost.append("times and costs of answers")
-    if len(np.unique(crowd.latest.worker)) < crowd.n_workers:
-        lost.append("workers without answers")
-    if not np.logical_or.reduceat(crowd.latest.codes >= 0, crowd.latest.offset[:-1]).all():
-        lost.append("answers in which every token was skipped")
-    if crowd.texts is not None:
-        lost.append("the text between tokens")
-    if crowd.attributes is not None:
-        lost.append("attributes of items")
-    if _bad_names(crowd):
-        lost.append("ids of workers and documents that cannot be names of files")
+    names, answers = _document_names(crowd), crowd.latest
+    given = np.logical_or.reduceat(answers.codes >= 0, answers.offset[:-1])
+    seen = {names[n] for n in answers.item[given].tolist()} if crowd.gold is None else {*names}
     words = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
-    if any(_shown(word) != word or not word for word in words):
-        lost.append("tabs, line ends and outer white space of tokens and tags")
-    if any(word.startswith(_DOCSTART) for word in words):
-        lost.append(f"tokens that begin with {_DOCSTART} (they are passed over)")
-    return lost + lost_labels(replace(crowd, answers=crowd.latest))
+    losses = {
+        "item ids: items are numbered within their documents": (
+            crowd.item_ids.to_pylist() != _ids(names)
+        ),
+        "that there are no documents: all items go into one": crowd.groups is None,
+        "the order of items: documents come in the order of their names": names != sorted(names),
+        "documents with neither gold nor answers": seen != {*names},
+        "repeated answers (the one that counts is written)": crowd.answers.attempt.any(),
+        "times and costs of answers": any(column is not None for column in _times(crowd)),
+        "workers without answers": len(np.unique(answers.worker)) < crowd.n_workers,
+        "answers in which every token was skipped": not given.all(),
+        "the text between tokens": crowd.texts is not None,
+        "attributes of items": crowd.attributes is not None,
+        "ids of workers and documents that cannot be names of files": _bad_names(crowd),
+        "tabs, line ends and outer white space of tokens and tags": any(
+            not word or _shown(word) != word for word in words
+        ),
+        f"tokens that begin with {_DOCSTART} (they are passed over)": any(
+            word.startswith(_DOCSTART) for word in words
+        ),
+    }
+    lost = [text for text, is_lost in losses.items() if is_lost]
+    return lost + lost_labels(replace(crowd, answers=answers))
 
 
 def _text_files(source: Source) -> list[str]:
@@ -435,15 +432,11 @@ def _document_names(crowd: Crowd) -> list[str]:
 def _bad_names(crowd: Crowd) -> list[str]:
     """Ids of workers and documents that cannot be names of folders and files."""
     used = crowd.worker_ids.take(pa.array(np.unique(crowd.latest.worker))).to_pylist()
-    names = {*used, *_document_names(crowd)}
-    bad = [
-        name
-        for name in names
-        if not name
-        or set(name) & set("/\\\0\n\r")
-        or name.startswith((".", "__MACOSX"))
-        or len(name.encode()) > _MAX_NAME
-    ]
+    bad = {name for name in used if name.lower() in _GOLD}
+    for name in {*used, *_document_names(crowd)}:
+        hidden = not name or name.startswith((".", "__MACOSX"))
+        if hidden or set(name) & set("/\\\0\n\r") or len(name.encode()) > _MAX_NAME:
+            bad.add(name)
     return sorted(bad)
 
 

@@ -539,30 +539,27 @@ def write(crowd: Crowd, path: Path) -> None:
 
 def cannot_hold(crowd: Crowd) -> list[str]:
     """Name what a long table cannot hold of this crowd."""
-    lost = []
-    answered = np.zeros(crowd.n_items, np.bool_)
-    answered[crowd.answers.item] = True
-    if not answered.all():
-        lost.append("items without answers")
-    if len(np.unique(crowd.answers.worker)) < crowd.n_workers:
-        lost.append("workers without answers")
-    if crowd.texts is not None:
-        lost.append("the text between tokens")
-    if crowd.attributes is not None:
-        lost.append("attributes of items")
-    if crowd.groups is not None and crowd.groups.null_count:
-        lost.append("items without a document (its name becomes empty)")
-    if crowd.is_classification and crowd.tokens.flatten() != crowd.item_ids:
-        lost.append("the tokens (an item's id takes their place)")
-    if crowd.is_classification and (crowd.answers.codes < 0).any():
-        lost.append("answers in which every token was skipped")
+    answers, single = crowd.answers, crowd.is_classification
     names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist()]
     names += pc.unique(crowd.tokens.flatten()).to_pylist()
-    if not all(name.strip() for name in names):
-        lost.append("empty ids and tokens (they are refused when they are read)")
-    names += [] if crowd.groups is None else crowd.groups.drop_null().to_pylist()
-    lost += lost_cells([*names, *crowd.tagset.tags])
-    return lost + lost_labels(crowd, single=crowd.is_classification)
+    groups = [] if crowd.groups is None else crowd.groups.to_pylist()
+    losses = {
+        "items without answers": len(np.unique(answers.item)) < crowd.n_items,
+        "workers without answers": len(np.unique(answers.worker)) < crowd.n_workers,
+        "the text between tokens": crowd.texts is not None,
+        "attributes of items": crowd.attributes is not None,
+        "items without a document (its name becomes empty)": None in groups,
+        "the tokens (an item's id takes their place)": (
+            single and crowd.tokens.flatten() != crowd.item_ids
+        ),
+        "answers in which every token was skipped": single and (answers.codes < 0).any(),
+        "empty ids and tokens (they are refused when they are read)": any(
+            not name.strip() for name in names
+        ),
+    }
+    lost = [text for text, is_lost in losses.items() if is_lost]
+    lost += lost_cells([*names, *filter(None, groups), *crowd.tagset.tags])
+    return lost + lost_labels(crowd, single=single)
 
 
 def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
