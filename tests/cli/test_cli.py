@@ -267,7 +267,7 @@ BAD = {
     "ragged": (b"token\ta\tb\nx\tO\tO\ny\tO\n", ["line 3", "2 cells where the header has 3"]),
     "tab": (b"token\ta\tb\nx\ty\tO\tO\n", ["line 2", "does a token hold the delimiter"]),
     "nul": (b"token\ta\tb\nx\0\tO\tO\n", ["line 2", "NUL"]),
-    "mixed": (b"token\ta\tb\n\xc3\xa9\tO\tO\n\xe9\tO\tO\n", ["line 3", "mixes encodings"]),
+    "mixed": (b"token\ta\tb\n\xc3\xa9\tO\tO\n\xe9\tO\tO\n", ["line 3", "two encodings are mixed"]),
     "long": (b"token\ta\tb\n" + b"x" * 1_000_000 + b"\tO\tO\n", ["line 2", "longer than"]),
     "twice": (
         b"doc\tsent\ttoken\ta\nd\t1\tx\tO\n\nd\t2\ty\tO\n\nd\t1\tz\tO\n",

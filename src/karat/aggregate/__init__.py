@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from karat._lazy import lazy
 from karat.aggregate.registry import METHODS
 from karat.errors import InputError, UnknownNameError
+from karat.plugins import plugins
 
 if TYPE_CHECKING:
     from karat.aggregate.base import Aggregator
@@ -29,11 +30,8 @@ __getattr__ = lazy(
 
 def methods() -> dict[str, str]:
     """Give the methods by name with one line about each."""
-    from importlib.metadata import entry_points
-
     known = {name: summary for name, (_, summary) in METHODS.items()}
-    others = entry_points(group="karat.methods")
-    return {**known, **{point.name: point.value for point in others if point.name not in known}}
+    return {**plugins("karat.methods"), **known}
 
 
 def get_aggregator(method: str, **params: Any) -> Aggregator:
@@ -43,13 +41,10 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         UnknownNameError: There is no such method; the message names them all.
         InputError: The method has no such parameter.
     """
-    from importlib.metadata import entry_points
-
-    places = {point.name: point.value for point in entry_points(group="karat.methods")}
-    places |= {name: place for name, (place, _) in METHODS.items()}
-    if method not in places:
-        raise UnknownNameError("method", method, places)
-    module, name = places[method].split(":")
+    place = METHODS[method][0] if method in METHODS else plugins("karat.methods").get(method)
+    if place is None:
+        raise UnknownNameError("method", method, methods())
+    module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)
     known = made.parameter_names()
     for param in params:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from karat.crowd.labels import bad_label_faults, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
-from karat.crowd.repeats import number_attempts
+from karat.crowd.repeats import count_first, number_attempts
 from karat.crowd.report import ImportReport
 from karat.errors import Fault, FormatError, InputError
 
@@ -255,6 +255,8 @@ class CrowdBuilder:
         if any(row.attempt is not None for row in rows):
             attempt = np.array([row.attempt or 0 for row in rows], np.int16)
             self._check_attempts(item, worker, attempt)
+            if self.options.repeated == "first":
+                attempt = count_first(item, worker, attempt)
         else:
             attempt = number_attempts(item, worker, self.options.repeated)
         offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -64,14 +64,17 @@ class Grid:
         """Bytes of every cell, [n_rows, n_columns]."""
         return np.diff(self._offsets).reshape(self.n_rows, len(self.header))
 
-    def single_byte(self, columns: NDArray[np.int64], char: str) -> NDArray[np.bool_]:
-        """Say which cells of some columns are exactly one ASCII character, [n_rows, n_columns]."""
+    def filled(self, marker: str) -> NDArray[np.bool_]:
+        """Say which cells are neither empty nor just one marker, [n_rows, n_columns].
+
+        Args:
+            marker: One ASCII character.
+        """
         data = np.frombuffer(self.cells.buffers()[2] or b"", np.uint8)
-        starts = self._offsets[:-1].reshape(self.n_rows, len(self.header))[:, columns]
-        one = self.cell_lengths[:, columns] == 1
-        hit = np.zeros(one.shape, np.bool_)
-        hit[one] = data[starts[one]] == ord(char)
-        return hit
+        first = data.take(self._offsets[:-1], mode="clip") if len(data) else np.zeros(1, np.uint8)
+        lengths = np.diff(self._offsets)
+        hit = (lengths > 1) | ((lengths == 1) & (first != ord(marker)))
+        return np.asarray(hit.reshape(self.n_rows, len(self.header)))
 
     @property
     def _offsets(self) -> NDArray[np.int32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from karat.crowd.options import ReadOptions
 from karat.crowd.registry import FORMATS
 from karat.crowd.source import Source, open_source
 from karat.errors import Fault, FormatError, InputError, UnknownNameError
+from karat.plugins import plugins
 
 
 class Format(Protocol):
@@ -39,9 +41,7 @@ class Format(Protocol):
 
 def formats() -> dict[str, str]:
     """Give all formats by name, those of other packages last."""
-    from importlib.metadata import entry_points
-
-    others = {point.name: point.value for point in entry_points(group="karat.formats")}
+    others = plugins("karat.formats")
     return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
 
 
@@ -51,10 +51,11 @@ def get_format(name: str) -> Any:
     Raises:
         UnknownNameError: There is no such format; the message names them all.
     """
-    known = formats()
-    if name not in known:
-        raise UnknownNameError("format", name, known)
-    return import_module(known[name])
+    if name in FORMATS:
+        return import_module(FORMATS[name])
+    if name not in formats():
+        raise UnknownNameError("format", name, formats())
+    return import_module(formats()[name])
 
 
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
@@ -66,7 +67,7 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
     named = _table_with(source, columns or {})
     if named:
         return named
-    for name in formats():
+    for name in chain(FORMATS, plugins("karat.formats")):
         if get_format(name).sniff(source):
             return name
     message = f"the format is not recognised: pass format=… ({', '.join(formats())})"

@@ -126,7 +126,7 @@ def lost_labels(crowd: Crowd, *, single: bool = False) -> list[str]:
 def _seen_encoding(crowd: Crowd, labels: Sequence[str], single: bool) -> str:
     """The encoding that a reader finds; "" if it refuses the labels."""
     seen = get_encoding("PLAIN" if single else guess_encoding(labels))
-    if seen.is_plain or crowd.tagset.rules.is_plain:
+    if seen.name != crowd.tagset.encoding and {seen.name, crowd.tagset.encoding} != {"BIO", "IOB"}:
         return seen.name
     if any(isinstance(read_tag(label, seen), TagFault) for label in labels):
         return ""

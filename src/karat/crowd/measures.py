@@ -346,9 +346,7 @@ def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.
         "labels": pa.array(np.bincount(crowd.worker_of[known], minlength=n_workers)),
     }
     if crowd.groups is not None:
-        groups = crowd.groups.dictionary_encode().indices.to_numpy()[answers.item]
-        distinct = np.unique(np.stack([answers.worker, groups]), axis=1)[0]
-        columns["groups"] = pa.array(np.bincount(distinct, minlength=n_workers))
+        columns["groups"] = pa.array(np.bincount(_worked_on(crowd)[0], minlength=n_workers))
     if crowd.gold is not None:
         columns["token_accuracy"] = _nullable(token_accuracy(crowd, crowd.gold))
         if not crowd.tagset.rules.is_plain:
@@ -357,6 +355,14 @@ def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.
             columns["span_f1"] = _nullable(np.array(f1))
     columns["f1_others"] = _nullable(others)
     return pa.table(columns)
+
+
+def _worked_on(crowd: Crowd) -> NDArray[np.int64]:
+    """The distinct pairs of worker and group, [2, n_pairs]; items without a group are left out."""
+    assert crowd.groups is not None
+    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    pairs = np.stack([crowd.latest.worker, index[crowd.latest.item]])
+    return np.unique(pairs[:, pairs[1] >= 0], axis=1)
 
 
 def _nullable(values: NDArray[np.float64]) -> pa.Array:
@@ -370,11 +376,10 @@ def _quartiles(crowd: Crowd, workers: pa.Table) -> dict[str, Quartiles]:
         "answers_per_item": Quartiles.of(np.bincount(answers.item, minlength=crowd.n_items)),
     }
     if crowd.groups is not None:
-        groups = crowd.groups.dictionary_encode()
-        index = groups.indices.to_numpy()[answers.item]
-        pairs = np.unique(np.stack([index, answers.worker]), axis=1)[0]
-        per_group = np.bincount(pairs, minlength=len(groups.dictionary))
-        found["workers_per_group"] = Quartiles.of(per_group)
+        n_groups = len(crowd.groups.drop_null().unique())
+        found["workers_per_group"] = Quartiles.of(
+            np.bincount(_worked_on(crowd)[1], minlength=n_groups)
+        )
     scores = next(
         n for n in ("span_f1", "token_accuracy", "f1_others") if n in workers.column_names
     )

@@ -6,6 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from crowd_strategies import (
     SAMPLES,
     common_crowds,
@@ -15,9 +18,6 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from karat.crowd import CrowdBuilder, ReadOptions
 from karat.crowd.formats import label_studio
 from karat.crowd.source import Source, open_source
@@ -374,7 +374,7 @@ def test_json_min_may_have_choices():
         ),
         (task(by(1, region(3, 3))), "is empty"),
         (task(by(1, region(0.0, 3))), "start must be a whole number from 0 on, not the number 0.0"),
-        (task(by(1, region(0, True))), "end must be a whole number from 0 on, not true"),
+        (task(by(1, region(0, end=True))), "end must be a whole number from 0 on, not true"),
         (task(by(1, region(-1, 3))), "start must be a whole number from 0 on"),
         (task(by(1, region(0, 3, 5))), "field 'labels' must hold strings"),
         (task(by(1, choice(5))), "field 'choices' must hold strings"),

@@ -84,7 +84,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             f"{n_empty} records with an empty list of labels {message}; if they were not looked at"
         )
         crowd.builder.notes.append(f"{note}, export confirmed ones only")
-    for kind, count in sorted(counts.items()):
+    for kind, count in sorted((+counts).items()):
         crowd.builder.notes.append(f"{count} {kind} are not used")
     return crowd.build()
 

@@ -266,7 +266,7 @@ def keys_of(options: ReadOptions, role: str, *usual: str) -> tuple[str, ...]:
 
 def stem(name: str, otherwise: str = "annotator") -> str:
     """Name a worker after a file; bytes and streams have no name."""
-    if name.startswith("<"):
+    if Path(name).name.startswith("<"):
         return otherwise
     plain = Path(Path(name).name.removesuffix(".gz"))
     return plain.stem if plain.suffix in {*JSON_SUFFIXES, ".zip"} else plain.name
@@ -310,13 +310,23 @@ def _lines(text: str, file: str) -> Iterator[tuple[int, Any]]:
         if not isinstance(value, Fault) and _blank_end(text, end) == len(text):
             yield 1 + text.count("\n", 0, start), value
             return
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(_split(text), start=1):
         if line.strip():
             value, end = _decode(line, _blank_end(line, 0), file, number)
             if not isinstance(value, Fault) and line[end:].strip():
                 message = f"broken JSON in column {end + 1}: something follows the value"
                 value = Fault(message, file, number, kind="json")
             yield number, value
+
+
+def _split(text: str) -> Iterator[str]:
+    """The lines of a text, without copying all of it: a guess at the format reads only a few."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
 
 
 def _members(text: str, file: str) -> Iterator[tuple[int, Any]]:

@@ -136,7 +136,7 @@ class _Reader:
         """One annotation: an answer, or gold, or none of both."""
         is_gold = one.find("ground_truth") is True
         one = one.at(worker=GOLD if is_gold else _worker(one))
-        if True in {one.find("was_cancelled"), one.find("skipped")}:
+        if any(one.find(key) is True for key in ("was_cancelled", "skipped")):
             self.crowd.workers.setdefault(one.worker)
             self.crowd.leave_out(one, "the annotation was cancelled: it is no answer", "cancelled")
             return []
@@ -177,7 +177,7 @@ class _Reader:
         one.required(one.items("result"), "result")
         for result in one.inners("result"):
             kind = result.string("type") or "unknown"
-            if kind in kinds and control in {None, result.find("from_name")}:
+            if kind in kinds and control in {None, result.name("from_name")}:
                 yield result.inner(result.required(result.find("value"), "value"), "value")
             else:
                 self.unused[kind] += 1

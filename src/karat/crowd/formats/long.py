@@ -242,9 +242,7 @@ def _read_gold(rows: _Rows, options: ReadOptions, notes: tuple[str, ...]) -> Cro
     return builder.build(single=not has_tokens and not has_places)
 
 
-def _gold_faults(
-    rows: _Rows, name: str, position: list[int], places: list[int]
-) -> Iterator[Fault]:
+def _gold_faults(rows: _Rows, name: str, position: list[int], places: list[int]) -> Iterator[Fault]:
     """What is wrong with the rows of one item in a table of gold."""
     if "position" in rows.columns:
         for n, (at, i) in enumerate(zip(position, places, strict=True)):
@@ -464,9 +462,10 @@ def _integers(rows: _Rows, role: str) -> NDArray[np.int64]:
 def _refuse_empty(rows: _Rows, roles: tuple[str, ...]) -> None:
     faults = []
     for role in roles:
-        empty = pc.equal(pc.utf8_trim_whitespace(rows.columns[role]), "")
+        cells = rows.columns[role]
+        empty = pc.equal(cells if role == "token" else pc.utf8_trim_whitespace(cells), "")
         for i in np.flatnonzero(empty.to_numpy(zero_copy_only=False)).tolist():
-            message = f"the {role} is empty"
+            message = f"the {role} is empty: remove the row, or write the {role}"
             faults.append(Fault(message, rows.name, int(rows.line[i]), kind="empty-cell"))
     if faults:
         raise FormatError(faults)
@@ -541,7 +540,7 @@ def cannot_hold(crowd: Crowd) -> list[str]:
     """Name what a long table cannot hold of this crowd."""
     answers, single = crowd.answers, crowd.is_classification
     names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist()]
-    names += pc.unique(crowd.tokens.flatten()).to_pylist()
+    tokens = pc.unique(crowd.tokens.flatten()).to_pylist()
     groups = [] if crowd.groups is None else crowd.groups.to_pylist()
     losses = {
         "items without answers": len(np.unique(answers.item)) < crowd.n_items,
@@ -553,12 +552,12 @@ def cannot_hold(crowd: Crowd) -> list[str]:
             single and crowd.tokens.flatten() != crowd.item_ids
         ),
         "answers in which every token was skipped": single and (answers.codes < 0).any(),
-        "empty ids and tokens (they are refused when they are read)": any(
-            not name.strip() for name in names
+        "empty ids and tokens (they are refused when they are read)": (
+            "" in tokens or not all(name.strip() for name in names)
         ),
     }
     lost = [text for text, is_lost in losses.items() if is_lost]
-    lost += lost_cells([*names, *filter(None, groups), *crowd.tagset.tags])
+    lost += lost_cells([*names, *tokens, *filter(None, groups), *crowd.tagset.tags])
     return lost + lost_labels(crowd, single=single)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from karat.crowd.atomic import new_file
 from karat.crowd.formats import long
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
+from karat.crowd.repeats import count_first
 from karat.crowd.report import ImportReport
 from karat.crowd.source import Source
+from karat.crowd.workers import keep_workers
 from karat.errors import Fault, FormatError
 from karat.spans import Codec
 
@@ -49,18 +52,33 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         FormatError: The file is damaged, or written by a newer karat.
     """
     try:
-        table = pq.read_table(io.BytesIO(source.data))
-    except (pa.ArrowException, OSError) as error:
-        message = f"the Parquet file is truncated or damaged: {error}"
+        table = pq.read_table(io.BytesIO(source.data), page_checksum_verification=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).strip().split("\n")[0]
+        message = f"the Parquet file is truncated or damaged ({why}): fetch or write it again"
         raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
     metadata = (table.schema.metadata or {}).get(_KEY)
     if metadata is None:
         return long.read(source, options)
-    about = json.loads(metadata)
-    if about.get("version", 0) > VERSION:
-        message = f"written by a newer karat (layout {about['version']}, this one reads {VERSION})"
+    try:
+        about = json.loads(metadata)
+        version = int(about["version"])
+        found = _read(table, about, source.name) if version <= VERSION else None
+        broken = "" if found is None else _broken(found)
+    except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        broken = f"{type(error).__name__}: {error}"
+    if broken:
+        message = f"karat's layout is damaged ({broken}): write the file again"
+        raise FormatError([Fault(message, file=source.name, kind="parquet")])
+    if found is None:
+        message = (
+            f"written by a newer karat (layout {version}, this one reads {VERSION}): update karat"
+        )
         raise FormatError([Fault(message, file=source.name, kind="version")])
-    return _read(table, about, source.name)
+    if options.repeated == "first":
+        a = found.answers
+        found = replace(found, answers=replace(a, attempt=count_first(a.item, a.worker, a.attempt)))
+    return keep_workers(found, options)
 
 
 def write(crowd: Crowd, path: Path) -> None:
@@ -88,6 +106,7 @@ def write(crowd: Crowd, path: Path) -> None:
             use_dictionary=plain,
             column_encoding=packed,
             row_group_size=1 << 20,
+            write_page_checksum=True,
         )
 
 
@@ -171,6 +190,36 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
         attributes=attributes,
         import_report=ImportReport(name, "parquet", placed, placed),
     )
+
+
+def _broken(crowd: Crowd) -> str:
+    """Say what does not fit together, "" if everything does."""
+    answers, tokens = crowd.answers, np.diff(crowd.offsets)
+    columns = (crowd.item_ids, crowd.tokens, crowd.tokens.flatten())
+    n_items, n_tags = crowd.n_items, len(crowd.tagset.tags)
+    keys = set(
+        zip(answers.item.tolist(), answers.worker.tolist(), answers.attempt.tolist(), strict=True)
+    )
+    checks = {
+        "a value is missing": not any(column.null_count for column in columns),
+        "an id stands twice": len(pc.unique(crowd.item_ids)) == n_items
+        and len(pc.unique(crowd.worker_ids)) == crowd.n_workers,
+        "an item has no token": bool((tokens > 0).all()),
+        "an answer has no item": bool(((answers.item >= 0) & (answers.item < n_items)).all()),
+        "a label is no tag": all(
+            codes is None or not codes.size or -1 <= codes.min() <= codes.max() < n_tags
+            for codes in (answers.codes, crowd.gold)
+        ),
+        "a column is too short": all(
+            column is None or len(column) == crowd.n_tokens
+            for column in (crowd.gold, crowd.token_start)
+        ),
+        "an attempt stands twice": len(keys) == len(answers) and not (answers.attempt < 0).any(),
+    }
+    wrong = [text for text, holds in checks.items() if not holds]
+    if not wrong and not np.array_equal(tokens[answers.item], answers.lengths):
+        wrong.append("an answer has not as many labels as its item has tokens")
+    return "; ".join(wrong)
 
 
 def _flat(column: pa.ChunkedArray) -> tuple[NDArray[np.int16], NDArray[np.int64]]:

@@ -7,7 +7,7 @@ of rows between blank lines or with one `doc` and `sent`; its id is `doc-sent` a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from karat.crowd.atomic import write_text
-from karat.crowd.grid import Grid, first_line, guess_delimiter, read_grid
-from karat.crowd.labels import bad_label_faults, read_labels, settle
+from karat.crowd.grid import (
+    Grid,
+    cell_text,
+    first_line,
+    guess_delimiter,
+    lost_cells,
+    read_grid,
+)
+from karat.crowd.labels import bad_label_faults, lost_labels, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.report import ImportReport
@@ -86,6 +93,11 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
     ]
     notes = [*source.text.notes]
+    if not workers and options.workers is None:
+        last = "token" if columns.gold is None else "gold"
+        notes.append(
+            f"no worker columns: those up to {last} describe the item; name others with workers=…"
+        )
     if silent:
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
     n_placed = int((answers.codes >= 0).sum())
@@ -112,20 +124,30 @@ def write(crowd: Crowd, path: Path) -> None:
 
 def cannot_hold(crowd: Crowd) -> list[str]:
     """Name what a wide table cannot hold of this crowd."""
-    lost = []
-    if crowd.answers.attempt.any():
-        lost.append("repeated answers (the one that counts is written)")
+    answers = crowd.latest
     times = (crowd.answers.started, crowd.answers.submitted, crowd.answers.cost)
-    if any(column is not None for column in times):
-        lost.append("times and costs of answers")
-    if crowd.texts is not None:
-        lost.append("the text between tokens")
-    if len(crowd.latest) and not _all_answers_visible(crowd):
-        lost.append("answers in which every token was skipped")
-    flat = crowd.tokens.flatten()
-    if any(pc.any(pc.match_substring(flat, mark)).as_py() for mark in ("\t", "\n", "\r")):
-        lost.append("tabs and line ends inside tokens (written as blanks)")
-    return lost
+    groups = [] if crowd.groups is None else crowd.groups.to_pylist()
+    tokens = pc.unique(crowd.tokens.flatten()).to_pylist()
+    names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist(), *filter(None, groups)]
+    losses = {
+        "repeated answers (the one that counts is written)": crowd.answers.attempt.any(),
+        "times and costs of answers": any(column is not None for column in times),
+        "the text between tokens": crowd.texts is not None,
+        "answers in which every token was skipped": (
+            not np.logical_or.reduceat(answers.codes >= 0, answers.offset[:-1]).all()
+        ),
+        "items without a document (its name becomes empty)": None in groups,
+        "attributes that are not one text for every item or every token": (
+            _attributes_shown(crowd) != _attributes_of(crowd)
+        ),
+        "names of workers or attributes that the header has twice, or reads as another column": (
+            not _header_holds(crowd)
+        ),
+        "empty tokens (they are refused when they are read)": "" in tokens,
+    }
+    lost = [text for text, is_lost in losses.items() if is_lost]
+    lost += lost_cells([*names, *tokens, *crowd.tagset.tags])
+    return lost + lost_labels(replace(crowd, answers=answers))
 
 
 def _find_columns(grid: Grid, options: ReadOptions) -> _Columns:
@@ -237,8 +259,7 @@ def _labels(
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
     used = wanted[wanted >= 0]
-    present = grid.cell_lengths[:, used] > 0
-    present &= ~grid.single_byte(used, "?")
+    present = grid.filled("?")[:, used]
     rows, place = np.divmod(np.flatnonzero(present), len(used))
     if columns.gold is None:
         place += 1
@@ -317,29 +338,18 @@ def _bad_labels(
     return bad_label_faults(bad, places())
 
 
-def _all_answers_visible(crowd: Crowd) -> bool:
-    answers = crowd.latest
-    seen = np.add.reduceat(answers.codes >= 0, answers.offset[:-1])
-    return bool((seen > 0).all())
-
-
 def _lines(crowd: Crowd) -> Iterator[str]:
     """One block of lines per item."""
-    words = np.array([*crowd.tagset.tags, "?"], object)
-    head, values = _id_columns(crowd)
-    extra = crowd.attributes.to_pydict() if crowd.attributes is not None else {}
-    gold = () if crowd.gold is None else ("gold",)
-    yield "\t".join([*head, *extra, "token", *gold, *crowd.worker_ids.to_pylist()]) + "\n"
+    words = np.array([*map(cell_text, crowd.tagset.tags), "?"], object)
+    _, values = _id_columns(crowd)
+    extra = _attributes_of(crowd).values()
+    yield "\t".join(map(cell_text, _header(crowd))) + "\n"
     answers, tokens = crowd.latest, crowd.tokens_list
     for n, name in enumerate(values):
         size = len(tokens[n])
-        columns: list[list[str]] = [[part] * size for part in name]
-        for column in extra.values():
-            value = column[n]
-            columns.append(
-                [_cell(v) for v in value] if isinstance(value, list) else [_cell(value)] * size
-            )
-        columns.append([_cell(token) for token in tokens[n]])
+        columns: list[list[str]] = [[cell_text(part)] * size for part in name]
+        columns += [_cells(column[n], size) for column in extra]
+        columns.append([cell_text(token) for token in tokens[n]])
         if crowd.gold is not None:
             columns.append(words[crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]]].tolist())
         given = {int(answers.worker[a]): int(answers.offset[a]) for a in crowd.by_item[n]}
@@ -356,12 +366,65 @@ def _id_columns(crowd: Crowd) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     ids = crowd.item_ids.to_pylist()
     if crowd.groups is None:
         return ("item",), [(name,) for name in ids]
-    both: list[tuple[str, ...]] = list(zip(crowd.groups.to_pylist(), ids, strict=True))
+    groups = [group or "" for group in crowd.groups.to_pylist()]
+    both: list[tuple[str, ...]] = list(zip(groups, ids, strict=True))
     if all(name.startswith(f"{doc}-") for doc, name in both):
         return ("doc", "sent"), [(doc, name[len(doc) + 1 :]) for doc, name in both]
     return ("doc", "item"), both
 
 
+def _header(crowd: Crowd) -> tuple[str, ...]:
+    gold = () if crowd.gold is None else ("gold",)
+    head, workers = _id_columns(crowd)[0], crowd.worker_ids.to_pylist()
+    return (*head, *_attributes_of(crowd), "token", *gold, *workers)
+
+
+def _header_holds(crowd: Crowd) -> bool:
+    """Whether every name of the header will be read as what it is."""
+    header, (head, _) = _header(crowd), _id_columns(crowd)
+    if len(set(header)) < len(header) or any(name.strip() != name for name in header):
+        return False
+    nothing = np.zeros(0, np.int64)
+    found = _find_columns(
+        Grid("", header, pa.array([], pa.string()), nothing, nothing), ReadOptions()
+    )
+    token = header.index("token", len(head) + len(_attributes_of(crowd)))
+    first = token + 1 + (crowd.gold is not None)
+    item, doc, sent = (
+        head.index(name) if name in head else None for name in ("item", "doc", "sent")
+    )
+    return found == _Columns(
+        token=token,
+        gold=None if crowd.gold is None else token + 1,
+        item=item,
+        doc=doc,
+        sent=sent,
+        attributes=tuple(range(len(head), token)),
+        workers=tuple(range(first, len(header))),
+    )
+
+
+def _attributes_of(crowd: Crowd) -> dict[str, list[Any]]:
+    return {} if crowd.attributes is None else crowd.attributes.to_pydict()
+
+
+def _attributes_shown(crowd: Crowd) -> dict[str, list[Any]]:
+    """The attributes as they are read back: a text for every item, else one for every token."""
+    sizes = np.diff(crowd.offsets).tolist()
+    shown: dict[str, list[Any]] = {}
+    for name, values in _attributes_of(crowd).items():
+        cells = [_cells(value, size) for value, size in zip(values, sizes, strict=True)]
+        one = all(len(set(row)) == 1 for row in cells)
+        shown[name] = [row[0] for row in cells] if one else list(cells)
+    return shown
+
+
+def _cells(value: object, size: int) -> list[str]:
+    """What the rows of an item show of an attribute."""
+    if isinstance(value, list) and len(value) == size:
+        return [_cell(one) for one in value]
+    return [_cell(value)] * size
+
+
 def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return " ".join(text.replace("\r", "\n").replace("\t", "\n").split("\n"))
+    return "" if value is None else cell_text(str(value))

@@ -1,0 +1,348 @@
+"""brat's folders: a document per text, an item per line, a worker per folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowd_strategies import (
+    SAMPLES,
+    common_crowds,
+    crowds,
+    damaged,
+    folder_of,
+    is_crowd_or_refused,
+    read_as,
+)
+from karat.crowd import CrowdBuilder
+from karat.crowd.formats import brat
+from karat.crowd.source import Source, open_source
+from karat.errors import FormatError, InputError, KaratError
+
+TEXT = "Ann Lee sang\nin 東京 😀 well\n\nlast\n"
+
+
+def read(*, top: str = "folder", options: dict | None = None, **files):
+    source = folder_of(**{f"{name}_DOT_{ending}": data for name, ending, data in _files(files)})
+    return read_as(brat, replace(source, name=top), **(options or {}))
+
+
+def _files(files):
+    """`alice__doc_ann` is the file alice/doc.ann."""
+    for name, data in files.items():
+        stem, _, ending = name.rpartition("_")
+        yield stem, ending, data
+
+
+def message(**files) -> str:
+    with pytest.raises(FormatError) as caught:
+        read(**files)
+    return str(caught.value)
+
+
+@st.composite
+def documents(draw):
+    """Crowds of documents with one item per line, which brat's folders hold if all is answered."""
+    crowd = draw(common_crowds(texts=True).filter(lambda c: not c.tagset.rules.is_plain))
+    crowd = replace(crowd, answers=crowd.answers.take(crowd.answers.attempt == 0))
+    names = draw(st.sampled_from([["a", "b", "c"], ["a", "a", "b"], ["a"] * 3, ["a", "b", "b"]]))
+    groups = names[: crowd.n_items]
+    numbers = [groups[: n + 1].count(name) for n, name in enumerate(groups)]
+    if draw(st.booleans()):
+        numbers[-1] += 2
+    ids = [f"{name}-{number}" for name, number in zip(groups, numbers, strict=True)]
+    if draw(st.integers(0, 9)) == 0:
+        ids[0] = "x"
+    return replace(crowd, item_ids=pa.array(ids), groups=pa.array(groups))
+
+
+@settings(max_examples=80)
+@given(documents())
+def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
+    path = tmp_path_factory.mktemp("brat") / "out"
+    brat.write(crowd, path)
+    lost = brat.cannot_hold(crowd)
+    if any("refused" in one for one in lost):
+        return
+    again = read_as(brat, path)
+    assert (again == crowd) == (lost == [])
+    assert brat.sniff(open_source(path))
+    assert again.import_report.faults == ()
+
+
+@settings(max_examples=40)
+@given(crowds() | common_crowds(texts=True))
+def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
+    path = tmp_path_factory.mktemp("brat") / "out"
+    brat.write(crowd, path)
+    try:
+        again = read_as(brat, path)
+    except KaratError:
+        again = None
+    assert (again == crowd) == (brat.cannot_hold(crowd) == [])
+
+
+def test_the_texts_stand_beside_the_annotations(tmp_path):
+    files = {"doc_txt": TEXT, "alice__doc_ann": "T1\tPER 0 7\tAnn Lee\n", "bob__doc_ann": ""}
+    brat.write(read(**files), tmp_path / "out")
+    found = {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_text(encoding="utf-8")
+        for path in (tmp_path / "out").rglob("*.*")
+    }
+    assert found == {
+        "doc.txt": TEXT,
+        "alice/doc.txt": TEXT,
+        "alice/doc.ann": "T1\tPER 0 7\tAnn Lee\n",
+        "bob/doc.txt": TEXT,
+        "bob/doc.ann": "",
+    }
+
+
+def test_an_existing_folder_is_not_overwritten(tmp_path):
+    crowd = read_as(brat, SAMPLES["brat"])
+    brat.write(crowd, tmp_path / "out")
+    with pytest.raises(InputError, match="exists already"):
+        brat.write(crowd, tmp_path / "out")
+
+
+def test_names_that_are_no_file_names_are_written_with_percent_signs(tmp_path):
+    builder = CrowdBuilder()
+    item = builder.add_item("a/b-1", ["x"], group="a/b", text="x", token_start=[0])
+    builder.add_answer(item, "..", ["B-big X"])
+    crowd = builder.build()
+    brat.write(crowd, tmp_path / "out")
+    assert (tmp_path / "out" / "%2E%2E" / "a%2Fb.ann").read_text() == "T1\tbig_X 0 1\tx\n"
+    lost = brat.cannot_hold(crowd)
+    assert lost == [
+        "names that cannot be names of files (written with %)",
+        "types with blanks (written with _)",
+    ]
+
+
+# Folders, documents and workers.
+
+
+def test_every_line_is_an_item_and_every_folder_a_worker():
+    crowd = read(
+        doc_txt=TEXT,
+        alice__doc_ann="T1\tPER 0 7\tAnn Lee\nT2\tLOC 16 18\t東京\n",
+        bob__doc_ann="T7\tX 27 31\tlast\n",
+    )
+    assert crowd.item_ids.to_pylist() == ["doc-1", "doc-2", "doc-4"]
+    assert set(crowd.groups.to_pylist()) == {"doc"}
+    assert crowd.texts.to_pylist() == ["Ann Lee sang", "in 東京 😀 well", "last"]
+    assert crowd.answers_of("doc-1") == {"alice": ["B-PER", "I-PER", "O"], "bob": ["O"] * 3}
+    assert crowd.answers_of("doc-2")["alice"] == ["O", "B-LOC", "I-LOC", "O", "O"]
+    assert crowd.answers_of("doc-4") == {"alice": ["O"], "bob": ["B-X"]}
+    assert crowd.import_report.faults == ()
+
+
+def test_texts_may_stand_beside_the_annotations():
+    files = {"alice__a_txt": "Ann", "alice__a_ann": "", "bob__a_txt": "Ann", "bob__a_ann": ""}
+    assert read(**files).answers_of("a-1") == {"alice": ["O"], "bob": ["O"]}
+    text = message(**{**files, "bob__a_txt": "Bob"})
+    assert text == (
+        "folder/bob/a.txt: not the text that folder/alice/a.txt has: annotators must share a text"
+    )
+
+
+def test_a_flat_folder_has_one_worker_who_is_called_like_it():
+    assert read(top="data/alice.v2", a_txt="Ann", a_ann="").worker_ids.to_pylist() == ["alice.v2"]
+    assert read(top="alice.zip", a_txt="Ann", a_ann="").worker_ids.to_pylist() == ["alice"]
+
+
+def test_the_annotations_of_gold_are_gold():
+    crowd = read(a_txt="Ann", gold__a_ann="T1\tPER 0 3\tAnn\n", bob__a_ann="")
+    assert crowd.tagged_by_id() == {"a-1": ["B-PER"]}
+    assert crowd.worker_ids.to_pylist() == ["bob"]
+
+
+def test_empty_files_beside_the_texts_are_no_answers_where_there_are_folders():
+    crowd = read(a_txt="Ann", a_ann="", bob__a_ann="")
+    assert crowd.worker_ids.to_pylist() == ["bob"]
+    assert crowd.import_report.notes == ("1 empty .ann files in the top folder are no answers",)
+    crowd = read(a_txt="Ann", a_ann="T1\tX 0 3\tAnn", bob__a_ann="")
+    assert crowd.worker_ids.to_pylist() == ["folder", "bob"]
+
+
+def test_documents_that_nobody_annotated_are_items():
+    crowd = read(a_txt="Ann", b_txt="Bob", w__b_ann="")
+    assert crowd.item_ids.to_pylist() == ["a-1", "b-1"]
+    assert len(crowd.answers) == 1
+
+
+# Annotations.
+
+
+def test_other_annotations_are_counted_with_their_places():
+    crowd = read(
+        a_txt="Ann Lee",
+        w__a_ann="T1\tPER 0 7\tAnn Lee\nR1\tx Arg1:T1 Arg2:T1\n#1\tAnnotatorNotes T1\thm\n"
+        "A1\tSure T1\nE1\tX:T1\nN1\tReference T1 W:1\tx\n*\tEquiv T1 T1\n"
+        "#2\tAnnotatorNotes T1\tso\n",
+    )
+    assert crowd.import_report.notes == (
+        "2 relations are not used: R1 in folder/w/a.ann line 2; * in folder/w/a.ann line 7",
+        "2 notes are not used: #1 in folder/w/a.ann line 3; #2 in folder/w/a.ann line 8",
+        "1 attributes are not used: A1 in folder/w/a.ann line 4",
+        "1 events are not used: E1 in folder/w/a.ann line 5",
+        "1 normalisations are not used: N1 in folder/w/a.ann line 6",
+    )
+    assert crowd.import_report.faults == ()
+
+
+def test_spans_of_several_pieces_or_lines_are_listed_and_counted():
+    crowd = read(
+        a_txt="Ann Lee\nsang\n",
+        w__a_ann="T1\tX 0 3;8 12\tAnn sang\nT2\tY 4 12\tLee sang\nT3\tZ 3 4\t \n"
+        "T4\tOK 8 13\tsang\n",
+    )
+    assert crowd.answers_of("a-1") == {"w": ["O", "O"]}
+    assert crowd.answers_of("a-2") == {"w": ["B-OK"]}
+    report = crowd.import_report
+    assert report.reasons == {
+        "of several pieces": 1,
+        "crosses a line end": 1,
+        "covers no token": 1,
+    }
+    assert report.adds_up
+    assert [(fault.line, fault.item, fault.worker) for fault in report.faults] == [
+        (1, "a-1", "w"),
+        (2, "a-1", "w"),
+        (3, "a-1", "w"),
+    ]
+
+
+def test_cuts_and_overlaps_are_listed_with_file_and_line():
+    crowd = read(a_txt="x\nAnn Lee", w__a_ann="T1\tX 2 7\tAnn L\nT2\tY 2 5\tAnn\n")
+    assert crowd.answers_of("a-2") == {"w": ["B-X", "I-X"]}
+    cut, overlap = map(str, crowd.import_report.faults)
+    assert cut.startswith(
+        "folder/w/a.ann line 1, item a-2 token 0, worker w: span X [0, 5) 'Ann L' cuts"
+    )
+    assert overlap.startswith("folder/w/a.ann, item a-2 token 0, worker w: span Y [0, 1) of tokens")
+
+
+@pytest.mark.parametrize(
+    ("offsets", "place"), [("codepoint", "2 5"), ("utf16", "3 6"), ("utf8", "5 8")]
+)
+def test_offsets_count_what_they_are_said_to_count(offsets, place):
+    files = {"a_txt": "😀 Ann", "w__a_ann": f"T1\tPER {place}\tAnn\n"}
+    crowd = read(**files, options={"offsets": offsets})
+    assert crowd.answers_of("a-1") == {"w": ["O", "B-PER"]}
+    other = "utf8" if offsets == "codepoint" else "codepoint"
+    with pytest.raises(FormatError, match=f"with offsets='{offsets}' it fits: pass that"):
+        read(**files, options={"offsets": other})
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_byte_order_marks_and_windows_line_ends_are_counted_or_not(counted):
+    data = b"\xef\xbb\xbfAnn\r\nBob sang\r\n"
+    marks = ["T1\tPER 1 4\tAnn\r\nT2\tPER 6 9\tBob", "T1\tPER 0 3\tAnn\r\nT2\tPER 4 7\tBob"]
+    crowd = read(a_txt=data, w__a_ann=marks[0 if counted else 1])
+    assert crowd.texts.to_pylist() == ["Ann", "Bob sang"]
+    assert crowd.answers_of("a-1") == {"w": ["B-PER"]}
+    assert crowd.answers_of("a-2") == {"w": ["B-PER", "O"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("T1\tPER 0 3\tBob", 'span PER [0, 3) covers the string "Ann" in the text, but its own'),
+        ("T1\tPER 0 99", "span PER [0, 99) is empty, outside the text"),
+        ("T1\tPER 3 3", "is empty, outside the text"),
+        ("T1\tPER 3 0", "is empty, outside the text"),
+        ("T1\tPER -1 3\tAnn", "expected T1<TAB>TYPE START END<TAB>TEXT, found the string"),
+        ("T1\tPER 0.0 3\tAnn", "expected T1<TAB>"),
+        ("T1\tPER 0\tAnn", "expected T1<TAB>"),
+        ("T1\tPER 0 1 2\tAnn", "expected T1<TAB>"),
+        ("T1\tPER ٠ ٣\tAnn", "expected T1<TAB>"),
+        ("T1\tPER 0 3;\tAnn", "expected T1<TAB>"),
+        ("T1\t 0 3\tAnn", "expected T1<TAB>"),
+        ("T1 PER 0 3 Ann", "expected T1<TAB>"),
+        ("PER\tPER 0 3\tAnn", "expected T1<TAB>"),
+        ("\tPER 0 3\tAnn", "expected T1<TAB>"),
+        ("T0\tX 0 3\tAnn", "id 'T0' stands twice"),
+        ("T1\tPER 0 " + "9" * 5000 + "\tAnn", "expected T1<TAB>"),
+    ],
+)
+def test_a_wrong_line_is_refused_with_its_place(line, said):
+    text = message(a_txt="Ann", w__a_ann=f"T0\tX 0 3\tAnn\n{line}\n")
+    assert text.startswith("folder/w/a.ann line 2, worker w: ")
+    assert said in text
+    assert len(text) < 300
+
+
+def test_what_is_missing_is_said():
+    assert "no .ann file in the folder" in message(a_txt="Ann")
+    assert "no text for it: w/b.txt is neither beside it nor" in message(a_txt="Ann", w__b_ann="")
+    assert "the file is empty" in message(a_txt="", w__a_ann="")
+    with pytest.raises(FormatError, match=r"no \.ann file"):
+        read_as(brat, b"T1\tPER 0 3\tAnn")
+
+
+def test_all_faults_are_listed_at_once():
+    text = message(
+        a_txt="Ann", b_txt="", w__a_ann="x\nT1\tX 0 9\n", v__a_ann="T1\tX 0 9\n", v__c_ann=""
+    )
+    assert [line.partition(":")[0] for line in text.splitlines()] == [
+        "folder/b.txt",
+        "folder/v/a.ann line 1, worker v",
+        "folder/v/c.ann",
+        "folder/w/a.ann line 1, worker w",
+        "folder/w/a.ann line 2, worker w",
+    ]
+
+
+LINES = st.sampled_from(
+    [
+        *("T1\tPER 0 3\tAnn", "T2\tX 4 7", "T3\tX 0 3;4 7\tAnn Lee", "R1\tx", "#", "T1", "\t", ""),
+        *("T9\tX 8 12\tsang", "T5\tX 0 99\t", "T6\tX 3 2\tAnn", "T7\tX 99999999999999999999 1"),
+    ]
+)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(LINES | st.text(max_size=12), max_size=4),
+    st.sampled_from([b"Ann Lee\nsang", b"\xef\xbb\xbfAnn\r\nLee sang\r", "😀 Ann\n\n東".encode()]),
+    st.sampled_from(["codepoint", "utf16", "utf8"]),
+)
+def test_any_lines_give_a_crowd_or_one_clear_error(lines, text, offsets):
+    data = "\n".join(lines).encode("utf-8", "surrogatepass")
+    is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=data, options={"offsets": offsets}))
+
+
+@settings(max_examples=80)
+@given(damaged(TEXT.encode()), damaged("T1\tPER 0 7\tAnn Lee\nT2\tLOC 16 18\t東京\n".encode()))
+def test_damaged_bytes_give_a_crowd_or_one_clear_error(text, lines):
+    is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=lines))
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_only_its_own_files_are_claimed(name):
+    assert brat.sniff(SAMPLES[name]) == (name == "brat")
+
+
+@settings(max_examples=50)
+@given(st.binary(max_size=40))
+def test_no_bytes_at_all_upset_the_guess(data):
+    assert brat.sniff(Source("x", data)) is False
+    assert brat.sniff(folder_of(a_DOT_txt=data)) is False
+    assert brat.sniff(folder_of(a_DOT_ann=data)) in {True, False}
+
+
+def test_other_ann_files_are_not_claimed():
+    assert not brat.sniff(folder_of(a_DOT_ann="just words"))
+    assert brat.sniff(folder_of(a_DOT_txt="x", a_DOT_ann=""))
+
+
+def test_items_without_answers_are_lost_with_the_whole_folder():
+    crowd = read_as(brat, SAMPLES["brat"])
+    bare = replace(crowd, answers=crowd.answers.take(np.zeros(1, np.bool_)))
+    assert "a crowd without annotations (it is refused when it is read)" in brat.cannot_hold(bare)

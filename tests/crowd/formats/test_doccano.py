@@ -1,0 +1,263 @@
+"""doccano's exports: spans and classes, one file per annotator or one for all."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowd_strategies import (
+    SAMPLES,
+    common_crowds,
+    crowds,
+    damaged,
+    folder_of,
+    is_crowd_or_refused,
+    lines_of,
+    read_as,
+    records,
+)
+from karat.crowd import CrowdBuilder
+from karat.crowd.formats import doccano
+from karat.crowd.source import Source, open_source
+from karat.errors import FormatError, InputError, KaratError
+
+TEXT = "Ann Lee sang"
+ONE = {"id": 1, "text": TEXT, "label": [[0, 7, "PER"]], "Comments": []}
+
+
+def read(*lines, **options):
+    return read_as(doccano, lines_of(*lines), **options)
+
+
+def message(*lines, **options) -> str:
+    with pytest.raises(FormatError) as caught:
+        read(*lines, **options)
+    return str(caught.value)
+
+
+@settings(max_examples=60)
+@given(common_crowds(columns=("groups", "attributes")))
+def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
+    path = tmp_path_factory.mktemp("doccano") / "all.jsonl"
+    doccano.write(crowd, path)
+    again = read_as(doccano, path)
+    assert (again == crowd) == (doccano.cannot_hold(crowd) == [])
+    assert doccano.sniff(open_source(path)) == bool(len(crowd.answers) or crowd.gold is not None)
+    assert again.import_report.faults == ()
+
+
+@settings(max_examples=60)
+@given(crowds())
+def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
+    path = tmp_path_factory.mktemp("doccano") / "all.jsonl"
+    doccano.write(crowd, path)
+    try:
+        again = read_as(doccano, path)
+    except KaratError:
+        again = None
+    assert (again == crowd) == (doccano.cannot_hold(crowd) == [])
+
+
+def test_lines_are_written_as_doccano_exports_them(tmp_path):
+    crowd = read({**ONE, "annotator": "alice", "doc": "D", "topic": "x"})
+    doccano.write(crowd, tmp_path / "all.jsonl")
+    (line,) = (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line) == {
+        "id": "1",
+        "text": TEXT,
+        "label": [[0, 7, "PER"]],
+        "annotator": "alice",
+        "doc": "D",
+        "topic": "x",
+    }
+
+
+@pytest.mark.parametrize("key", ["label", "labels", "entities"])
+@pytest.mark.parametrize("text", ["text", "data"])
+@pytest.mark.parametrize(
+    "span", [[0, 7, "PER"], {"id": 3, "start_offset": 0, "end_offset": 7, "label": "PER"}]
+)
+def test_spans_stand_under_several_names(key, text, span):
+    crowd = read({"id": 1, text: TEXT, key: [span], "user": 5})
+    assert crowd.answers_of("1") == {"5": ["B-PER", "I-PER", "O"]}
+    assert crowd.attributes is None
+
+
+@pytest.mark.parametrize("key", ["annotator", "username", "user"])
+def test_the_worker_is_named_in_the_line(key):
+    assert read({**ONE, key: "alice"}).worker_ids.to_pylist() == ["alice"]
+
+
+def test_the_worker_is_the_name_of_the_file():
+    folder = folder_of(
+        **{"alice.smith_DOT_jsonl": lines_of(ONE), "bob_DOT_jsonl": lines_of({**ONE, "label": []})},
+        README_DOT_md="about",
+    )
+    crowd = read_as(doccano, folder)
+    assert crowd.answers_of("1") == {"alice.smith": ["B-PER", "I-PER", "O"], "bob": ["O"] * 3}
+    assert doccano.sniff(folder)
+
+
+def test_a_zip_of_files_is_read():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("alice.jsonl", lines_of(ONE))
+        archive.writestr("gold.jsonl", lines_of({**ONE, "label": [[0, 3, "PER"]]}))
+    source = open_source(packed.getvalue())
+    assert doccano.sniff(source)
+    crowd = read_as(doccano, source)
+    assert crowd.worker_ids.to_pylist() == ["alice"]
+    assert crowd.tagged_by_id() == {"1": ["B-PER", "O", "O"]}
+
+
+def test_bytes_without_a_name_have_one_annotator():
+    assert read(ONE).worker_ids.to_pylist() == ["annotator"]
+
+
+def test_a_worker_called_gold_cannot_be_written(tmp_path):
+    builder = CrowdBuilder()
+    builder.add_answer(builder.add_item("a", ["x"]), "gold", ["O"])
+    with pytest.raises(InputError, match="worker 'gold' would be read as gold"):
+        doccano.write(builder.build(), tmp_path / "all.jsonl")
+
+
+def test_empty_lists_are_answers_without_a_span_and_are_counted():
+    crowd = read({**ONE, "user": "a"}, {**ONE, "label": [], "user": "b"})
+    assert crowd.answers_of("1")["b"] == ["O", "O", "O"]
+    assert crowd.import_report.notes[0].startswith(
+        "1 records with an empty list of labels are read as"
+    )
+
+
+def test_an_item_without_labels_has_no_answer():
+    crowd = read({"id": 2, "text": "Bob"}, {**ONE, "label": None}, {**ONE, "id": 3})
+    assert crowd.item_ids.to_pylist() == ["2", "1", "3"]
+    assert len(crowd.answers) == 1
+
+
+def test_classes_become_single_labels():
+    crowd = read(
+        {"id": 1, "text": TEXT, "label": ["pos"], "user": "a"},
+        {"id": 1, "text": TEXT, "label": "neg", "user": "b"},
+        {"id": 1, "text": TEXT, "label": [], "user": "c"},
+        {"id": 1, "text": TEXT, "label": ["pos", "neg"], "user": "d"},
+    )
+    assert crowd.is_classification
+    assert crowd.tokens_list == [[TEXT]]
+    assert crowd.answers_of("1") == {"a": ["pos"], "b": ["neg"]}
+    assert crowd.import_report.reasons == {"several labels": 1}
+    assert crowd.import_report.adds_up
+    assert "are no answers" in crowd.import_report.notes[0]
+
+
+def test_comments_and_relations_are_counted():
+    found = {**ONE, "Comments": ["hm", "so"], "relations": [{"id": 1}]}
+    assert read(found).import_report.notes == (
+        "2 comments are not used",
+        "1 relations are not used",
+    )
+
+
+def test_offsets_are_code_points_by_default():
+    found = {**ONE, "text": "😀 Ann", "label": [[2, 5, "PER"]]}
+    assert read(found).answers_of("1") == {"annotator": ["O", "B-PER"]}
+    assert read({**found, "label": [[3, 6, "PER"]]}, offsets="utf16") == read(found)
+
+
+def test_annotators_must_share_texts():
+    text = message({**ONE, "user": "a"}, {**ONE, "text": "Bob", "user": "b"})
+    assert "line 2, item 1: not the text that this item has in <bytes> line 1" in text
+
+
+def test_other_attributes_of_one_item_are_noted():
+    crowd = read({**ONE, "user": "a", "n": 1}, {**ONE, "user": "b", "n": 2})
+    assert crowd.attributes.to_pydict() == {"n": [1]}
+    assert "1 records have other attributes" in crowd.import_report.notes[0]
+
+
+def test_overlaps_and_cuts_are_listed():
+    found = {**ONE, "label": [[0, 5, "PER"], [4, 7, "ORG"]], "user": "a"}
+    report = read(found).import_report
+    assert [fault.kind for fault in report.faults] == ["cut", "overlaps another span"]
+    assert report.reasons == {"overlaps another span": 1}
+    assert (report.n_placed, report.n_labels) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": None}, "no field 'id'"),
+        ({"id": 1.5}, "field 'id' must be a name or a number, not the number 1.5"),
+        ({"text": None}, "no field 'text' or 'data'"),
+        ({"text": ""}, "field 'text' is empty"),
+        ({"text": ["x"]}, "field 'text' must be a string"),
+        ({"label": 5}, "expected a list of spans under 'label', found the number 5"),
+        ({"label": [5]}, "a span must be an object, or a list"),
+        ({"label": [[0, 7]]}, "a span must be an object, or a list"),
+        ({"label": ["PER", [0, 7, "PER"]]}, "a span must be an object, or a list"),
+        ({"label": [[0, 99, "PER"]]}, "span PER [0, 99) is empty, outside the text"),
+        ({"label": [[7, 0, "PER"]]}, "span PER [7, 0) is empty"),
+        ({"label": [[-1, 7, "PER"]]}, "start must be a whole number from 0 on"),
+        ({"label": [[0, 7.5, "PER"]]}, "end must be a whole number from 0 on"),
+        ({"label": [[0, True, "PER"]]}, "end must be a whole number from 0 on, not true"),
+        ({"label": [[0, 7, 3]]}, "a span has the number 3 for its type"),
+        ({"label": [{"start_offset": 0, "label": "X"}]}, "no field 'end'"),
+        ({"user": []}, "field 'annotator' must be a name or a number, not the list []"),
+        ({"Comments": 5}, "field 'Comments' must be a list"),
+        ({"doc": {}}, "field 'doc' must be a name or a number"),
+    ],
+)
+def test_a_wrong_field_is_refused_with_its_place(change, said):
+    good = {"id": 9, "text": TEXT, "label": [[0, 7, "PER"]], "user": "w"}
+    text = message(good, {**ONE, **change})
+    assert text.startswith("<bytes> line 2")
+    assert said in text
+
+
+def test_labels_that_are_no_names_are_refused():
+    assert "expected a list of labels" in message(
+        {**ONE, "label": ["x", 5]}, {**ONE, "label": ["x"]}
+    )
+
+
+def test_windows_files_are_fine():
+    marked = b"\xef\xbb\xbf" + lines_of(ONE).replace(b"\n", b"\r\n")
+    assert read_as(doccano, marked) == read(ONE)
+
+
+@settings(max_examples=100)
+@given(
+    records(
+        ["id", "text", "label", "entities", "user", "doc", "tokens", "token_start", "Comments"],
+        [
+            ONE,
+            {"id": 1, "text": "Ann sang", "label": ["pos"]},
+            {**ONE, "tokens": ["Ann Lee", "sang"]},
+        ],
+    )
+)
+def test_any_json_gives_a_crowd_or_one_clear_error(lines):
+    is_crowd_or_refused(lambda: read(*lines))
+
+
+@settings(max_examples=60)
+@given(damaged(lines_of(ONE, {**ONE, "id": 2})))
+def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
+    is_crowd_or_refused(lambda: read_as(doccano, data))
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_only_its_own_files_are_claimed(name):
+    assert doccano.sniff(SAMPLES[name]) == (name == "doccano")
+
+
+@settings(max_examples=50)
+@given(st.binary(max_size=40))
+def test_no_bytes_at_all_upset_the_guess(data):
+    assert doccano.sniff(Source("x", data)) is False
+    assert doccano.sniff(folder_of(a_DOT_jsonl=data)) is False
