@@ -37,7 +37,9 @@ def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
         faults = encoding_faults(crowd)
         if faults:
             raise FaultsError(
-                faults, f"{len(faults)} tags break the rules of {crowd.tagset.encoding}"
+                faults,
+                f"{len(faults)} tags break the rules of {crowd.tagset.encoding}: mend them, or "
+                "read them by a policy, such as policy='conlleval' (--repair conlleval)",
             )
         policy = "conlleval"
     answers = crowd.answers

@@ -114,7 +114,7 @@ def lost_labels(crowd: Crowd, *, single: bool = False) -> list[str]:
     if any(rename(label) is None for label in used):
         lost.append(f"labels that mean 'no label' ({', '.join(filter(None, MISSING))})")
     known = [label for label in used if rename(label) is not None]
-    if set(Codec.from_tags(known, codec.rules).tags) != set(codec.tags):
+    if set(Codec.from_tags(used, codec.rules).tags) != set(codec.tags):
         lost.append("tags that nobody used")
     if _seen_encoding(crowd, known, single) != codec.encoding:
         lost.append(

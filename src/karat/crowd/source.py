@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import os
+import struct
 import sys
 import zipfile
 import zlib
@@ -16,6 +17,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from karat.errors import Fault, FormatError, InputError, KaratError
+
+_DAMAGED = (
+    *(zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error),
+    *(EOFError, LookupError, OSError, ValueError),
+)
+"""What the standard library raises on damaged archives."""
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
@@ -216,7 +223,7 @@ def _from_bytes(name: str, data: bytes, text_encoding: str | None) -> Source:
 def _gunzip(name: str, data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
-    except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
+    except _DAMAGED as error:
         message = f"the gzip file is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="gzip")]) from None
 
@@ -236,7 +243,7 @@ def _unzip(name: str, data: bytes, text_encoding: str | None) -> dict[str, Sourc
     except RuntimeError as error:  # a password, or a method of packing that Python does not know
         message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, lzma.LZMAError, zlib.error) as error:
+    except _DAMAGED as error:
         message = f"the zip archive is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None
 

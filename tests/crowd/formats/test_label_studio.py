@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +20,11 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from karat.crowd import CrowdBuilder, ReadOptions
+from karat.crowd import Crowd, CrowdBuilder, ReadOptions
 from karat.crowd.formats import label_studio
 from karat.crowd.source import Source, open_source
 from karat.errors import FormatError, KaratError
+from karat.spans import Codec
 
 TEXT = "Ann 😀 Lee sang"
 
@@ -90,6 +93,72 @@ def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     except KaratError:
         again = None
     assert (again == crowd) == (label_studio.cannot_hold(crowd) == [])
+
+
+def small(**changes) -> Crowd:
+    """A crowd of which Label Studio's export holds everything, and what is changed of it."""
+    builder = CrowdBuilder(ReadOptions(encoding="BIO"))
+    facts = {"group": "D", "attributes": {"n": 1}, "gold": ["B-X", "O"]}
+    item = builder.add_item("a", ["x", "y"], text=" x y", token_start=[1, 3], **facts)
+    builder.add_answer(item, "w", ["B-X", "I-X"], started=5, submitted=7)
+    builder.add_answer(item, "w", ["O", "O"], started=6, submitted=8)
+    crowd = builder.build()
+    answers = {key: changes.pop(key) for key in list(changes) if hasattr(crowd.answers, key)}
+    answers = {key: value if value is None else np.array(value) for key, value in answers.items()}
+    return replace(crowd, answers=replace(crowd.answers, **answers), **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lost"),
+    [
+        ({}, []),
+        ({"groups": pa.nulls(1, pa.string())}, ["a column of documents without a value"]),
+        ({"texts": pa.nulls(1, pa.string())}, ["places of tokens in texts", "a column of texts"]),
+        ({"texts": None, "token_start": None}, []),
+        ({"texts": None}, ["places of tokens in texts that are not known"]),
+        ({"token_start": None}, []),
+        (
+            {"texts": pa.array(["x y"]), "token_start": None},
+            ["texts that are only the tokens with blanks between"],
+        ),
+        ({"texts": pa.array([" y x"]), "token_start": None}, ["texts in which the tokens are not"]),
+        ({"token_start": np.array([1, 2], np.int32)}, ["texts in which", "places of tokens"]),
+        ({"token_start": np.array([1, 1], np.int32)}, ["texts in which", "places of tokens"]),
+        ({"attributes": pa.table({})}, ["attributes of items"]),
+        ({"attributes": pa.table({"n": [b"x"]})}, ["attributes that JSON has no value for"]),
+        ({"attributes": pa.table({"n": [2**63]}, pa.schema({"n": pa.uint64()}))}, ["attributes"]),
+        ({"attributes": pa.table({"n": [{"a": [1.5, None]}]})}, []),
+        ({"worker_ids": pa.array(["w", "v"])}, ["workers without answers"]),
+        ({"tagset": Codec(("O", "B-X", "I-X", "B-Y", "I-Y"))}, ["tags that nobody used"]),
+        ({"tagset": Codec(("O", "B-X", "I-X"), "IOB")}, ["the encoding IOB", "2 sequences"]),
+        ({"gold": np.array([2, 0], np.int16)}, ["1 sequences of tags that break the rules of BIO"]),
+        ({"gold": np.array([1, -1], np.int16)}, ["gold that is known for a part of an item only"]),
+        ({"gold": np.array([-1, -1], np.int16)}, ["a gold column without a tag"]),
+        ({"codes": [1, -1, 0, 0]}, ["tokens that a worker skipped"]),
+        ({"codes": [0, 2, 0, 0]}, ["1 sequences of tags that break the rules of BIO"]),
+        ({"attempt": [0, 2]}, ["the numbers of repeated answers"]),
+        ({"attempt": [1, 0]}, ["the numbers of repeated answers (the last in time counts)"]),
+        ({"attempt": [1, 0], "submitted": [9, 8]}, []),
+        ({"started": [-1, 6]}, []),
+        ({"started": None}, []),
+        ({"started": [-1, -1]}, ["a column 'started' without a value"]),
+        ({"submitted": [-1, 8]}, ["when answers were started of which"]),
+        ({"submitted": None}, ["when answers were started of which"]),
+        ({"submitted": [-1, -1], "started": None}, ["a column 'submitted' without a value"]),
+        ({"submitted": [7, 253_402_300_800_000]}, ["times beyond the year 9999"]),
+        ({"submitted": [7, 253_402_300_799_999]}, []),
+        ({"cost": [1, 2]}, ["costs of answers"]),
+    ],
+)
+def test_every_loss_is_named(tmp_path, changes, lost):
+    crowd = small(**changes)
+    label_studio.write(crowd, tmp_path / "tasks.json")
+    named = label_studio.cannot_hold(crowd)
+    assert len(named) == len(lost)
+    for sentence, start in zip(sorted(named), sorted(lost), strict=True):
+        assert sentence.startswith(start)
+    again = read_as(label_studio, tmp_path / "tasks.json")
+    assert (again == crowd) == (lost == [])
 
 
 @pytest.mark.parametrize("encoding", ["IOBES", "IOB", "BILOU"])

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -31,7 +31,7 @@ _JSON_START = re.compile(r"\s*[\[{]")
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """One JSON object, and where it stands.
 
@@ -52,7 +52,12 @@ class Record:
     def at(self, *, item: str | None = None, worker: str | None = None) -> Record:
         """Give the same record with a better known place."""
         item = self.item if item is None else item
-        return replace(self, item=item, worker=self.worker if worker is None else worker)
+        worker = self.worker if worker is None else worker
+        return Record(self.value, self.file, self.line, item, worker)
+
+    def place(self) -> Record:
+        """Give the place alone, without the object."""
+        return Record({}, self.file, self.line, self.item, self.worker)
 
     def fault(self, message: str, kind: str = "field", token: int = -1) -> Fault:
         """Describe something wrong with this record."""
@@ -64,7 +69,11 @@ class Record:
 
     def find(self, *keys: str) -> Any:
         """Give the value of the first of some keys that has one; None if none has."""
-        return next((self.value[key] for key in keys if self.value.get(key) is not None), None)
+        for key in keys:
+            value = self.value.get(key)
+            if value is not None:
+                return value
+        return None
 
     def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
         """Give an id, which may be written as a string or as a whole number.
@@ -169,7 +178,7 @@ class Record:
         """
         if not isinstance(value, dict):
             raise self.error(f"{what} must be a JSON object, not {shown(value)}")
-        return replace(self, value=value)
+        return Record(value, self.file, self.line, self.item, self.worker)
 
     def inners(self, *keys: str) -> list[Record]:
         """Give the objects of a list; none where there is no list."""

@@ -7,11 +7,12 @@ listed, and counted as one label that was not placed. Those marked `ground_truth
 Predictions, relations and results of other kinds are counted in the notes of the report. An answer
 was submitted at `created_at`, and started `lead_time` seconds before; repeated ones count by time.
 
-What offsets count: since version 1.4 Label Studio turns the browser's UTF-16 units into code points
-before it stores them (label-studio-frontend pull request 308, `charsToCodePoints`), so the default
-offsets="codepoint" is right. Exports of older versions need offsets="utf16". As regions carry their
-text, the wrong choice is noticed where it matters, and the right one named. Regions of hypertext
-have `globalOffsets`, which count the rendered page: they are read if the text has no markup.
+What offsets count: Label Studio's editor turns the browser's UTF-16 units into code points before
+it stores them (`charsToCodePoints`, label-studio-frontend pull request 308), so the default
+offsets="codepoint" is right. Exports of versions up to 1.3 (2021, issue 1008) need "utf16", and so
+may texts with emoji from before pull request 6135 (2024). As regions carry their text, the wrong
+choice is noticed where it matters, and the right one named. Regions of hypertext have
+`globalOffsets`, which count the rendered page: they are read if the text has no markup.
 
 The text is `data.text`, else the only string in `data`; `columns={"text": …}` names another field,
 `columns={"label": …}` one control (`from_name`) of several, `columns={"item": …}` the field with

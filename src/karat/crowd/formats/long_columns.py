@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from karat.crowd.source import Source
 from karat.errors import Fault, FormatError, InputError, KaratError
 
 MOMENTS = ("started", "submitted")
@@ -45,6 +48,23 @@ def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]
             f"the DataFrame cannot be read: {why}: collect() it if it is lazy, name every column "
             "once, and turn columns of mixed types into strings"
         ) from None
+
+
+def parquet_table(source: Source) -> pa.Table:
+    """Read a Parquet file and check that it holds what it says.
+
+    Raises:
+        FormatError: It is truncated or damaged.
+    """
+    try:
+        table = pq.read_table(io.BytesIO(source.data), page_checksum_verification=True)
+        table.validate(full=True)
+        [name.encode() for name in table.column_names]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).strip().split("\n")[0]
+        message = f"the Parquet file is truncated or damaged ({why}): fetch or write it again"
+        raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
+    return table
 
 
 def as_strings(values: Any, column: str, name: str) -> pa.Array:

@@ -9,7 +9,6 @@ the version of the layout. Any other Parquet file is read as a long table.
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from karat.crowd.atomic import new_file
 from karat.crowd.formats import long
+from karat.crowd.formats.long_columns import parquet_table
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import count_first
@@ -37,6 +37,15 @@ SUFFIXES = (".parquet",)
 VERSION = 1
 
 _KEY = b"karat"
+_LAYOUT_ERRORS = (
+    pa.ArrowException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What a table of another layout than the metadata say may raise."""
 _TIMES = ("started", "submitted", "cost")
 
 
@@ -51,12 +60,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     Raises:
         FormatError: The file is damaged, or written by a newer karat.
     """
-    try:
-        table = pq.read_table(io.BytesIO(source.data), page_checksum_verification=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        why = str(error).strip().split("\n")[0]
-        message = f"the Parquet file is truncated or damaged ({why}): fetch or write it again"
-        raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
+    table = parquet_table(source)
     metadata = (table.schema.metadata or {}).get(_KEY)
     if metadata is None:
         return long.read(source, options)
@@ -65,7 +69,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         version = int(about["version"])
         found = _read(table, about, source.name) if version <= VERSION else None
         broken = "" if found is None else _broken(found)
-    except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except _LAYOUT_ERRORS as error:
         broken = f"{type(error).__name__}: {error}"
     if broken:
         message = f"karat's layout is damaged ({broken}): write the file again"

@@ -136,7 +136,7 @@ class SpanCrowd:
         """
         known = self.items.get(record.item)
         if known is None:
-            found = Item(record.item, cut, record, group, dict(attributes or {}))
+            found = Item(record.item, cut, record.place(), group, dict(attributes or {}))
             return self.items.setdefault(record.item, found)
         place = f"{known.record.file} line {known.record.line}"
         if once:
@@ -197,6 +197,8 @@ class SpanCrowd:
 
     def without_overlaps(self, record: Record, spans: Sequence[Span]) -> list[Span]:
         """Keep the longer of spans that overlap; the others are listed."""
+        if len(spans) < 2:
+            return list(spans)
         kept, dropped = split_overlaps(spans)
         for span, other in dropped:
             message = f"{CharSpan(*span)} of tokens overlaps {CharSpan(*other)}, which stays"
@@ -214,7 +216,7 @@ class SpanCrowd:
     ) -> None:
         """Add what the record's worker says of an item."""
         self.workers[record.worker] = None
-        item.answers.append((record, labels, facts))
+        item.answers.append((record.place(), labels, facts))
 
     def set_gold(self, item: Item, record: Record, labels: Labels) -> None:
         """Add what is known of an item.

@@ -90,7 +90,7 @@ def item_texts(crowd: Crowd) -> Iterator[ItemText]:
                 else:
                     starts = crowd.token_start[offsets[n] : offsets[n + 1]].tolist()
                     bounds = token_bounds(text, tokens, starts)
-                yield ItemText(text, bounds, is_own=True, is_sound=True)
+                yield ItemText(text, bounds, is_own=True, is_sound=bool(text.strip()))
                 continue
             except InputError:
                 pass

@@ -1,0 +1,487 @@
+"""Wide tables: what is read, what is refused and where, and what comes back."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from crowd_strategies import crowds
+from crowd_tables import (
+    TABLE_TEXT,
+    assert_holds,
+    assert_loses,
+    assert_same,
+    assert_says_losses,
+    crowd_of,
+    damaged,
+    faults_of,
+    fitted,
+    read_or_refuse,
+    refusal,
+    small,
+    written,
+)
+from karat.crowd import CrowdBuilder
+from karat.crowd.formats import wide
+from karat.spans import Codec, find_spans
+
+TABLE = (
+    "doc\tsent\ttoken\tgold\tA1\tA2\n"
+    "D1\t1\tAnn\tB-PER\tB-PER\t?\n"
+    "D1\t1\tsang\tO\tO\t?\n"
+    "\n"
+    "D1\t2\tParis\tB-LOC\t?\tB-LOC\n"
+    "D2\t1\tit\tO\tB-PER\tO\n"
+)
+SHEET = 'token;gold;A1;A2\r\n"Ann";B-PER;B-PER;NA\r\nsang;O;O;\r\n;;;\r\nParis;B-LOC;;B-LOC\r\n'
+
+
+def read(text, **options):
+    data = text.encode() if isinstance(text, str) else text
+    return karat.read_crowd(data, format="wide", **options)
+
+
+def table(*lines):
+    return "".join("\t".join(line.split()) + "\n" for line in lines)
+
+
+# What is read
+
+
+def test_every_cell_of_a_table_finds_its_place():
+    crowd = read(TABLE)
+    assert crowd.item_ids.to_pylist() == ["D1-1", "D1-2", "D2-1"]
+    assert crowd.groups.to_pylist() == ["D1", "D1", "D2"]
+    assert crowd.tokens_list == [["Ann", "sang"], ["Paris"], ["it"]]
+    assert crowd.worker_ids.to_pylist() == ["A1", "A2"]
+    assert crowd.tagged_by_id() == {"D1-1": ["B-PER", "O"], "D1-2": ["B-LOC"], "D2-1": ["O"]}
+    assert crowd.answers_of("D1-1") == {"A1": ["B-PER", "O"]}
+    assert crowd.answers_of("D1-2") == {"A2": ["B-LOC"]}
+    assert crowd.answers_of("D2-1") == {"A1": ["B-PER"], "A2": ["O"]}
+    assert crowd.tagset.tags == ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")
+
+
+def test_a_token_that_a_worker_skipped_is_a_question_mark_in_the_answer():
+    crowd = read(table("token A", "x B-PER", "y ?", "z O"))
+    assert crowd.answers_of("1") == {"A": ["B-PER", "?", "O"]}
+
+
+def test_a_gold_cell_may_be_unknown():
+    assert read(table("token gold A", "x ? O", "y O O")).tagged_by_id() == {"1": ["?", "O"]}
+
+
+def test_blank_lines_part_items_without_ids():
+    crowd = read("token\tA\nx\tO\n\n\n\ny\tO\nz\tO\n")
+    assert crowd.item_ids.to_pylist() == ["1", "2"]
+    assert crowd.tokens_list == [["x"], ["y", "z"]]
+
+
+def test_items_of_a_document_without_numbers_are_counted_within_it():
+    crowd = read("doc\ttoken\tA\nD\tx\tO\n\nD\ty\tO\n\nE\tz\tO\n\nD\tw\tO\n")
+    assert crowd.item_ids.to_pylist() == ["D-1", "D-2", "E-1", "D-3"]
+
+
+def test_a_column_of_items_names_them():
+    crowd = read(table("item token A", "a x O", "a y O", "b z O"))
+    assert crowd.item_ids.to_pylist() == ["a", "b"]
+    assert crowd.groups is None
+
+
+def test_a_new_sentence_starts_a_new_item_without_a_blank_line():
+    crowd = read(table("sent token A", "1 x O", "2 y O"))
+    assert crowd.tokens_list == [["x"], ["y"]]
+
+
+def test_other_columns_before_the_workers_are_attributes():
+    crowd = read(table("split pos token gold A", "val NN x O O", "val VB y O O"))
+    assert crowd.attributes.to_pydict() == {"split": ["val"], "pos": [["NN", "VB"]]}
+
+
+def test_lines_that_start_with_a_hash_and_a_blank_are_comments():
+    crowd = read("# made by hand\ntoken\tA\nx\tO\n# another\n\ny\tO\n#\tO\n# \tO\n")
+    assert crowd.tokens_list == [["x"], ["y", "#", "# "]]
+
+
+def test_a_comment_does_not_part_items():
+    assert read("token\tA\nx\tO\n# a word\ny\tO\n").tokens_list == [["x", "y"]]
+
+
+def test_a_tsv_is_never_quoted():
+    assert read('token\tA\n"\tO\n"a"\tO\n').tokens_list == [['"', '"a"']]
+
+
+def test_a_spreadsheet_export_is_read():
+    crowd = read(SHEET)
+    assert crowd.tokens_list == [["Ann", "sang"], ["Paris"]]
+    assert crowd.answers_of("1") == {"A1": ["B-PER", "O"]}
+    assert crowd.answers_of("2") == {"A2": ["B-LOC"]}
+    assert crowd.import_report.notes == ("Windows line ends replaced",)
+
+
+def test_a_cp1252_file_is_read_and_the_report_says_so():
+    crowd = read("token;A\nMünchen;B-LOC\n“quoted”;O\n".encode("cp1252"))
+    assert crowd.tokens_list == [["München", "“quoted”"]]
+    assert "text is in cp1252, not UTF-8" in crowd.import_report.notes
+
+
+def test_a_byte_order_mark_is_removed_and_the_report_says_so():
+    crowd = read(b"\xef\xbb\xbf" + TABLE.encode())
+    assert_same(crowd, read(TABLE))
+    assert "byte order mark removed" in crowd.import_report.notes
+
+
+@pytest.mark.parametrize("ends", ["\r\n", "\r"])
+def test_other_line_ends_change_nothing(ends):
+    assert_same(read(TABLE.replace("\n", ends)), read(TABLE))
+
+
+def test_a_missing_last_line_end_changes_nothing():
+    assert_same(read(TABLE.rstrip("\n")), read(TABLE))
+
+
+def test_a_compressed_table_is_read(tmp_path):
+    path = tmp_path / "crowd.tsv.gz"
+    path.write_bytes(gzip.compress(TABLE.encode()))
+    assert_same(karat.read_crowd(path), read(TABLE))
+
+
+def test_labels_are_renamed_with_and_without_a_prefix():
+    crowd = read(
+        table("token A", "x B-person", "y person", "z O"),
+        labels={"person": "PER", "O": ""},
+        encoding="PLAIN",
+    )
+    assert crowd.answers_of("1") == {"A": ["B-PER", "PER", "?"]}
+
+
+def test_an_empty_new_name_drops_a_label_and_its_tags():
+    crowd = read(table("token A", "x B-person", "y B-junk"), labels={"junk": ""})
+    assert crowd.answers_of("1") == {"A": ["B-person", "?"]}
+
+
+def test_what_means_no_label_can_be_said():
+    crowd = read(table("token A", "x -", "y O"), missing=["-"])
+    assert crowd.answers_of("1") == {"A": ["?", "O"]}
+
+
+def test_columns_can_be_named():
+    crowd = read(
+        table("Satz Wort wahr A", "7 x B-PER O"),
+        columns={"token": "Wort", "gold": "wahr", "item": "Satz"},
+    )
+    assert crowd.tokens_list == [["x"]]
+    assert crowd.tagged_by_id() == {"7": ["B-PER"]}
+    assert crowd.worker_ids.to_pylist() == ["A"]
+
+
+def test_worker_columns_can_be_named_and_come_in_that_order():
+    crowd = read(table("token gold A B C", "x O O ? B-X"), workers=["C", "A"])
+    assert crowd.worker_ids.to_pylist() == ["C", "A"]
+    assert crowd.answers_of("1") == {"C": ["B-X"], "A": ["O"]}
+
+
+def test_a_worker_column_without_any_label_is_kept_and_said():
+    crowd = read(table("token A B", "x O ?", "y O ?"))
+    assert crowd.worker_ids.to_pylist() == ["A", "B"]
+    assert len(crowd.answers) == 1
+    assert crowd.import_report.notes == ("1 workers answered nothing: B",)
+
+
+def test_workers_in_front_of_the_gold_are_missed_and_the_report_says_how_to_name_them():
+    crowd = read(table("token A B gold", "x O O O"))
+    assert crowd.n_workers == 0
+    assert any("name others with workers=" in note for note in crowd.import_report.notes)
+
+
+def test_the_encoding_is_seen():
+    assert read(table("token A", "x B-PER", "y L-PER")).tagset.encoding == "BILOU"
+    assert read(table("token A", "x I-PER", "y I-PER")).tagset.encoding == "IOB"
+    assert read(table("token A", "x I-PER", "y I-PER"), encoding="BIO").tagset.encoding == "BIO"
+    assert read(table("token A", "x NOUN", "y VERB")).tagset.encoding == "PLAIN"
+
+
+def test_every_label_is_counted_as_placed():
+    report = read(TABLE).import_report
+    assert (report.n_labels, report.n_placed, report.reasons) == (5, 5, {})
+    assert report.adds_up
+
+
+@pytest.mark.parametrize(
+    "header", ["token\tA", "doc\tsent\ttoken\tgold\tA", "Word,gold,w1", '"token";"A"', "Token;A;B"]
+)
+def test_a_header_with_a_token_and_more_behind_it_is_seen_as_wide(header):
+    from karat.crowd.io import guess_format
+    from karat.crowd.source import open_source
+
+    assert guess_format(open_source(f"# a comment\n{header}\n".encode())) == "wide"
+
+
+@pytest.mark.parametrize(
+    "header", ["token\ttag", "token\tpos\tner", "item,token,label", "A\ttoken"]
+)
+def test_a_header_with_a_column_of_tags_is_not_seen_as_wide(header):
+    from karat.crowd.source import open_source
+
+    assert not wide.sniff(open_source(f"{header}\nx\tO\n".encode()))
+
+
+# What is refused
+
+
+def test_a_row_with_a_tab_in_its_token_is_refused_with_its_line():
+    data = TABLE.replace("sang", "sa\tng").encode()
+    refusal(
+        data, "<bytes> line 3: 7 cells where the header has 6: does a token hold the delimiter?"
+    )
+
+
+def test_a_row_that_is_cut_off_is_refused_with_its_line():
+    refusal(
+        TABLE[:-4].encode(), "<bytes> line 6: 5 cells where the header has 6: is the row cut off?"
+    )
+
+
+def test_all_ragged_rows_are_listed_at_once():
+    found = faults_of(b"token\tA\nx\ny\tO\nz\tO\tO\n", format="wide")
+    assert found == [(2, "", -1, "", "ragged-row"), (4, "", -1, "", "ragged-row")]
+
+
+def test_an_unknown_label_is_refused_with_file_line_item_token_and_worker(tmp_path):
+    path = tmp_path / "crowd.tsv"
+    path.write_text(
+        TABLE.replace("D2\t1\tit\tO\tB-PER\tO", "D2\t1\tit\tO\tX-PER\tO"), encoding="utf-8"
+    )
+    refusal(
+        path,
+        f"{path} line 6, item D2-1 token 0, worker A1: tag 'X-PER' is not in BIO",
+        "allowed are B-TYPE, I-TYPE and O",
+        "--label OLD=NEW",
+    )
+
+
+def test_an_unknown_label_in_the_gold_names_the_gold():
+    found = faults_of(TABLE.replace("sang\tO", "sang\tB").encode())
+    assert found == [(3, "D1-1", 1, "gold", "unknown-label")]
+
+
+def test_a_label_of_another_encoding_is_refused_with_the_name_of_that_encoding():
+    data = table("token A B", "x B-PER B-PER", "y I-PER U-PER")
+    refusal(data.encode(), "worker A: tag 'I-PER'", encoding="BMEWO")
+    refusal(
+        data.encode(),
+        "line 3, item 1 token 1, worker B: tag 'U-PER'",
+        'pass encoding="BILOU"',
+        encoding="BIO",
+    )
+
+
+def test_two_encodings_in_one_column_are_refused():
+    refusal(
+        table("token A", "x S-PER", "y U-PER", "z E-PER").encode(),
+        "line 3, item 1 token 1, worker A",
+        "two encodings seem to be mixed: convert one of them",
+    )
+
+
+def test_a_worker_with_another_encoding_than_the_others_is_named():
+    rows = ["token gold A B", "x B-PER B-PER B-PER", "y E-PER E-PER I-PER"]
+    refusal(
+        table(*rows).encode(),
+        "<bytes>: two encodings are mixed",
+        "worker B never closes a span",
+        "encoding='IOBES'",
+    )
+    assert read(table(*rows), encoding="IOBES").n_workers == 2
+
+
+def test_an_empty_token_is_refused_with_its_line():
+    refusal(
+        b"token\tA\nx\tO\n\tO\n",
+        "<bytes> line 3: the token is empty: remove the row, or write the token",
+    )
+
+
+def test_an_item_that_stands_twice_is_refused_with_both_lines():
+    data = b"doc\tsent\ttoken\tA\nD\t1\tx\tO\nD\t2\ty\tO\nD\t1\tz\tO\n"
+    refusal(
+        data,
+        "<bytes> line 4, item D-1: the item id stands twice (first in line 2): ids must be unique",
+    )
+
+
+def test_a_column_that_stands_twice_is_refused():
+    refusal(
+        table("token A A", "x O O").encode(),
+        "<bytes> line 1: columns 'A' stand twice in the header",
+    )
+
+
+def test_a_table_without_a_token_column_is_refused_with_the_way_to_name_it():
+    refusal(
+        b"wort\tA\nx\tO\n", "<bytes> line 1: no token column", "--columns token=NAME", format="wide"
+    )
+
+
+def test_a_column_that_is_not_there_is_refused_with_the_header():
+    refusal(
+        TABLE.encode(),
+        "there is no column 'Wort': the header has doc, sent, token",
+        format="wide",
+        columns={"token": "Wort"},
+    )
+    refusal(TABLE.encode(), "there is no worker column 'A9'", workers=["A9"])
+
+
+def test_a_header_without_rows_is_refused():
+    refusal(b"token\tA\n\n", "<bytes> line 1: there is a header but no row below it")
+
+
+def test_a_line_of_a_million_characters_is_refused_in_a_short_message():
+    long = b"x" * 1_000_000
+    for data, line in (
+        (TABLE.encode() + b"D3\t1\t" + long + b"\tO\tO\tO\n", 7),
+        (b"token\t" + long + b"\nx\tO\n", 1),
+    ):
+        message = refusal(data, f"<bytes> line {line}:", "longer than 10000", format="wide")
+        assert len(message) < 200
+
+
+def test_a_nul_byte_is_refused_with_its_line():
+    refusal(
+        TABLE.replace("sang", "sa\0ng").encode(),
+        "<bytes> line 3: a NUL byte: this is no text file, or it is damaged",
+    )
+
+
+def test_an_empty_file_is_refused():
+    for data in (b"", b"\n\n", b"\xef\xbb\xbf", b" \t\r\n"):
+        refusal(data, "<bytes>: the file is empty: is the path right?", format="wide")
+
+
+@given(TABLE_TEXT)
+def test_any_text_is_read_or_refused(text):
+    read_or_refuse(text.encode("utf-8", "replace"), format="wide")
+    read_or_refuse(b"token\tA\n" + text.encode("utf-8", "replace"), format="wide")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data):
+    read_or_refuse(data, format="wide")
+    read_or_refuse(b"token\tA\n" + data, format="wide")
+
+
+@given(damaged(TABLE.encode(), SHEET.encode(), TABLE.encode("utf-16")), st.booleans())
+def test_a_damaged_table_is_read_or_refused(data, strict):
+    read_or_refuse(data, format="wide", strict=strict)
+
+
+# What comes back
+
+
+@given(crowds(odd=False))
+def test_what_was_written_is_read_back(crowd):
+    assert_holds(fitted(crowd, "wide"), "wide")
+
+
+@given(crowds())
+def test_what_does_not_come_back_is_said(crowd):
+    assert_says_losses(crowd, "wide")
+
+
+def test_workers_and_items_without_answers_come_back():
+    builder = CrowdBuilder()
+    builder.add_item("a", ["x"])
+    item = builder.add_item("b", ["y"])
+    builder.add_worker("nobody")
+    builder.add_answer(item, "w", ["B-X"])
+    crowd = builder.build()
+    full = replace(crowd, gold=np.array([1, 2], np.int16))
+    assert_holds(full, "wide")
+
+
+def test_the_same_crowd_gives_the_same_bytes_compressed_too():
+    crowd = read(TABLE)
+    with (
+        written(crowd, "wide", "a.tsv.gz") as (one, _),
+        written(crowd, "wide", "b.tsv.gz") as (two, _),
+    ):
+        assert one.read_bytes() == two.read_bytes()
+        assert gzip.decompress(one.read_bytes()).decode() == TABLE.replace("D2\t1", "\nD2\t1")
+
+
+LOSSES = {
+    "repeated answers": small(again=["B-X", "O"]),
+    "times and costs of answers": small(cost=5),
+    "the text between tokens": small(texts=pa.array(["x y"])),
+    "answers in which every token was skipped": crowd_of(
+        [{"v": ["B-X", "I-X"], "w": [None, None]}], groups=["d"]
+    ),
+    "items without a document": small(groups=pa.array([None], pa.string())),
+    "attributes that are not one text": small(attributes=pa.table({"n": [1]})),
+    "names of workers or attributes that the header has twice": small(worker="token"),
+    "names of workers or attributes": small(worker="Gold"),
+    "empty tokens": small(tokens=["", "y"]),
+    "tabs, line ends and NUL bytes": small(tokens=["a\tb", "y"]),
+    "cells longer than 10000 bytes": small(tokens=["é" * 5001, "y"]),
+    "labels that mean 'no label'": small(tags=["NA", "b"], encoding="PLAIN"),
+    "tags that nobody used": small(tags=["B-X", "I-X"], tagset=Codec.from_types(["X", "Y"])),
+    "the encoding IOB (read it back with encoding='IOB')": small(encoding="IOB"),
+}
+
+
+@pytest.mark.parametrize("sentence", LOSSES)
+def test_every_loss_is_said_and_true(sentence):
+    assert_loses(LOSSES[sentence], "wide", sentence)
+
+
+def test_without_a_loss_nothing_is_said():
+    assert wide.cannot_hold(small()) == []
+
+
+@pytest.mark.parametrize(
+    "values", [["a"], [["a", "b"]]], ids=["a text for the item", "a text for every token"]
+)
+def test_attributes_of_text_come_back(values):
+    assert_holds(small(attributes=pa.table({"note": values})), "wide")
+
+
+@pytest.mark.parametrize("values", [[["a", "a"]], [["a"]], [[1, 2]], [None], [1.5]])
+def test_other_attributes_are_written_as_text_and_the_loss_is_said(values):
+    assert_loses(small(attributes=pa.table({"note": values})), "wide", "attributes that are not")
+
+
+# The real crowd
+
+
+@pytest.mark.realdata
+def test_the_crowd_of_paper_000_has_the_numbers_of_its_page(data):
+    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    assert (crowd.n_items, crowd.n_tokens, crowd.n_workers) == (5985, 79901, 47)
+    assert len(crowd.answers) == 27990
+    assert (crowd.answers.codes >= 0).sum() == crowd.import_report.n_placed == 366370
+    assert len(set(crowd.groups.to_pylist())) == 398
+    assert len(find_spans(crowd.gold_tagged, crowd.tagset)) == 9907
+    assert crowd.answers.nbytes <= 2 * len(crowd.answers.codes) + 24 * len(crowd.answers)
+
+
+@pytest.mark.realdata
+def test_the_crowd_of_paper_000_comes_back_byte_for_byte(data):
+    path = data / "ner_mturk" / "crowd.tsv.gz"
+    with written(karat.read_crowd(path), "wide", "crowd.tsv") as (copy, lost):
+        assert lost == []
+        assert copy.read_bytes() == gzip.decompress(path.read_bytes())
+
+
+@pytest.mark.realdata
+def test_the_crowd_of_all_sentences_is_read_with_its_other_columns(data):
+    crowd = karat.read_crowd(data / "ner_mturk" / "crowd_6056.tsv.gz")
+    assert (crowd.n_items, crowd.n_tokens, crowd.n_workers) == (6056, 81623, 47)
+    assert crowd.attributes.column("split").to_pylist().count("val") == 2800
+    assert crowd.attributes.column("split").to_pylist().count("test") == 3256
