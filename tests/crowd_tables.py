@@ -101,11 +101,8 @@ def fitted(crowd: Crowd, kind: str) -> Crowd | None:
         return only_used(crowd, TIMES) if crowd.n_items else None
     if kind == "conll":
         nobody = crowd.answers.take(np.zeros(0, np.int64))
-        return (
-            None
-            if crowd.gold is None
-            else only_used(replace(crowd, groups=None, answers=nobody), ())
-        )
+        crowd = only_used(replace(crowd, groups=None, answers=nobody), ())
+        return None if crowd.gold is None else crowd
     if kind == "folder":
         documents = [f"d{n // 2}" for n in range(crowd.n_items)]
         return only_used(

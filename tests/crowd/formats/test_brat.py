@@ -124,6 +124,15 @@ def test_names_that_are_no_file_names_are_written_with_percent_signs(tmp_path):
     ]
 
 
+def test_a_name_that_is_too_long_for_a_file_is_refused(tmp_path):
+    builder = CrowdBuilder()
+    item = builder.add_item("a", ["x"], group="a" * 300, text="x", token_start=[0])
+    builder.add_answer(item, "w", ["O"])
+    with pytest.raises(InputError, match=r"cannot write a+\.txt: File name too long"):
+        brat.write(builder.build(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 # Folders, documents and workers.
 
 

@@ -155,6 +155,8 @@ def test_what_cannot_be_held_is_named(tmp_path):
     crowd = replace(read(HEADER, ITEM), attributes=dated)
     (lost,) = write_crowd(crowd, tmp_path / "crowd.jsonl")
     assert "dates become text" in lost
+    again = read_crowd(tmp_path / "crowd.jsonl", format="spans").attributes.to_pydict()
+    assert again == {"when": ["1970-01-01 00:00:00"], "x": [None]}
     (lost,) = span_jsonl.cannot_hold(read(HEADER, ITEM).select_items(np.zeros(0, np.int64)))
     assert "without items" in lost
 
@@ -401,6 +403,7 @@ def nested(**fields):
         (one(text=" \n"), "field 'text' is empty"),
         (one(text=None), "no field 'text' or 'tokens'"),
         (one(text=5), "field 'text' must be a string, not the number 5"),
+        (one(tags=["O"], spans=None, tokens=[]), "an item without tokens"),
         (one(worker=None), "'spans' without 'worker': who says so?"),
         (one(worker={}), "field 'worker' must be a name or a number, not the object {}"),
         (one(answers=[]), "both 'answers' and a 'worker' of the line itself"),
@@ -473,6 +476,13 @@ def test_an_item_may_not_stand_twice():
     text = message(NESTED, NESTED)
     said = "the item id stands twice (first in <bytes> line 1): ids must be unique"
     assert text == f"<bytes> line 2, item a: {said}"
+
+
+def test_tokens_that_are_not_in_the_text_are_fine_where_tokens_are_counted():
+    line = {"id": 1, "text": 'He said "no".', "tokens": ["He", "said", "``", "no", "''", "."]}
+    crowd = read({**line, "worker": "w", "spans": [[3, 4, "X"]]})
+    assert crowd.texts.to_pylist() == ['He said "no".']
+    assert crowd.answers_of("1") == {"w": ["O", "O", "O", "B-X", "O", "O"]}
 
 
 def test_all_faults_are_listed_at_once():

@@ -43,7 +43,7 @@ def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]
     except KaratError:
         raise
     except (TypeError, ValueError, KeyError, pa.ArrowException) as error:
-        why = str(error).strip().split("\n")[0]
+        why = " ".join(str(error).split())[:200]
         raise InputError(
             f"the DataFrame cannot be read: {why}: collect() it if it is lazy, name every column "
             "once, and turn columns of mixed types into strings"

@@ -167,7 +167,7 @@ def gold_rows(crowd: Crowd) -> SpanRows:
 
 def attribute_rows(crowd: Crowd) -> list[dict[str, Any]]:
     """Give the attributes of every item as JSON values."""
-    if crowd.attributes is None:
+    if crowd.attributes is None or not crowd.attributes.num_columns:
         return [{} for _ in range(crowd.n_items)]
     return [
         {name: as_json(value) for name, value in row.items()}

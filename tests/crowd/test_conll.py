@@ -1,0 +1,312 @@
+"""CoNLL columns: which column is what, comments and headers, what is refused, what comes back."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import karat
+from crowd_strategies import crowds
+from crowd_tables import (
+    TABLE_TEXT,
+    assert_holds,
+    assert_loses,
+    assert_same,
+    assert_says_losses,
+    damaged,
+    fitted,
+    read_or_refuse,
+    refusal,
+    small,
+    written,
+)
+from karat.crowd import write_crowd
+from karat.crowd.formats import conll
+from karat.crowd.gold import recode
+from karat.crowd.source import open_source
+from karat.errors import InputError
+from karat.spans import Codec, find_spans
+
+PLAIN_FILE = "Ann B-PER\nsang O\n\nParis B-LOC\n"
+OWN = "# id = D1-1\nAnn\tB-PER\t0.9000\nsang\tO\t1.0000\n\n# id = D1-2\nParis\tB-LOC\t0.5000\n"
+FULL = (
+    "-DOCSTART- -X- -X- O\n\nAnn NNP B-NP B-PER\nsang VB B-VP O\n\n"
+    "-DOCSTART- -X- -X- O\n\nParis NNP B-NP B-LOC\n"
+)
+
+
+def read(text, **options):
+    data = text.encode() if isinstance(text, str) else text
+    return karat.read_crowd(data, format="conll", **options)
+
+
+def tags(text, **options):
+    return list(read(text, **options).tagged_by_id().values())
+
+
+# What is read
+
+
+def test_tokens_and_tags_are_items_with_gold_and_no_answers():
+    crowd = read(PLAIN_FILE)
+    assert crowd.tokens_list == [["Ann", "sang"], ["Paris"]]
+    assert crowd.tagged_by_id() == {"1": ["B-PER", "O"], "2": ["B-LOC"]}
+    assert (len(crowd.answers), crowd.n_workers) == (0, 0)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "   ", " \t "])
+def test_any_white_space_separates(blank):
+    assert_same(read(PLAIN_FILE.replace(" ", blank)), read(PLAIN_FILE))
+
+
+def test_a_token_may_hold_blanks_if_tabs_separate():
+    assert read("New York\tB-LOC\n").tokens_list == [["New York"]]
+
+
+def test_the_last_column_that_is_no_number_is_the_tag():
+    assert tags(OWN) == [["B-PER", "O"], ["B-LOC"]]
+    assert tags(FULL) == [["B-PER", "O"], ["B-LOC"]]
+    assert tags("x NN B-X 1 0.5 1e-5\n") == [["B-X"]]
+
+
+@pytest.mark.parametrize(("column", "wanted"), [("3", "B-NP"), ("-1", "B-PER"), ("2", "NNP")])
+def test_a_column_can_be_picked_by_its_number(column, wanted):
+    assert tags("Ann NNP B-NP B-PER\n", columns={"tag": column}) == [[wanted]]
+
+
+def test_a_header_names_the_columns():
+    text = "pos token chunk gold\n".replace("pos", "id") + "7 Ann B-NP B-PER\n"
+    assert read(text).tokens_list == [["Ann"]]
+    assert tags(text) == [["B-PER"]]
+    assert tags(text, columns={"tag": "chunk"}) == [["B-NP"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Word O\nis O\n", "token\tO\nis\tO\n", "Word NN B-X\nis VB O\n", "# id = 1\nWord NN\nis V\n"],
+)
+def test_a_first_token_that_is_the_word_token_is_no_header(text):
+    assert read(text).tokens_list[0][0].lower() in {"word", "token"}
+
+
+def test_comments_name_items_and_a_hash_may_be_a_token():
+    crowd = read("# id = a b\nx O\n# a comment here\ny O\n\n# O\n# sent_id = c\nz\tO\n")
+    assert crowd.item_ids.to_pylist() == ["a b", "c"]
+    assert crowd.tokens_list == [["x", "y"], ["#", "z"]]
+
+
+def test_items_without_a_name_are_numbered():
+    assert read("x O\n\n# id = b\ny O\n\nz O\n").item_ids.to_pylist() == ["1", "b", "3"]
+
+
+def test_docstart_lines_part_documents():
+    crowd = read(FULL)
+    assert crowd.groups.to_pylist() == ["1", "2"]
+    assert crowd.n_items == 2
+
+
+def test_unknown_tags_are_question_marks():
+    assert tags("x ?\ny O\n") == [["?", "O"]]
+
+
+def test_labels_are_renamed():
+    assert tags("x B-person\n", labels={"person": "PER"}) == [["B-PER"]]
+
+
+def test_the_encoding_is_seen():
+    assert read("x I-X\ny I-X\n\nz I-X\n").tagset.encoding == "IOB"
+    assert read("x S-X\ny O\n").tagset.encoding == "IOBES"
+    assert read("x NOUN\n").tagset.encoding == "PLAIN"
+
+
+@pytest.mark.parametrize(
+    "text", [PLAIN_FILE, OWN, FULL, "# a comment\nx O\n", "token\ttag\nAnn\tB-X\n"]
+)
+def test_columns_of_tokens_and_tags_are_recognised(text):
+    assert karat.read_crowd(text.encode()).import_report.format == "conll"
+
+
+@pytest.mark.parametrize(
+    "text", ["just\nwords\n", "two words\nand three words\n", '{"text": "Ann sang"}\n']
+)
+def test_other_text_is_not_seen_as_columns(text):
+    assert not conll.sniff(open_source(text.encode()))
+
+
+# What is refused
+
+
+def test_ragged_rows_are_refused_with_their_lines():
+    message = refusal(
+        b"x O\ny NN O\n\nz\n", "<bytes> line 2: 3 columns where the file has 2", format="conll"
+    )
+    assert "<bytes> line 4: 1 columns where the file has 2" in message
+
+
+def test_an_empty_cell_is_refused_with_its_line():
+    refusal(b"x\tO\n\tO\n", "<bytes> line 2: a cell is empty", format="conll")
+
+
+def test_one_column_is_refused():
+    refusal(
+        b"\nx\ny\n",
+        "<bytes> line 2: one column only: a CoNLL file has a token and a tag",
+        format="conll",
+    )
+
+
+def test_an_item_id_that_stands_twice_is_refused():
+    refusal(
+        b"# id = a\nx O\n\n# id = a\ny O\n",
+        "<bytes> line 5, item a: the item id stands twice",
+        format="conll",
+    )
+
+
+def test_an_unknown_tag_is_refused_with_its_place():
+    refusal(
+        b"# id = a\nx O\ny X-X\n",
+        "item a token 1, worker gold: tag 'X-X' is not in BIO",
+        format="conll",
+        encoding="BIO",
+    )
+
+
+def test_a_column_that_is_not_there_is_refused_with_those_that_are():
+    refusal(
+        b"x O\n",
+        "<bytes>: there is no column '5': the file has 1 to 2",
+        format="conll",
+        columns={"tag": "5"},
+    )
+    refusal(
+        b"token ner\nx O\n",
+        "there is no column 'pos': the file has token, ner",
+        format="conll",
+        columns={"tag": "pos"},
+    )
+
+
+def test_a_line_of_a_million_characters_is_refused_in_a_short_message():
+    data = b"x O\n" + b"y" * 1_000_000 + b" O\n"
+    assert len(refusal(data, "<bytes> line 2: a cell longer than 10000", format="conll")) < 200
+
+
+def test_a_file_without_items_is_refused():
+    refusal(b"# only a comment\n", "<bytes>: the file holds no item", format="conll")
+
+
+def test_a_crowd_without_gold_cannot_be_written(tmp_path):
+    with pytest.raises(InputError, match="this crowd has no gold"):
+        write_crowd(small(), tmp_path / "x.conll")
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(TABLE_TEXT)
+def test_any_text_is_read_or_refused(text):
+    read_or_refuse(text.encode("utf-8", "replace"), format="conll")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data):
+    read_or_refuse(data, format="conll")
+    read_or_refuse(b"x O\n" + data, format="conll")
+
+
+@given(damaged(PLAIN_FILE.encode(), OWN.encode(), FULL.encode()), st.booleans())
+def test_a_damaged_file_is_read_or_refused(data, strict):
+    read_or_refuse(data, format="conll", strict=strict)
+
+
+# What comes back
+
+
+def known(**changes):
+    """Make a crowd of gold alone."""
+    crowd = small(gold=changes.pop("gold", ["B-X", "I-X"]), **changes)
+    nobody = crowd.answers.take(np.zeros(0, np.int64))
+    return replace(crowd, answers=nobody, worker_ids=pa.array([], pa.string()))
+
+
+@given(crowds(odd=False))
+def test_what_was_written_is_read_back(crowd):
+    crowd = fitted(crowd, "conll")
+    assume(crowd is not None)
+    assert_holds(crowd, "conll")
+
+
+@given(crowds())
+def test_what_does_not_come_back_is_said(crowd):
+    assert_says_losses(crowd, "conll")
+
+
+@pytest.mark.parametrize(
+    "tokens", [["#", "# x"], ["a\u00a0b", "\u2028"], ["token", "word"], ["{", "["], ["?", "NA"]]
+)
+def test_odd_tokens_come_back(tokens):
+    assert_holds(known(tokens=tokens), "conll")
+
+
+def test_a_file_is_written_as_the_architecture_says():
+    with written(known(item="D001-1"), "conll") as (path, _):
+        assert path.read_text(encoding="utf-8") == "# id = D001-1\nx\tB-X\ny\tI-X\n"
+
+
+def test_a_compressed_file_is_written():
+    with written(known(), "conll", "gold.conll.gz") as (path, _):
+        assert gzip.decompress(path.read_bytes()).startswith(b"# id = i\n")
+
+
+LOSSES = {
+    "the names of the workers": replace(known(), worker_ids=pa.array(["w"])),
+    "groups": known(group="d"),
+    "the text between tokens": known(texts=pa.array(["x y"])),
+    "attributes of items": known(attributes=pa.table({"n": ["a"]})),
+    "tabs, line ends and outer blanks of tokens": known(tokens=["a\tb", "y"]),
+    "tabs, line ends and outer blanks of item ids": known(item="a "),
+    "tokens -DOCSTART-": known(tokens=["-DOCSTART-", "y"]),
+    "cells longer than": known(tokens=["y" * 10_001, "y"]),
+    "labels that mean 'no label'": known(tags=["a", "NA"], gold=["a", "NA"], encoding="PLAIN"),
+    "tags that nobody used": recode(known(), Codec.from_types(["X", "Y"])),
+    "the encoding IOB": known(encoding="IOB"),
+}
+
+
+@pytest.mark.parametrize("sentence", LOSSES)
+def test_every_loss_is_said_and_true(sentence):
+    assert_loses(LOSSES[sentence], "conll", sentence)
+
+
+def test_the_loss_of_answers_is_said():
+    crowd = small(gold=["B-X", "I-X"])
+    wanted = ["the answers: only the gold is written", "the names of the workers"]
+    assert conll.cannot_hold(crowd) == wanted
+
+
+def test_without_a_loss_nothing_is_said():
+    assert conll.cannot_hold(known()) == []
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("part", "items", "spans"),
+    [("train", 14041, 23499), ("testa", 3250, 5942), ("testb", 3453, 5648)],
+)
+def test_the_corpus_of_the_shared_task_has_the_numbers_of_its_page(data, part, items, spans):
+    crowd = karat.read_crowd(data / "conll2003" / f"{part}.tsv.gz")
+    assert crowd.import_report.format == "conll"
+    assert crowd.n_items == items
+    assert len(find_spans(crowd.gold_tagged, crowd.tagset)) == spans
+
+
+@pytest.mark.realdata
+def test_the_tags_as_distributed_are_seen_as_iob(data):
+    crowd = karat.read_crowd(data / "conll2003" / "testa.tsv.gz", columns={"tag": "ner"})
+    assert crowd.tagset.encoding == "IOB"
+    assert len(find_spans(crowd.gold_tagged, crowd.tagset)) == 5942

@@ -1,0 +1,641 @@
+"""Long tables: single labels, sequences, DataFrames, repeated answers, and what comes back."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import karat
+from crowd_strategies import crowds
+from crowd_tables import (
+    TABLE_TEXT,
+    assert_holds,
+    assert_loses,
+    assert_same,
+    assert_says_losses,
+    crowd_of,
+    damaged,
+    fitted,
+    read_or_refuse,
+    refusal,
+    small,
+    written,
+)
+from karat.crowd import CrowdBuilder
+from karat.crowd.formats import long
+from karat.crowd.gold import recode
+from karat.spans import Codec
+
+SINGLE = "task,worker,label,gold\n1,a,x,x\n1,b,y,x\n2,a,,\n2,b,y,\n"
+SEQUENCE = (
+    "item,doc,worker,position,token,label,gold\n"
+    "s1,d,a,0,Ann,B-PER,B-PER\n"
+    "s1,d,a,1,sang,O,O\n"
+    "s1,d,b,1,sang,O,O\n"
+    "s2,e,b,0,Paris,B-LOC,?\n"
+)
+
+
+def read(text, **options):
+    data = text.encode() if isinstance(text, str) else text
+    return karat.read_crowd(data, format="long", **options)
+
+
+def rows(*lines, header="item,worker,token,label"):
+    return "\n".join([header, *lines]) + "\n"
+
+
+def parquet(**columns):
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+# Single labels
+
+
+def test_single_labels_are_a_crowd_of_plain_tags_on_one_token_each():
+    crowd = read(SINGLE)
+    assert crowd.is_classification
+    assert crowd.item_ids.to_pylist() == ["1", "2"]
+    assert crowd.tokens_list == [["1"], ["2"]]
+    assert crowd.answers_of("1") == {"a": ["x"], "b": ["y"]}
+    assert crowd.answers_of("2") == {"b": ["y"]}
+    assert crowd.tagged_by_id() == {"1": ["x"], "2": ["?"]}
+    assert (crowd.tagset.encoding, crowd.tagset.tags) == ("PLAIN", ("x", "y"))
+
+
+def test_labels_that_look_like_tags_stay_plain_if_they_are_single():
+    assert read("task,worker,label\n1,a,B-PER\n1,b,O\n").tagset.tags == ("B-PER", "O")
+
+
+@pytest.mark.parametrize("label", ["NA", "?", "", "N/A", "NaN", "nan", "null"])
+def test_cells_that_mean_no_label_are_no_answers(label):
+    crowd = read(f"task,worker,label\n1,a,x\n1,b,{label}\n")
+    assert crowd.answers_of("1") == {"a": ["x"]}
+    assert crowd.worker_ids.to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["item,annotator,tag", "question;user;answer", "Task\tWorkerId\tLabel", "id,labeler,category"],
+)
+def test_the_usual_names_of_columns_are_known(header):
+    mark = next(c for c in ",;\t" if c in header)
+    crowd = karat.read_crowd(f"{header}\n1{mark}a{mark}x\n".encode())
+    assert crowd.import_report.format == "long"
+    assert crowd.answers_of("1") == {"a": ["x"]}
+
+
+def test_other_names_of_columns_need_no_format():
+    data = b"aufgabe,token,wer,was\n1,Ann,a,B-PER\n"
+    named = {"item": "aufgabe", "worker": "wer", "label": "was"}
+    crowd = karat.read_crowd(data, columns=named)
+    assert crowd.answers_of("1") == {"a": ["B-PER"]}
+
+
+def test_a_column_that_the_user_named_is_not_taken_for_another_role():
+    crowd = read("id,task,label\nann,1,x\n", columns={"worker": "task"})
+    assert crowd.item_ids.to_pylist() == ["ann"]
+    assert crowd.worker_ids.to_pylist() == ["1"]
+
+
+def test_labels_are_renamed_and_dropped():
+    crowd = read("task,worker,label\n1,a,person\n1,b,junk\n", labels={"person": "PER", "junk": ""})
+    assert crowd.answers_of("1") == {"a": ["PER"]}
+
+
+def test_what_means_no_label_can_be_said():
+    crowd = read("task,worker,label\n1,a,-\n1,b,NA\n1,c,\n", missing=["-"])
+    assert crowd.answers_of("1") == {"b": ["NA"]}
+
+
+def test_workers_to_keep_can_be_named_and_items_stay():
+    crowd = read(SINGLE, workers=["a"])
+    assert crowd.worker_ids.to_pylist() == ["a"]
+    assert crowd.item_ids.to_pylist() == ["1", "2"]
+    assert crowd.answers_of("2") == {}
+    report = crowd.import_report
+    assert "1 workers left out, because others were named" in report.notes
+    assert report.adds_up
+    assert report.n_placed == 1
+
+
+def test_a_worker_to_keep_who_is_not_there_is_refused_with_those_who_are():
+    refusal(
+        SINGLE.encode(), "<bytes>: there is no worker 'zoe': the workers are a, b", workers=["zoe"]
+    )
+
+
+# Sequences
+
+
+def test_rows_of_one_item_and_worker_are_a_sequence():
+    crowd = read(SEQUENCE)
+    assert crowd.tokens_list == [["Ann", "sang"], ["Paris"]]
+    assert crowd.groups.to_pylist() == ["d", "e"]
+    assert crowd.answers_of("s1") == {"a": ["B-PER", "O"], "b": ["?", "O"]}
+    assert crowd.tagged_by_id() == {"s1": ["B-PER", "O"], "s2": ["?"]}
+    assert crowd.tagset.encoding == "BIO"
+
+
+@given(st.permutations(SEQUENCE.splitlines()[1:]))
+def test_with_positions_the_order_of_rows_counts_only_for_the_order_of_items(lines):
+    crowd = read("\n".join([SEQUENCE.splitlines()[0], *lines]))
+    order = [crowd.item_index("s1"), crowd.item_index("s2")]
+    assert_same(crowd.select_items(np.array(order)), read(SEQUENCE))
+
+
+def test_positions_may_count_from_one():
+    crowd = read(rows("1,a,1,x,O", "1,a,2,y,B-X", header="item,worker,position,token,label"))
+    assert crowd.tokens_list == [["x", "y"]]
+
+
+def test_without_positions_the_order_of_rows_is_that_of_the_tokens():
+    crowd = read(rows("1,a,x,O", "1,b,x,O", "1,a,y,B-X", "1,b,y,O"))
+    assert crowd.answers_of("1") == {"a": ["O", "B-X"], "b": ["O", "O"]}
+
+
+def test_without_tokens_the_positions_name_them():
+    crowd = read(rows("1,a,0,O", "1,a,1,B-X", header="item,worker,position,label"))
+    assert crowd.tokens_list == [["0", "1"]]
+
+
+def test_the_encoding_is_seen_in_answers_and_gold_together():
+    data = rows("1,a,x,O,S-PER", "1,a,y,O,O", header="item,worker,token,label,gold")
+    assert read(data).tagset.encoding == "IOBES"
+
+
+def test_a_cell_with_quotes_and_line_ends_is_read():
+    crowd = read('item,worker,token,label\n1,a,"a ""b"", c",O\n1,a,"two\nlines",O\n')
+    assert crowd.tokens_list == [['a "b", c', "two\nlines"]]
+
+
+def test_a_comment_line_is_passed_over_with_and_without_quotes():
+    assert read("# by hand\ntask,worker,label\n1,a,x\n").n_items == 1
+    assert read('# by "hand"\ntask,worker,label\n1,a,"x"\n').n_items == 1
+
+
+def test_a_table_without_workers_is_gold():
+    crowd = read("item,token,label\n1,Ann,B-PER\n1,sang,O\n")
+    assert crowd.tagged_by_id() == {"1": ["B-PER", "O"]}
+    assert len(crowd.answers) == 0
+    assert any("read as gold" in note for note in crowd.import_report.notes)
+
+
+def test_gold_rows_stand_in_the_order_of_their_positions():
+    crowd = read("item,doc,position,token,label\n1,d,1,sang,O\n1,d,0,Ann,B-PER\n")
+    assert crowd.tokens_list == [["Ann", "sang"]]
+    assert crowd.groups.to_pylist() == ["d"]
+
+
+# Numbers and times
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("1704067200000", 1704067200000),
+        ("2024-01-01", 1704067200000),
+        ("2024-01-01T00:00:00", 1704067200000),
+        ("2024-01-01 00:00:00.25", 1704067200250),
+        ("2024-01-01T00:00:00Z", 1704067200000),
+        ("2024-01-01T02:00:00+02:00", 1704067200000),
+        ("", -1),
+    ],
+)
+def test_times_are_milliseconds_or_iso_times(cell, wanted):
+    crowd = read(f"item,worker,label,started,submitted\n1,a,x,{cell},2024-01-01\n1,b,x,,5\n")
+    assert crowd.answers.started.tolist() == [wanted, -1]
+    assert crowd.answers.submitted.tolist() == [1704067200000, 5]
+
+
+def test_costs_are_whole_numbers():
+    assert read("item,worker,label,cost\n1,a,x,50000\n1,b,x,\n").answers.cost.tolist() == [
+        50000,
+        -1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "cell", "what"),
+    [
+        ("submitted", "yesterday", "submitted 'yesterday' is not a whole number or an ISO time"),
+        ("cost", "0.05", "cost '0.05' is not a whole number"),
+        ("attempt", "2024-01-01", "attempt '2024-01-01' is not a whole number"),
+        ("attempt", "70000", "attempt must be a number from 0 to 32767"),
+        ("attempt", "-1", "attempt must be a number from 0 to 32767"),
+        ("cost", "9" * 25, "is not a whole number"),
+    ],
+)
+def test_a_number_that_is_none_is_refused_with_its_place(role, cell, what):
+    data = f"item,worker,label,{role}\n1,a,x,\n7,b,x,{cell}\n".encode()
+    refusal(data, "<bytes> line 3, item 7, worker b: ", what)
+
+
+@pytest.mark.parametrize("cell", ["-1", "100001", "999999999999", "9" * 25, "1970-01-01", "x"])
+def test_a_position_that_cannot_be_is_refused_with_its_place(cell):
+    data = rows(f"7,a,{cell},x,O", header="item,worker,position,token,label").encode()
+    refusal(data, "<bytes> line 2, item 7, worker a: position")
+
+
+# Repeated answers
+
+
+def test_repeated_answers_are_kept_the_last_counts_and_the_report_says_so():
+    crowd = read("task,worker,label\n1,a,x\n1,b,y\n1,a,y\n1,a,z\n")
+    assert crowd.answers.attempt.tolist() == [0, 0, 1, 2]
+    assert crowd.answers_of("1") == {"a": ["z"], "b": ["y"]}
+    assert "2 repeated answers: all kept, the last one counts" in crowd.import_report.notes
+
+
+def test_the_first_answer_can_count():
+    crowd = read("task,worker,label\n1,a,x\n1,a,y\n", repeated="first")
+    assert crowd.answers_of("1") == {"a": ["x"]}
+    assert len(crowd.answers) == 2
+    assert "1 repeated answers: all kept, the first one counts" in crowd.import_report.notes
+
+
+def test_attempts_can_be_numbered_and_the_highest_counts():
+    data = "task,worker,label,attempt\n1,a,x,5\n1,a,y,2\n1,b,z,\n"
+    assert read(data).answers_of("1") == {"a": ["x"], "b": ["z"]}
+    assert read(data).answers.attempt.tolist() == [5, 2, 0]
+    assert read(data, repeated="first").answers_of("1") == {"a": ["y"], "b": ["z"]}
+
+
+def test_repeated_sequences_with_positions_are_attempts():
+    lines = ["1,a,0,x,O", "1,a,1,y,O", "1,a,0,x,B-X", "1,a,1,y,O"]
+    crowd = read(rows(*lines, header="item,worker,position,token,label"))
+    assert crowd.tokens_list == [["x", "y"]]
+    assert crowd.answers_of("1") == {"a": ["B-X", "O"]}
+    assert len(crowd.answers) == 2
+
+
+def test_repeated_sequences_without_positions_are_attempts_too():
+    lines = ["1,a,x,O", "1,a,y,O", "1,b,x,O", "1,b,y,O", "1,a,x,B-X", "1,a,y,O"]
+    crowd = read(rows(*lines))
+    assert crowd.tokens_list == [["x", "y"]]
+    assert crowd.answers_of("1") == {"a": ["B-X", "O"], "b": ["O", "O"]}
+    assert len(crowd.answers) == 3
+
+
+def test_an_attempt_that_stands_twice_is_refused_with_both_lines():
+    single = b"task,worker,label,attempt\n1,a,x,0\n1,b,x,0\n1,a,y,0\n"
+    refusal(
+        single, "<bytes> line 4, item 1 token 0, worker a: attempt 0 stands twice (first in line 2)"
+    )
+    lines = ["1,a,0,x,O,0", "1,a,1,y,O,0", "1,a,1,y,B-X,0"]
+    refusal(
+        rows(*lines, header="item,worker,position,token,label,attempt").encode(),
+        "line 4, item 1 token 1, worker a: attempt 0 stands twice (first in line 3)",
+    )
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("name", "repeats"), [("weather_tweets_amt", 5), ("adult_content2", 2922)])
+def test_the_repeated_answers_of_real_crowds_are_those_of_the_data_page(data, name, repeats):
+    crowd = karat.read_crowd(next((data / "classification" / name).glob("labels.csv*")))
+    assert len(crowd.answers) - len(crowd.latest) == repeats
+    assert any(note.startswith(f"{repeats} repeated") for note in crowd.import_report.notes)
+
+
+REAL = {
+    "bluebirds": (108, 39, 4212),
+    "ducks": (240, 53, 9600),
+    "dog": (807, 109, 8070),
+    "face_sentiment": (584, 27, 5242),
+    "product": (8315, 176, 24945),
+    "snow_rte": (800, 164, 8000),
+    "snow_temp": (462, 76, 4620),
+    "snow_wsd": (177, 34, 1770),
+    "web": (2665, 177, 15567),
+    "sentiment_polarity": (4999, 203, 27746),
+    "weather_tweets_amt": (300, 110, 6030),
+    "adult_content2": (11040, 825, 92721),
+}
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("name", REAL)
+def test_real_crowds_of_single_labels_have_the_numbers_of_the_data_page(data, name):
+    crowd = karat.read_crowd(next((data / "classification" / name).glob("labels.csv*")))
+    assert (crowd.n_items, crowd.n_workers, len(crowd.answers)) == REAL[name]
+
+
+# DataFrames and Parquet
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+    "parquet": lambda columns: parquet(**columns),
+    "categories": lambda columns: pd.DataFrame(columns).astype({"worker": "category"}),
+    "polars categories": lambda columns: pl.DataFrame(columns).cast({"worker": pl.Categorical}),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_table_of_any_make_is_read(make):
+    crowd = karat.read_crowd(
+        make({"task": [7, 7, 8], "worker": ["a", "b", "a"], "label": [0, 1, 1]})
+    )
+    assert crowd.item_ids.to_pylist() == ["7", "8"]
+    assert crowd.answers_of("7") == {"a": ["0"], "b": ["1"]}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_sequence_of_any_make_is_read(make):
+    columns = {"item": [1, 1], "worker": ["a", "a"], "position": [1, 0], "token": ["y", "x"]}
+    crowd = karat.read_crowd(make({**columns, "label": ["O", "B-X"], "attempt": [0, 0]}))
+    assert crowd.answers_of("1") == {"a": ["B-X", "O"]}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_whole_numbers_stay_whole_where_a_value_is_missing(make):
+    columns = {"task": [1.0, 2.0], "worker": [3.0, 4.0], "label": [0.0, None], "gold": [1.0, None]}
+    crowd = karat.read_crowd(make({**columns, "submitted": [1.7e12, None]}))
+    assert crowd.item_ids.to_pylist() == ["1", "2"]
+    assert crowd.answers_of("1") == {"3": ["0"]}
+    assert crowd.tagset.tags == ("0", "1")
+    assert crowd.answers.submitted.tolist() == [1_700_000_000_000]
+
+
+def test_nan_is_no_label():
+    frame = pl.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": [1.0, float("nan")]})
+    assert karat.read_crowd(frame).answers_of("1") == {"a": ["1"]}
+
+
+def test_fractions_stay_fractions():
+    frame = pd.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": [1.0, 0.5]})
+    assert karat.read_crowd(frame).answers_of("1") == {"a": ["1"], "b": ["0.5"]}
+
+
+@pytest.mark.parametrize("unit", ["us", "ns", "ms"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_of_a_data_frame_are_milliseconds(unit, zone):
+    moments = pd.Series([datetime(2024, 1, 1, 12, tzinfo=UTC), None]).dt.as_unit(unit)
+    moments = moments.dt.tz_convert(zone) if zone else moments.dt.tz_localize(None)
+    frame = pd.DataFrame({"task": [1, 2], "worker": "a", "label": "x", "submitted": moments})
+    assert karat.read_crowd(frame).answers.submitted.tolist() == [1704110400000, -1]
+
+
+def test_columns_that_are_not_asked_for_may_hold_anything():
+    frame = pd.DataFrame({"task": [1], "worker": ["a"], "label": ["x"], "notes": [[1, "b"]]})
+    assert karat.read_crowd(frame).n_items == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "parts"),
+    [
+        (pl.LazyFrame({"task": [1], "worker": ["a"], "label": ["x"]}), ["collect() it"]),
+        (
+            pd.DataFrame({"task": [1, 2], "worker": "a", "label": [1, "x"]}),
+            ["columns of mixed types"],
+        ),
+        (
+            pd.DataFrame([[1, "a", "x", "y"]], columns=["task", "worker", "label", "label"]),
+            ["'label' 2 times: ", "name every column once"],
+        ),
+        (pa.table({"task": [1], "worker": ["a"], "label": [["x"]]}), ["column 'label' holds list"]),
+        (
+            pd.DataFrame({"task": [1], "worker": ["a"]}),
+            ["no column for label", "columns={'label': …}"],
+        ),
+        (pd.DataFrame({"task": [], "worker": [], "label": []}), ["the table has no row"]),
+    ],
+    ids=["lazy", "mixed", "twice", "lists", "no label", "no row"],
+)
+def test_a_data_frame_that_cannot_be_read_is_refused(frame, parts):
+    refusal(frame, *parts)
+
+
+# What is refused
+
+
+def test_an_unknown_tag_is_refused_with_line_item_and_worker():
+    data = rows("1,a,x,B-X", "1,a,y,X-X").encode()
+    refusal(
+        data,
+        "<bytes> line 3, item 1, worker a: tag 'X-X' is not in BIO",
+        "--label OLD=NEW",
+        encoding="BIO",
+    )
+
+
+def test_an_unknown_tag_in_the_gold_is_refused_with_item_and_token():
+    data = rows("1,a,x,O,B-X", "1,a,y,O,X-X", header="item,worker,token,label,gold").encode()
+    refusal(data, "<bytes>, item 1 token 1, worker gold: tag 'X-X' is not in BIO", encoding="BIO")
+
+
+def test_contradictory_gold_is_refused_with_both_values():
+    data = b"task,worker,label,gold\n1,a,x,\n1,b,x,x\n1,c,x,y\n"
+    refusal(data, "<bytes> line 4, item 1, worker c: gold 'y' where an earlier row has 'x'")
+
+
+def test_workers_with_different_tokens_are_refused_with_the_way_out():
+    data = rows("1,a,x,O", "1,b,z,O").encode()
+    refusal(
+        data,
+        "<bytes> line 3, item 1 token 0, worker b: token 'z' where another row has 'x'",
+        "format 'folder', which aligns them",
+    )
+
+
+def test_a_position_that_no_row_has_is_refused():
+    data = rows("7,a,0,x,O", "7,a,2,z,O", header="item,worker,position,token,label").encode()
+    refusal(data, "<bytes>, item 7 token 1: no row shows this token")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [(",a,x,O", "item"), ("1,,x,O", "worker"), ("1,a,,O", "token"), ("1, ,x,O", "worker")],
+)
+def test_an_empty_cell_is_refused_with_its_line(line, what):
+    refusal(
+        rows("1,a,x,O", line).encode(),
+        f"<bytes> line 3: the {what} is empty: remove the row, or write the {what}",
+    )
+
+
+def test_gold_rows_with_gaps_or_repeats_are_refused():
+    header = "item,position,token,label"
+    for second in ("0", "2"):
+        data = rows("1,0,x,O", f"1,{second},y,O", header=header).encode()
+        refusal(data, "<bytes> line 3, item 1: position", "from 0 or 1 without gaps or repeats")
+
+
+def test_several_labels_without_a_worker_column_are_refused_with_the_way_to_name_it():
+    refusal(
+        b"task,label\n1,x\n1,y\n",
+        "<bytes> line 3, item 1: the item has several labels",
+        "--columns worker=NAME",
+    )
+
+
+def test_a_missing_column_is_refused_with_the_header_and_the_way_to_name_it():
+    refusal(
+        b"a,b,label\n1,2,3\n",
+        "<bytes> line 1: no column for item (the header has a, b, label)",
+        "--columns item=NAME",
+        format="long",
+    )
+    refusal(
+        SINGLE.encode(),
+        "there is no column 'frage': the header has task, worker, label, gold",
+        columns={"item": "frage"},
+    )
+
+
+def test_a_ragged_row_is_refused_with_its_line():
+    refusal(
+        b"task,worker,label\n1,a\n",
+        "<bytes> line 2: 2 cells where the header has 3: is the row cut off?",
+    )
+    refusal(
+        b'task,worker,label\n"1",a,x\n1,a,x,y\n', "<bytes> line 3: 4 cells where the header has 3"
+    )
+
+
+def test_a_quote_that_is_not_closed_is_refused():
+    refusal(b'task,worker,label\n1,a,"x\n', "<bytes> line 2:", "a quoted cell is not closed")
+
+
+def test_a_cell_of_a_million_characters_is_refused_in_a_short_message():
+    long_cell = b"x" * 1_000_000
+    for quote in (b"", b'"'):
+        data = b"task,worker,label\n1,a,x\n1,b," + quote + long_cell + quote + b"\n"
+        assert len(refusal(data, "<bytes> line 3: a cell longer than 10000 bytes")) < 200
+
+
+def test_a_worker_column_of_question_marks_is_one_worker_of_that_name():
+    assert read("task,worker,label\n1,?,x\n2,?,y\n").worker_ids.to_pylist() == ["?"]
+
+
+def test_more_repeats_than_can_be_counted_are_refused():
+    refusal(
+        b"task,worker,label\n" + b"1,a,x\n" * 32769,
+        "one worker has 32769 answers to one item",
+        "are item and worker the right columns?",
+    )
+
+
+def test_a_damaged_parquet_file_is_refused():
+    whole = parquet(task=["1"], worker=["a"], label=["x"])
+    for data in (whole[:-20], whole[:4] + b"\0" * 40, b"PAR1"):
+        refusal(
+            data, "<bytes>: the Parquet file is truncated or damaged", "fetch or write it again"
+        )
+
+
+@given(TABLE_TEXT)
+def test_any_text_is_read_or_refused(text):
+    data = text.encode("utf-8", "replace")
+    for header in (b"", b"task,worker,label\n", b"item,worker,position,token,label,attempt\n"):
+        read_or_refuse(header + data, format="long")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data):
+    for start in (b"", b"task,worker,label\n", b"PAR1"):
+        read_or_refuse(start + data, format="long")
+
+
+PARQUET = parquet(task=[1, 2], worker=["a", "b"], label=["x", None], submitted=[1, 2])
+TIMED = rows(
+    '1,a,0,"x",O,O,0,2024-01-01',
+    "1,a,1,y,O,O,0,5",
+    "1,b,0,x,B-X,O,1,",
+    header="item,worker,position,token,label,gold,attempt,submitted",
+).encode()
+
+
+@given(
+    damaged(SINGLE.encode(), SEQUENCE.encode(), TIMED, PARQUET), st.sampled_from(["last", "first"])
+)
+def test_a_damaged_table_is_read_or_refused(data, repeated):
+    read_or_refuse(data, format="long", repeated=repeated)
+
+
+# What comes back
+
+
+@given(crowds(odd=False), st.sampled_from(["crowd.csv", "crowd.tsv", "crowd.csv.gz"]))
+def test_what_was_written_is_read_back(crowd, name):
+    crowd = fitted(crowd, "long")
+    assume(crowd is not None)
+    assert_holds(crowd, "long", name)
+
+
+@given(crowds(), st.sampled_from(["crowd.csv", "crowd.tsv"]))
+def test_what_does_not_come_back_is_said(crowd, name):
+    assert_says_losses(crowd, "long", name)
+
+
+def test_a_quote_comes_back_from_a_tsv():
+    assert_holds(small(tokens=['"', 'a"b']), "long", "crowd.tsv")
+
+
+def test_skipped_tokens_and_empty_answers_of_sequences_come_back():
+    assert_holds(crowd_of([{"v": ["B-X", None], "w": [None, None]}]), "long")
+
+
+def unanswered():
+    builder = CrowdBuilder()
+    builder.add_item("a", ["x", "y"])
+    builder.add_answer(builder.add_item("b", ["x", "y"]), "w", ["B-X", "I-X"])
+    return builder.build()
+
+
+def silent():
+    builder = CrowdBuilder()
+    builder.add_worker("nobody")
+    builder.add_answer(builder.add_item("b", ["x", "y"]), "w", ["B-X", "I-X"])
+    return builder.build()
+
+
+LOSSES = {
+    "items without answers": unanswered(),
+    "workers without answers": silent(),
+    "the text between tokens": small(texts=pa.array(["x y"])),
+    "attributes of items": small(attributes=pa.table({"n": ["a"]})),
+    "items without a document": small(groups=pa.array([None], pa.string())),
+    "the tokens (an item's id": small(["x"], ["p"], encoding="PLAIN"),
+    "answers in which every token was skipped": replace(
+        crowd_of([{"v": ["p"], "w": [None]}], encoding="PLAIN"), tokens=pa.array([["s0"]])
+    ),
+    "empty ids and tokens": small(item=" "),
+    "tabs, line ends and NUL bytes": small(worker="a\rb"),
+    "cells longer than 10000 bytes": small(worker="w" * 10_001),
+    "labels that mean 'no label'": small(["i"], ["NA"], encoding="PLAIN"),
+    "tags that nobody used": recode(small(), Codec.from_types(["X", "Y"])),
+    "the encoding IOB": small(encoding="IOB"),
+    "the encoding PLAIN": small(encoding="PLAIN"),
+}
+
+
+@pytest.mark.parametrize("sentence", LOSSES)
+def test_every_loss_is_said_and_true(sentence):
+    assert_loses(LOSSES[sentence], "long", sentence)
+
+
+def test_without_a_loss_nothing_is_said():
+    assert long.cannot_hold(small(again=["O", "O"], cost=3, group="d", gold=["B-X", None])) == []
+
+
+def test_a_tsv_has_tabs_and_a_csv_commas():
+    for name, mark in (("a.tsv", "\t"), ("a.csv", ","), ("a.tsv.gz", "\t")):
+        with written(small(), "long", name) as (path, _):
+            text = karat.crowd.source.open_source(path).text.value
+            assert text.splitlines()[0] == mark.join(
+                ["item", "worker", "position", "token", "label"]
+            )

@@ -1,0 +1,196 @@
+"""Parquet: everything of a crowd comes back; damaged files and other layouts are refused."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from crowd_strategies import crowds
+from crowd_tables import (
+    assert_same,
+    crowd_of,
+    damaged,
+    read_or_refuse,
+    refusal,
+    small,
+    written,
+)
+from karat.crowd import CrowdBuilder, write_crowd
+from karat.crowd.formats import parquet
+
+
+def bytes_of(crowd):
+    with written(crowd, "parquet") as (path, _):
+        return path.read_bytes()
+
+
+def packed(table, **about):
+    """Write a table with karat's metadata."""
+    buffer = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({b"karat": json.dumps(about)}), buffer)
+    return buffer.getvalue()
+
+
+def layout(**changes):
+    """Give the table and the metadata of a small crowd, with some columns changed."""
+    table = pq.read_table(io.BytesIO(bytes_of(small(gold=["B-X", None]))))
+    about = json.loads(table.schema.metadata[b"karat"])
+    for name, values in changes.items():
+        if name in table.column_names:
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+        else:
+            about[name] = values
+    return packed(table, **about)
+
+
+# What comes back
+
+
+@given(crowds())
+def test_every_crowd_comes_back(crowd):
+    assert parquet.cannot_hold(crowd) == []
+    with written(crowd, "parquet", "crowd.parquet") as (path, lost):
+        assert lost == []
+        assert_same(karat.read_crowd(path), crowd)
+
+
+def test_what_nobody_answered_comes_back():
+    builder = CrowdBuilder()
+    builder.add_item("a", ["x"])
+    builder.add_worker("nobody")
+    crowd = builder.build()
+    assert_same(karat.read_crowd(bytes_of(crowd)), crowd)
+
+
+def test_the_order_of_workers_answers_and_tags_comes_back():
+    crowd = small(again=["O", "O"], gold=["B-X", None], cost=7)
+    back = karat.read_crowd(bytes_of(crowd))
+    assert back.tagset == crowd.tagset
+    for name in ("item", "worker", "offset", "codes", "attempt", "cost"):
+        one, two = getattr(back.answers, name), getattr(crowd.answers, name)
+        assert one.tolist() == two.tolist()
+        assert one.dtype == two.dtype
+    assert back.gold.dtype == np.int16
+
+
+def test_the_report_counts_the_labels():
+    report = karat.read_crowd(bytes_of(crowd_of([{"v": ["B-X", None]}]))).import_report
+    assert (report.format, report.n_labels, report.n_placed) == ("parquet", 1, 1)
+
+
+def test_the_same_crowd_gives_the_same_bytes():
+    assert bytes_of(small()) == bytes_of(small())
+
+
+def test_workers_to_keep_can_be_named():
+    data = bytes_of(crowd_of([{"v": ["B-X"], "w": ["O"]}, {"v": ["O"]}]))
+    crowd = karat.read_crowd(data, workers=["w"])
+    assert crowd.worker_ids.to_pylist() == ["w"]
+    assert [crowd.answers_of(n) for n in range(2)] == [{"w": ["O"]}, {}]
+    refusal(data, "there is no worker 'x': the workers are v, w", workers=["x"])
+
+
+def test_the_first_answer_can_count():
+    data = bytes_of(small(tags=["B-X", "I-X"], again=["O", "O"]))
+    assert karat.read_crowd(data).answers_of("i") == {"w": ["O", "O"]}
+    assert karat.read_crowd(data, repeated="first").answers_of("i") == {"w": ["B-X", "I-X"]}
+
+
+# What is refused
+
+
+def test_a_file_of_a_newer_karat_is_refused():
+    refusal(
+        layout(version=2),
+        "<bytes>: written by a newer karat (layout 2, this one reads 1): update karat",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"tags": ["O"]}, "a label is no tag"),
+        ({"tags": ["O", "Q-X", "I-X"]}, "tag 'Q-X' is not in BIO"),
+        ({"encoding": "BIOX"}, "unknown encoding"),
+        ({"workers": []}, "KeyError"),
+        ({"workers": ["w", "w"]}, "an id stands twice"),
+        ({"has": ["doc"]}, "doc"),
+        ({"item": [0, 5]}, "an answer has no item"),
+        ({"labels": [None, [1]]}, "not as many labels as its item has tokens"),
+        ({"labels": [None, [1, 1, 1]]}, "not as many labels as its item has tokens"),
+        ({"attempt": [None, -1]}, "an attempt stands twice"),
+        ({"tokens": [[], None]}, "an item has no token"),
+        ({"tokens": [["x", None], None]}, "a value is missing"),
+        ({"gold": [[1], None]}, "a column is too short"),
+        ({"version": None}, "TypeError"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else str(value),
+)
+def test_a_layout_that_does_not_fit_together_is_refused(changes, what):
+    refusal(layout(**changes), "<bytes>: karat's layout is damaged (", what, "write the file again")
+
+
+def test_metadata_that_are_no_json_are_refused():
+    table = pa.table({"worker": ["a"]}).replace_schema_metadata({b"karat": b"\xff{"})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    refusal(buffer.getvalue(), "karat's layout is damaged")
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    path = tmp_path / "crowd.parquet"
+    write_crowd(small(), path)
+    path.write_bytes(path.read_bytes()[:-30])
+    refusal(path, f"{path}: the Parquet file is truncated or damaged", "fetch or write it again")
+
+
+def test_a_flipped_byte_of_the_data_is_noticed():
+    crowd = crowd_of([{f"w{n}": ["B-X", "I-X", "O"] for n in range(50)}])
+    whole = bytes_of(crowd)
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    for place in range(4, len(whole) - footer, 7):
+        broken = bytearray(whole)
+        broken[place] ^= 0xFF
+        back = read_or_refuse(bytes(broken), format="parquet")
+        assert back is None or back == crowd
+
+
+BASE = bytes_of(
+    replace(small(gold=["B-X", None], again=["O", None], cost=5), texts=pa.array(["x y"]))
+)
+
+
+@given(damaged(BASE, layout()))
+def test_a_damaged_file_is_read_or_refused(data):
+    read_or_refuse(data, format="parquet")
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_read_or_refused(data):
+    read_or_refuse(data, format="parquet")
+    read_or_refuse(b"PAR1" + data + b"PAR1", format="parquet")
+
+
+@pytest.mark.realdata
+def test_the_crowd_of_paper_000_takes_less_than_a_byte_per_label(data):
+    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    with written(crowd, "parquet", "crowd.parquet") as (path, lost):
+        assert lost == []
+        assert_same(karat.read_crowd(path), crowd)
+        table = pq.ParquetFile(path).metadata
+        sizes = {}
+        for n in range(table.row_group(0).num_columns):
+            column = table.row_group(0).column(n)
+            sizes[column.path_in_schema] = column.total_compressed_size
+        labels = next(size for name, size in sizes.items() if name.startswith("labels"))
+        assert labels < crowd.import_report.n_placed
