@@ -105,6 +105,7 @@ def fitted(crowd: Crowd, kind: str) -> Crowd | None:
         return None if crowd.gold is None else crowd
     if kind == "folder":
         documents = [f"d{n // 2}" for n in range(crowd.n_items)]
+        known = crowd.gold is not None and (crowd.gold >= 0).any()
         return only_used(
             replace(
                 crowd,
@@ -112,7 +113,7 @@ def fitted(crowd: Crowd, kind: str) -> Crowd | None:
                 groups=pa.array(documents),
                 worker_ids=_renamed(crowd.worker_ids, "w"),
                 answers=once,
-                gold=np.zeros(crowd.n_tokens, np.int16) if crowd.gold is None else crowd.gold,
+                gold=crowd.gold if known else np.zeros(crowd.n_tokens, np.int16),
             ),
             (),
         )

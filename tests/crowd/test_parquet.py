@@ -126,6 +126,8 @@ def test_a_file_of_a_newer_karat_is_refused():
         ({"workers": ["w", "w"]}, "an id stands twice"),
         ({"has": ["doc"]}, "doc"),
         ({"item": [0, 5]}, "an answer has no item"),
+        ({"item": [0, None]}, "an answer has no item"),
+        ({"attempt": [None, None]}, "an attempt stands twice"),
         ({"labels": [None, [1]]}, "not as many labels as its item has tokens"),
         ({"labels": [None, [1, 1, 1]]}, "not as many labels as its item has tokens"),
         ({"attempt": [None, -1]}, "an attempt stands twice"),

@@ -169,12 +169,12 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
     worker = order[workers.indices.to_numpy()] if len(rows) else np.zeros(0, np.int32)
     codes, offset = _flat(rows.column("labels"))
     times = {
-        key: np.asarray(rows.column(key).to_numpy()).astype(np.int64)
+        key: np.asarray(rows.column(key).fill_null(-1).to_numpy()).astype(np.int64)
         for key in _TIMES
         if key in table.column_names
     }
-    item = rows.column("item").to_numpy().astype(np.int32)
-    attempt = rows.column("attempt").to_numpy().astype(np.int16)
+    item = rows.column("item").fill_null(-1).to_numpy().astype(np.int32)
+    attempt = rows.column("attempt").fill_null(-1).to_numpy().astype(np.int16)
     answers = Answers(item, worker, offset, codes, attempt, **times)
     has, listed = set(about["has"]), [f"attribute.{key}" for key in about["attributes"]]
     attributes = items.select(listed).rename_columns(about["attributes"]) if listed else None

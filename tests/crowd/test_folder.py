@@ -1,0 +1,507 @@
+"""Folders of CoNLL files: which file is whose, how dirty answers are placed, what comes back."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from crowd_strategies import crowds
+from crowd_tables import (
+    assert_holds,
+    assert_loses,
+    assert_same,
+    assert_says_losses,
+    crowd_of,
+    damaged,
+    fitted,
+    read_or_refuse,
+    refusal,
+    small,
+    tree,
+    written,
+    zipped,
+)
+from karat.crowd import CrowdBuilder, write_crowd
+from karat.crowd.formats import folder
+from karat.crowd.gold import recode
+from karat.errors import InputError, KaratError
+from karat.spans import Codec
+
+FILES = {
+    "gold/d1.txt": "Ann B-PER\nsang O\n\nParis B-LOC\n",
+    "gold/d2.txt": "it O\n",
+    "answers/A1/d1.txt": "Ann B-PER\nsang O\n\nParis B-PER\n",
+    "answers/A2/d1.txt": "Ann O\nsang O\n\nParis B-LOC\n",
+    "answers/A2/d2.txt": "it B-MISC\n",
+}
+DIRTY = {
+    "gold/d.txt": "Africans B-MISC\nsang O\n\nParis B-LOC\n",
+    "answers/A/d.txt": "Africa B-MISC\nns O\nsang/LOC O\n\n B-LOC\nParis B-LOC\n",
+}
+
+
+def read(files, **options):
+    return karat.read_crowd(zipped(files), format="folder", **options)
+
+
+# What is read
+
+
+def test_every_file_finds_its_worker_and_document():
+    crowd = read(FILES)
+    assert crowd.item_ids.to_pylist() == ["d1-1", "d1-2", "d2-1"]
+    assert crowd.groups.to_pylist() == ["d1", "d1", "d2"]
+    assert crowd.tokens_list == [["Ann", "sang"], ["Paris"], ["it"]]
+    assert crowd.worker_ids.to_pylist() == ["A1", "A2"]
+    assert crowd.answers_of("d1-2") == {"A1": ["B-PER"], "A2": ["B-LOC"]}
+    assert crowd.answers_of("d2-1") == {"A2": ["B-MISC"]}
+    assert crowd.tagged_by_id() == {"d1-1": ["B-PER", "O"], "d1-2": ["B-LOC"], "d2-1": ["O"]}
+
+
+def test_a_folder_and_its_archive_are_the_same_crowd(tmp_path):
+    assert_same(karat.read_crowd(tree(tmp_path, FILES)), read(FILES))
+    assert karat.read_crowd(tmp_path).import_report.format == "folder"
+
+
+def test_the_word_answers_may_be_left_out():
+    shorter = {name.replace("answers/", ""): text for name, text in FILES.items()}
+    assert_same(read(shorter), read(FILES))
+
+
+@pytest.mark.parametrize("name", ["truth", "Gold", "GOLD"])
+def test_the_gold_may_have_another_name(name):
+    assert_same(
+        read({path.replace("gold/", f"{name}/"): text for path, text in FILES.items()}), read(FILES)
+    )
+
+
+def test_tabs_and_blanks_separate_and_comments_are_passed_over():
+    others = {
+        name: "# id = 1\n-DOCSTART- O\n" + text.replace(" ", "\t") for name, text in FILES.items()
+    }
+    assert_same(read(others), read(FILES))
+
+
+def test_what_lies_above_becomes_an_attribute():
+    files = {"val/gold/d.txt": "x O\n", "val/answers/A/d.txt": "x O\n", "test/gold/e.txt": "y O\n"}
+    assert read(files).attributes.to_pydict() == {"part": ["val", "test"]}
+
+
+def test_a_document_in_two_parts_is_two_documents():
+    files = {"val/gold/d.txt": "x O\n", "test/gold/d.txt": "y O\n"}
+    assert read(files).item_ids.to_pylist() == ["test/d-1", "val/d-1"]
+
+
+def test_without_gold_the_tokens_that_most_workers_show_are_the_reference():
+    files = {"A/d.txt": "x O\ny O\n", "B/d.txt": "x O\ny B-X\n", "C/d.txt": "xy O\n"}
+    crowd = read(files)
+    assert crowd.gold is None
+    assert crowd.tokens_list == [["x", "y"]]
+    assert crowd.answers_of("d-1") == {"A": ["O", "O"], "B": ["O", "B-X"]}
+
+
+def test_a_line_without_a_label_is_a_skipped_token():
+    files = {"gold/d.txt": "x O\ny O\n", "A/d.txt": "x O\ny\n"}
+    crowd = read(files)
+    assert crowd.answers_of("d-1") == {"A": ["O", "?"]}
+    assert "1 lines have no label" in crowd.import_report.notes
+
+
+def test_a_sentence_in_which_all_is_skipped_is_no_answer():
+    files = {"gold/d.txt": "x O\n\ny O\n", "A/d.txt": "x O\n\ny\n"}
+    assert len(read(files).answers) == 1
+
+
+def test_workers_to_keep_can_be_named():
+    crowd = read(FILES, workers=["A2"])
+    assert crowd.worker_ids.to_pylist() == ["A2"]
+    assert crowd.answers_of("d1-1") == {"A2": ["O", "O"]}
+
+
+def test_the_report_says_what_was_found():
+    report = read(
+        {**FILES, "gold/d3.txt": "x O\n", "README.txt": "hello", "A1/d1.json": "{}"}
+    ).import_report
+    assert report.notes[0].startswith("3 documents, 3 answer files, 0 of them with other tokens")
+    assert "2 other files were not read: A1/d1.json, README.txt" in report.notes
+    assert "1 documents have gold but no answer" in report.notes
+    assert (report.n_labels, report.n_placed) == (7, 7)
+
+
+def test_progress_is_told_per_document():
+    seen = []
+    read(FILES, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 2), (2, 2)]
+
+
+# Dirty answers
+
+
+@pytest.mark.parametrize(
+    ("altered", "first", "second"),
+    [
+        ("missing", {"A": ["?", "O"]}, {"A": ["B-LOC"]}),
+        ("keep", {"A": ["B-MISC", "O"]}, {"A": ["B-LOC"]}),
+        ("drop-sentence", {}, {"A": ["B-LOC"]}),
+    ],
+)
+def test_the_rule_for_altered_tokens_decides_what_counts(altered, first, second):
+    crowd = read(DIRTY, altered=altered)
+    assert crowd.answers_of("d-1") == first
+    assert crowd.answers_of("d-2") == second
+
+
+@pytest.mark.parametrize("altered", ["missing", "keep", "drop-sentence"])
+def test_every_label_is_placed_or_has_a_reason(altered):
+    report = read(DIRTY, altered=altered).import_report
+    assert report.n_labels == 5
+    assert report.adds_up
+    assert sum(report.reasons.values()) == report.n_labels - report.n_placed > 0
+
+
+def test_every_fault_says_where_it_is():
+    archive = zipped(DIRTY)
+    report = karat.read_crowd(archive, format="folder").import_report
+    found = [(f.file, f.line, f.item, f.token, f.worker, f.kind) for f in report.faults]
+    file = "<bytes>/answers/A/d.txt"
+    assert found == [
+        (file, 1, "d-1", 0, "A", "cut-token"),
+        (file, 2, "d-1", 0, "A", "cut-token"),
+        (file, 3, "d-1", 1, "A", "glued-suffix"),
+        (file, 5, "d-2", -1, "A", "empty-token"),
+    ]
+    assert "seen 'Africa' B-MISC; the reference has 'Africans'" in str(report.faults[0])
+
+
+def test_strict_refuses_dirty_answers_with_every_fault():
+    message = refusal(
+        zipped(DIRTY),
+        "answers/A/d.txt line 1, item d-1 token 0, worker A: the line holds a part",
+        strict=True,
+    )
+    assert len(message.splitlines()) == 4
+
+
+# What is refused
+
+
+def test_a_label_that_is_no_tag_is_refused_with_file_line_item_token_and_worker():
+    files = {**FILES, "answers/A1/d1.txt": "Ann B-PER\nsang X-Y\n\nParis O\n"}
+    refusal(
+        zipped(files),
+        "<bytes>/answers/A1/d1.txt line 2, item d1-1 token 1, worker A1: tag 'X-Y' is not in BIO",
+        "--label OLD=NEW",
+        encoding="BIO",
+    )
+
+
+def test_a_gold_label_that_is_no_tag_is_refused_with_its_line():
+    files = {**FILES, "gold/d1.txt": "Ann B-PER\nsang X-Y\n\nParis O\n"}
+    refusal(
+        zipped(files),
+        "<bytes>/gold/d1.txt line 2, item d1-1 token 1, worker gold: tag 'X-Y'",
+        encoding="BIO",
+    )
+
+
+def test_a_worker_with_two_files_for_a_document_is_refused_with_both():
+    files = {**FILES, "answers/A1/d1.conll": "x O\n"}
+    refusal(
+        zipped(files),
+        "<bytes>/answers/A1/d1.txt, worker A1: the worker has two files for document d1",
+        "<bytes>/answers/A1/d1.conll",
+        "keep one",
+    )
+
+
+def test_a_document_with_two_gold_files_is_refused_with_both():
+    files = {**FILES, "truth/d1.txt": "x O\n"}
+    refusal(
+        zipped(files), "<bytes>/truth/d1.txt: document d1 has two gold files (<bytes>/gold/d1.txt)"
+    )
+
+
+def test_gold_with_a_label_without_a_token_is_refused():
+    files = {**FILES, "gold/d2.txt": "it O\n O\n"}
+    refusal(zipped(files), "<bytes>/gold/d2.txt line 2: the gold has a label without a token")
+
+
+def test_a_folder_without_files_of_workers_is_refused(tmp_path):
+    refusal(
+        tree(tmp_path, {"a.txt": "x O\n"}),
+        f"{tmp_path}: the folder holds no <worker>/<document>.txt",
+        format="folder",
+    )
+
+
+def test_a_worker_to_keep_who_is_not_there_is_refused_with_those_who_are():
+    refusal(
+        zipped(FILES), "<bytes>: there is no worker 'A3': the workers are A1, A2", workers=["A3"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "the file is empty"),
+        (b"x\0 O\n", "a NUL byte"),
+        (b"x O\n\xff\x81\n", "neither UTF-8 nor cp1252"),
+    ],
+)
+def test_a_file_that_is_no_text_is_refused_by_its_name(tmp_path, data, what):
+    path = tree(tmp_path, {**FILES, "answers/A1/d2.txt": data})
+    refusal(path, f"{path}/answers/A1/d2.txt", what)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "Ann B-PER",
+            "sang O",
+            "An",
+            " B-LOC",
+            "",
+            "/LOC O",
+            "Paris/LOC\tO",
+            "# x",
+            "a b c O",
+            "\tO",
+            "it B-MISC",
+        ]
+    )
+    | st.text(max_size=6),
+    max_size=8,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["gold/d1.txt", "A/d1.txt", "B/d1.txt", "x/answers/A/d1.txt", "x/gold/e", "C/e.tsv"]
+        ),
+        LINES,
+        min_size=1,
+    ),
+    st.sampled_from(["missing", "keep", "drop-sentence"]),
+)
+def test_any_folder_is_read_or_refused(files, altered):
+    texts = {name: "\n".join(lines).encode("utf-8", "replace") for name, lines in files.items()}
+    read_or_refuse(zipped(texts), format="folder", altered=altered)
+
+
+@given(damaged(zipped(FILES), zipped(DIRTY)))
+def test_a_damaged_archive_is_read_or_refused(data):
+    read_or_refuse(data, format="folder")
+
+
+@given(damaged(*(FILES[name].encode() for name in sorted(FILES))), st.sampled_from(sorted(FILES)))
+def test_a_damaged_file_is_read_or_refused(data, name):
+    read_or_refuse(zipped({**FILES, name: data}), format="folder")
+
+
+# What comes back
+
+
+@given(crowds(odd=False))
+def test_what_was_written_is_read_back(crowd):
+    assert_holds(fitted(crowd, "folder"), "folder")
+
+
+@given(crowds())
+def test_what_does_not_come_back_is_said(crowd):
+    assert_says_losses(crowd, "folder")
+
+
+def document(**changes):
+    """Make a crowd as a folder holds it."""
+    return small(**{"item": "d-1", "group": "d", "gold": ["B-X", "I-X"], **changes})
+
+
+def test_an_answer_to_the_second_of_two_equal_sentences_stays_there():
+    crowd = crowd_of([{"v": ["O"]}, {"v": ["B-X"], "w": ["O"]}], groups=["d", "d"])
+    crowd = replace(crowd, item_ids=pa.array(["d-1", "d-2"]))
+    assert_holds(crowd, "folder")
+
+
+def test_a_crowd_without_gold_comes_back_without_gold():
+    assert_holds(document(gold=None), "folder")
+
+
+def test_files_lie_where_the_architecture_says():
+    with written(document(), "folder") as (path, _):
+        files = {str(p.relative_to(path)): p.read_text() for p in path.rglob("*.txt")}
+        assert files == {"gold/d.txt": "x\tB-X\ny\tI-X\n", "answers/w/d.txt": "x\tB-X\ny\tI-X\n"}
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path):
+    tree(tmp_path, {"out/keep.txt": "mine"})
+    with pytest.raises(InputError, match="exists already: remove it or choose another name"):
+        write_crowd(document(), tmp_path / "out", format="folder")
+    assert [p.name for p in tmp_path.rglob("*")] == ["out", "keep.txt"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", "a\\b", "..", ".hidden", "", "x" * 201, "a\nb", "a\0b"]
+)
+def test_ids_that_cannot_be_names_of_files_are_refused_and_nothing_is_left(tmp_path, name):
+    for crowd in (document(worker=name), document(group=name, item=f"{name}-1")):
+        with pytest.raises(
+            InputError, match="cannot be the name of a file, as the ids of workers"
+        ) as caught:
+            write_crowd(crowd, tmp_path / "out", format="folder")
+        assert repr(name) in str(caught.value)
+        assert "ids of workers and documents that cannot be names of files" in folder.cannot_hold(
+            crowd
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_called_gold_is_refused(tmp_path):
+    with pytest.raises(InputError, match="'Gold' cannot be the name of a file"):
+        write_crowd(document(worker="Gold"), tmp_path / "out", format="folder")
+
+
+def two_documents(**answers):
+    """Make a crowd of two documents with one token each."""
+    crowd = crowd_of(
+        [answers.get("first", {"w": ["B-X"]}), {"w": ["B-X"]}],
+        groups=["d", "e"],
+        gold=answers.get("gold"),
+    )
+    return replace(crowd, item_ids=pa.array(["d-1", "e-1"]))
+
+
+def unanswered():
+    builder = CrowdBuilder()
+    builder.add_item("d-1", ["x"], group="d")
+    item = builder.add_item("e-1", ["x", "y"], group="e")
+    builder.add_answer(item, "w", ["B-X", "I-X"])
+    return builder.build()
+
+
+def silent():
+    builder = CrowdBuilder()
+    builder.add_worker("nobody")
+    builder.add_answer(builder.add_item("d-1", ["x"], group="d"), "w", ["B-X"])
+    return builder.build()
+
+
+LOSSES = {
+    "item ids: items are numbered": document(item="e-1"),
+    "that there are no documents": small(item="items-1"),
+    "the order of items": replace(
+        two_documents(), item_ids=pa.array(["f-1", "e-1"]), groups=pa.array(["f", "e"])
+    ),
+    "documents with neither gold nor answers": unanswered(),
+    "repeated answers": document(again=["O", "O"]),
+    "times and costs": document(cost=5),
+    "workers without answers": silent(),
+    "answers in which every token was skipped": two_documents(first={"v": ["B-X"], "w": [None]}),
+    "the text between tokens": document(texts=pa.array(["x y"])),
+    "attributes of items": document(attributes=pa.table({"n": ["a"]})),
+    "tabs, line ends and outer white space": document(tokens=["a\tb", "y"]),
+    "tokens that begin with -DOCSTART-": document(tokens=["-DOCSTART-", "y"]),
+    "labels that mean 'no label'": document(tags=["a", "NA"], gold=["a", "a"], encoding="PLAIN"),
+    "tags that nobody used": recode(document(), Codec.from_types(["X", "Y"])),
+    "the encoding IOB": document(encoding="IOB"),
+}
+
+
+@pytest.mark.parametrize("sentence", LOSSES)
+def test_every_loss_is_said_and_true(sentence):
+    assert_loses(LOSSES[sentence], "folder", sentence)
+
+
+def test_without_a_loss_nothing_is_said():
+    assert folder.cannot_hold(document()) == []
+
+
+# The real answers
+
+
+def labels_in(archive):
+    """Count the labels of all answer files by plain reading: the last word of every line."""
+    count = files = 0
+    for name in archive.namelist():
+        if "/answers/" not in name or name.endswith("/"):
+            continue
+        files += 1
+        for line in archive.read(name).decode().split("\n"):
+            words = line.split()
+            count += len(words) > 1 or bool(words and re.match(r"\s", line))
+    return files, count
+
+
+@pytest.fixture(scope="module")
+def raw(data):
+    """The answers as the workers left them, read from the archive."""
+    return karat.read_crowd(data / "ner_mturk" / "raw.zip", altered="drop-sentence")
+
+
+@pytest.mark.realdata
+def test_the_raw_answers_have_the_numbers_of_their_page(raw):
+    assert (raw.n_items, raw.n_tokens, raw.n_workers) == (6253, 82958, 47)
+    assert len(set(raw.groups.to_pylist())) == 399
+    notes = raw.import_report.notes
+    assert notes[0].startswith("399 documents, 1964 answer files, 1158 of them with other tokens")
+    assert notes[1] == "1 documents have gold but no answer"
+
+
+@pytest.mark.realdata
+def test_every_raw_label_is_placed_or_has_a_reason(raw, data):
+    with zipfile.ZipFile(data / "ner_mturk" / "raw.zip") as archive:
+        files, count = labels_in(archive)
+    report = raw.import_report
+    assert (files, report.n_labels) == (1964, count)
+    assert report.adds_up
+    assert report.n_placed == (raw.answers.codes >= 0).sum() == 366370
+
+
+@pytest.mark.realdata
+def test_the_raw_answers_without_altered_sentences_are_the_crowd_of_paper_000(raw, data):
+    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    answered = raw.select_items(np.unique(raw.latest.item))
+    assert answered.groups.to_pylist() == crowd.groups.to_pylist()
+    assert answered.offsets.tolist() == crowd.offsets.tolist()
+    tokens = zip(
+        answered.tokens.flatten().to_pylist(), crowd.tokens.flatten().to_pylist(), strict=True
+    )
+    different = [(one, other) for one, other in tokens if one != other]
+    # What differs is the gold's own glue, which their makers took off, and the report says where.
+    assert all(one.startswith(f"{other}/") for one, other in different)
+    assert 0 < len(different) <= raw.import_report.kinds["glued-reference"]
+    same = {"item_ids": answered.item_ids, "tokens": answered.tokens, "gold": None}
+    assert_same(replace(answered, attributes=None, gold=None), replace(crowd, **same))
+
+
+@pytest.mark.realdata
+def test_the_unpacked_folder_gives_every_label_a_place_or_a_fault(data, tmp_path, raw):
+    with zipfile.ZipFile(data / "ner_mturk" / "raw.zip") as archive:
+        archive.extractall(tmp_path)
+        _, count = labels_in(archive)
+    crowd = karat.read_crowd(tmp_path)
+    report = crowd.import_report
+    assert report.format == "folder"
+    assert report.adds_up
+    assert report.n_labels == count
+    assert crowd.tokens == raw.tokens
+    assert crowd.gold.tolist() == raw.gold.tolist()
+    assert all(f.file.startswith(str(tmp_path)) and f.line and f.worker for f in report.faults)
+    whole = {"glued-suffix", "glued-reference"}
+    lost = {(fault.file, fault.line) for fault in report.faults if fault.kind not in whole}
+    assert len(lost) == report.n_labels - report.n_placed == 5360
+
+
+def test_a_zip_of_another_kind_is_refused(tmp_path):
+    path = tmp_path / "x.zip"
+    path.write_bytes(zipped({"a.bin": b"\0\1"}))
+    with pytest.raises(KaratError, match="the format is not recognised: pass format="):
+        karat.read_crowd(path)
