@@ -29,12 +29,16 @@ class UnknownNameError(InputError):
         """
         import difflib
 
-        self.what, self.name, self.allowed = what, name, tuple(allowed)
+        self.what, self.name, self.allowed, self.hint = what, name, tuple(allowed), hint
         near = difflib.get_close_matches(str(name), self.allowed, n=1)
         text = f"unknown {what} {name!r}: choose from {', '.join(self.allowed)}"
         if near:
             text += f" (did you mean {near[0]!r}?)"
         super().__init__(f"{text}{'; ' + hint if hint else ''}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments, so that the error survives a trip between processes."""
+        return type(self), (self.what, self.name, self.allowed, self.hint)
 
 
 class SpanError(InputError):
@@ -45,9 +49,14 @@ class MissingExtraError(KaratError, ImportError):
     """An optional part of karat is not installed; the message holds the install line."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra, self.purpose = package, extra, purpose
         super().__init__(
             f"{purpose} needs {package}, which is not installed: pip install 'karat[{extra}]'"
         )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return type(self), (self.package, self.extra, self.purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +98,15 @@ class FaultsError(InputError):
     shown = 20
 
     def __init__(self, faults: Sequence[Fault], headline: str = "") -> None:
-        self.faults = tuple(faults)
+        self.faults, self.headline = tuple(faults), headline
         lines = [str(fault) for fault in self.faults[: self.shown]]
         if len(self.faults) > self.shown:
             lines.append(f"… and {len(self.faults) - self.shown} more")
         super().__init__("\n".join([headline, *lines] if headline else lines))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return type(self), (self.faults, self.headline)
 
 
 class FormatError(FaultsError):

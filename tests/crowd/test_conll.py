@@ -247,7 +247,15 @@ def test_what_does_not_come_back_is_said(crowd):
 
 
 @pytest.mark.parametrize(
-    "tokens", [["#", "# x"], ["a\u00a0b", "\u2028"], ["token", "word"], ["{", "["], ["?", "NA"]]
+    "tokens",
+    [
+        ["#", "# x"],
+        ["a\u00a0b", "\u2028"],
+        ["token", "word"],
+        ["{", "["],
+        ["?", "NA"],
+        ["-DOCSTART-", "y"],
+    ],
 )
 def test_odd_tokens_come_back(tokens):
     assert_holds(known(tokens=tokens), "conll")
@@ -270,7 +278,6 @@ LOSSES = {
     "attributes of items": known(attributes=pa.table({"n": ["a"]})),
     "tabs, line ends and outer blanks of tokens": known(tokens=["a\tb", "y"]),
     "tabs, line ends and outer blanks of item ids": known(item="a "),
-    "tokens -DOCSTART-": known(tokens=["-DOCSTART-", "y"]),
     "cells longer than": known(tokens=["y" * 10_001, "y"]),
     "labels that mean 'no label'": known(tags=["a", "NA"], gold=["a", "NA"], encoding="PLAIN"),
     "tags that nobody used": recode(known(), Codec.from_types(["X", "Y"])),

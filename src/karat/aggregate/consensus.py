@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from karat.crowd import Crowd
 from karat.crowd.atomic import write_text
-from karat.crowd.formats.conll import conll_lines
+from karat.crowd.formats.conll import conll_lines, lost_characters
 from karat.errors import InputError, UnknownNameError
 from karat.spans import Codec, SpanArray, Tagged, find_spans
 
@@ -115,7 +115,7 @@ class Consensus:
         """Give the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
 
-    def write(self, path: str | Path, format: str | None = None) -> None:  # noqa: A002
+    def write(self, path: str | Path, format: str | None = None) -> list[str]:  # noqa: A002
         """Write the labels.
 
         Args:
@@ -123,6 +123,9 @@ class Consensus:
             format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans)
                 or "csv" (item, label, confidence; single labels only). By default what the ending
                 of the name says, else conll.
+
+        Returns:
+            What the format cannot hold of the tokens, in words; empty if everything is there.
 
         Raises:
             InputError: The path cannot be written, or the format does not fit.
@@ -137,9 +140,14 @@ class Consensus:
             lines = conll_lines(self.crowd, self.tags, self.token_confidence)
         elif name == "jsonl":
             lines = self._json_lines()
+        elif not self.crowd.is_classification:
+            raise InputError(
+                f"{target}: csv is for single labels; write tagged tokens as .conll or .jsonl"
+            )
         else:
             lines = self._csv_lines()
         write_text(target, lines)
+        return lost_characters(self.crowd) if name == "conll" else []
 
     def summary(self) -> dict[str, Any]:
         """Give the main facts as plain values, for JSON."""
@@ -175,7 +183,7 @@ class Consensus:
             if plain:
                 row["tags"] = self.tags[n]
             else:
-                row["spans"] = [
+                row["gold"] = [
                     {
                         "type": self.tagset.types[spans.type[i]],
                         "start": int(spans.start[i]) - base[n],

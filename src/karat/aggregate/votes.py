@@ -35,6 +35,10 @@ class _Votes(Aggregator):
     ) -> None:
         if ties not in TIES:
             raise UnknownNameError("tie rule", ties, TIES)
+        if not isinstance(legal, bool | np.bool_):
+            raise InputError(f"legal must be True or False, not {legal!r}")
+        if random_state is not None and not isinstance(random_state, int | np.integer):
+            raise InputError(f"random_state must be a whole number or None, not {random_state!r}")
         self.ties = ties
         self.legal = legal
         self.random_state = random_state

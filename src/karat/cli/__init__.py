@@ -19,7 +19,7 @@ from karat.cli.agree import agree
 from karat.cli.check import check
 from karat.cli.convert import convert
 from karat.cli.inspect import inspect
-from karat.cli.output import warn
+from karat.cli.output import leave_quietly, warn
 from karat.cli.score import score
 from karat.errors import KaratError
 
@@ -93,17 +93,25 @@ for command, summary in _COMMANDS.items():
 def main() -> None:
     """Run the command line and end the process with the right code."""
     try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_quietly()
+    sys.exit(code)
+
+
+def _run() -> int | str | None:
+    try:
         app()
+    except SystemExit as end:
+        return end.code
     except KaratError as error:
         warn(f"karat: {error}")
-        sys.exit(1)
+        return 1
     except KeyboardInterrupt:
         warn("karat: interrupted; nothing half-written is left behind")
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output went away (for example `karat … | head`): that is no error.
-        sys.stderr.close()
-        sys.exit(0)
+        return 130
     except MemoryError:
         warn("karat: not enough memory for this input")
-        sys.exit(1)
+        return 1
+    return 0

@@ -68,8 +68,8 @@ def aggregate(
 
       karat aggregate labels.csv --columns item=question --gold truth.csv --json
     """
-    r.refuse_overwrite(output, source)
-    r.refuse_overwrite(report, source)
+    r.check_output(output, source)
+    r.check_output(report, source)
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,
@@ -88,7 +88,9 @@ def aggregate(
         result = aggregator.fit(crowd).result_
         step("writing")
         scored = _score(crowd, result, policy)
-        _write(result, output, report, scored)
+        lost = _write(result, output, report, scored)
+    for what in lost:
+        warn(f"not written as it is, because the format cannot hold it: {what}")
     _tell(crowd, result, scored, output, report, as_json=json)
 
 
@@ -102,7 +104,8 @@ def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
     return score(crowd, result, policy=policy)
 
 
-def _write(result: Consensus, output: str | None, report: str | None, scored: Any) -> None:
+def _write(result: Consensus, output: str | None, report: str | None, scored: Any) -> list[str]:
+    lost: list[str] = []
     if output == "-":
         import sys
         import tempfile
@@ -110,15 +113,16 @@ def _write(result: Consensus, output: str | None, report: str | None, scored: An
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "gold"
-            result.write(path)
+            lost = result.write(path)
             sys.stdout.write(path.read_text(encoding="utf-8"))
     elif output:
-        result.write(output)
+        lost = result.write(output)
     if report:
         from karat.crowd import agreement
         from karat.report import write_report
 
         write_report(result, report, agreement=agreement(result.crowd), score=scored)
+    return lost
 
 
 def _tell(

@@ -43,7 +43,7 @@ def agree(
 
       karat agree labels.csv --gold truth.csv --plot agreement.svg --json
     """
-    r.refuse_overwrite(plot, source)
+    r.check_output(plot, source)
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,

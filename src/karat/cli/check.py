@@ -13,7 +13,7 @@ from karat.cli.output import emit_json, say, table
 
 def check(
     source: r.Input,
-    show: Annotated[int, typer.Option(help="Faults to print.")] = 20,
+    show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 20,
     encoding: r.EncodingName = None,
     format: r.Format = None,  # noqa: A002 - the word users know
     columns: r.Columns = None,

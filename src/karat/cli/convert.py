@@ -58,7 +58,7 @@ def convert(
 
       karat convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
     """
-    r.refuse_overwrite(output, source)
+    r.check_output(output, source)
     options = r.Reading(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,

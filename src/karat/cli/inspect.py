@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def inspect(
     source: r.Input,
-    show: Annotated[int, typer.Option(help="Faults to print.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 10,
     format: r.Format = None,  # noqa: A002 - the word users know
     gold: r.Gold = None,
     encoding: r.EncodingName = None,

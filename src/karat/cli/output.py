@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -17,9 +18,17 @@ def say(text: str, *, to_stderr: bool = False) -> None:
     stream = sys.stderr if to_stderr else sys.stdout
     try:
         print(text, file=stream)
+    except BrokenPipeError:
+        leave_quietly()
     except UnicodeEncodeError:
         safe = text.encode(stream.encoding or "ascii", "replace").decode(stream.encoding or "ascii")
         print(safe, file=stream)
+
+
+def leave_quietly() -> NoReturn:
+    """End with success, because the reader of our output went away (`karat … | head`)."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0)
 
 
 def emit_json(value: Any) -> None:

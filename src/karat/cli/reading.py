@@ -156,16 +156,19 @@ class Reading:
         }
 
 
-def refuse_overwrite(output: str | None, *inputs: str) -> None:
-    """Refuse an output path that is one of the inputs.
+def check_output(output: str | None, *inputs: str) -> None:
+    """Refuse an output that cannot be written, before any work is done.
 
     Raises:
-        InputError: It is.
+        InputError: It is one of the inputs, or there is no folder for it.
     """
-    if output in {None, "-"}:
+    if output is None or output == "-":
         return
     from karat.errors import InputError
 
+    target = Path(output)
     for source in inputs:
-        if source != "-" and Path(source).resolve() == Path(str(output)).resolve():
+        if source != "-" and Path(source).resolve() == target.resolve():
             raise InputError(f"{output} is an input too: choose another name for the output")
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {output}: does the folder exist?")

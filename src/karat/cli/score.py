@@ -17,7 +17,8 @@ def score(
     truth: Annotated[str, typer.Argument(help="What it is compared with.")],
     policy: r.Policy = "conlleval",
     bootstrap: Annotated[
-        int, typer.Option(help="Resamples of items for a 95 % interval of F1; 0 for none.")
+        int,
+        typer.Option(min=0, help="Resamples of items for a 95 % interval of F1; 0 for none."),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     wrong: Annotated[bool, typer.Option("--wrong", help="List every wrong span.")] = False,

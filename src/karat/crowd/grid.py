@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -38,6 +38,7 @@ class Grid:
         cells: Arrow string array [n_rows * n_columns], row after row.
         line: int64 [n_rows], line of every row in the file, from 1.
         block: int64 [n_rows], how many runs of blank lines stand before the row.
+        notes: What was found out about the table.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Grid:
     cells: pa.Array = field(repr=False)
     line: NDArray[np.int64] = field(repr=False)
     block: NDArray[np.int64] = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -132,7 +134,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
             two columns have one name; every such place is listed.
     """
     text = source.text
-    mark = delimiter or guess_delimiter(first_line(source))
+    mark = guess_delimiter(first_line(source)) if delimiter is None else delimiter
     if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
         raise InputError(
             f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
@@ -144,7 +146,8 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     else:
         grid = _read_plain(source, ord(mark))
     _check(grid)
-    return grid
+    usual = mark in {"\t", ","}
+    return grid if usual else replace(grid, notes=(f"cells are separated by {mark!r}",))
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,10 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
     for name in chain(FORMATS, plugins("karat.formats")):
         if get_format(name).sniff(source):
             return name
+    # A broken JSON file looks like nothing; its reader says where it is broken.
+    by_ending = {".jsonl": "spans", ".json": "label-studio"}
+    if source.suffix in by_ending:
+        return by_ending[source.suffix]
     message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
     raise FormatError([Fault(message, file=source.name, kind="format")])
 
@@ -113,7 +117,8 @@ def read_crowd(
         offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
         cut: Character spans that cut a token: "expand" (default), "contract" or "error".
         delimiter: Of a table; guessed by default.
-        text_encoding: Of the text; UTF-8 by default, cp1252 where it can only be that.
+        text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
+            be that.
         progress: Called with (done, total) now and then by readers that may take long.
 
     Returns:
@@ -153,7 +158,8 @@ def read_crowd(
     if gold is not None:
         from karat.crowd.gold import attach_gold
 
-        crowd = attach_gold(crowd, gold, options)
+        known = isinstance(gold, Crowd) or _is_dataframe(gold)
+        crowd = attach_gold(crowd, gold if known else open_source(gold, text_encoding), options)
     return crowd
 
 

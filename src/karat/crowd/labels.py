@@ -113,6 +113,8 @@ def lost_labels(crowd: Crowd, *, single: bool = False) -> list[str]:
     rename = ReadOptions().rename
     if any(rename(label) is None for label in used):
         lost.append(f"labels that mean 'no label' ({', '.join(filter(None, MISSING))})")
+    if any(label.strip() != label for label in used):
+        lost.append("outer white space of labels")
     known = [label for label in used if rename(label) is not None]
     if set(Codec.from_tags(used, codec.rules).tags) != set(codec.tags):
         lost.append("tags that nobody used")
@@ -135,6 +137,25 @@ def _seen_encoding(crowd: Crowd, labels: Sequence[str], single: bool) -> str:
         return settle(bare, ReadOptions()).tagset.encoding
     except FormatError:
         return ""
+
+
+def missing_notes(
+    raw: Sequence[str], counts: NDArray[np.integer], options: ReadOptions
+) -> list[str]:
+    """Say how many cells were taken for missing labels, `?` aside.
+
+    Args:
+        raw: Distinct strings.
+        counts: How often each one stands in the input, [n_labels].
+        options: `missing` is used.
+    """
+    return [
+        f"{count} cells {label!r} mean no label; pass missing=… (--missing) if they are labels"
+        for label, count in zip(raw, counts.tolist(), strict=True)
+        if count
+        and label.strip() != "?"
+        and (not label.strip() or label.strip() in options.missing)
+    ]
 
 
 def bad_label_faults(
@@ -163,7 +184,7 @@ def bad_label_faults(
 def _explain(fault: TagFault, known: Sequence[str]) -> str:
     """Say what to do about a bad label."""
     mixed = any(
-        isinstance(read_tag(label, e), tuple)
+        not isinstance(read_tag(label, e), TagFault)
         for e in ENCODINGS.values()
         for label in known
         if not e.is_plain and fault.message.startswith(f"tag {label!r} ")

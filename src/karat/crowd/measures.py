@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from karat.crowd.model import Crowd
+from karat.crowd.model import Answers, Crowd
 from karat.errors import InputError
 from karat.spans import Rates, SpanArray, Tagged, find_spans
 from karat.spans.scoring import right_spans
@@ -89,7 +89,8 @@ class Agreement:
         """Print the measures and the quartiles."""
         f1 = self.pairwise_span_f1
         lines = [
-            f"policy {self.policy}, {self.n_pairs} pairs of workers",
+            f"policy {self.policy}, {self.n_pairs} pairs of workers"
+            + ("" if self.n_pairs else ": nobody shares a token, agreement is not defined"),
             f"Krippendorff alpha  {self.alpha:.4f}",
             f"Fleiss kappa        {self.fleiss_kappa:.4f}",
             f"Cohen kappa (mean)  {self.cohen_kappa:.4f}",
@@ -304,7 +305,12 @@ def _span_pairs(crowd: Crowd, policy: str) -> _SpanPairs:
     first, second = order[first], order[second]
     key = answers.worker[first].astype(np.int64) * n_workers + answers.worker[second]
     pairs, pair = np.unique(key, return_inverse=True)
-    total = np.bincount(pair, size[first] + size[second], len(pairs)).astype(np.int64)
+    total = np.bincount(
+        pair,
+        _comparable(spans, answers, size, first, second)
+        + _comparable(spans, answers, size, second, first),
+        len(pairs),
+    ).astype(np.int64)
 
     shift = crowd.offsets[answers.item] - answers.offset[:-1]
     start, end = spans.start + shift[spans.item], spans.end + shift[spans.item]
@@ -317,6 +323,31 @@ def _span_pairs(crowd: Crowd, policy: str) -> _SpanPairs:
     equal = np.bincount(np.searchsorted(pairs, equal_key), minlength=len(pairs))
     left, right = np.divmod(pairs, n_workers)
     return _SpanPairs(left, right, equal.astype(np.int64), total)
+
+
+def _comparable(
+    spans: SpanArray,
+    answers: Answers,
+    size: NDArray[np.int64],
+    mine: NDArray[np.int64],
+    theirs: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Count, per pair of answers, the spans of one that touch no token skipped by the other."""
+    found = size[mine]
+    skipped = np.concatenate([[0], np.cumsum(answers.codes < 0)])
+    holey = skipped[answers.offset[1:]] > skipped[answers.offset[:-1]]
+    which = np.flatnonzero(holey[theirs])
+    if not len(which):
+        return found
+    own, other = mine[which], theirs[which]
+    first = np.searchsorted(spans.item, own)
+    count = size[own]
+    pair = np.repeat(np.arange(len(which)), count)
+    span = np.arange(int(count.sum())) + np.repeat(first - np.cumsum(count) + count, count)
+    shift = answers.offset[other[pair]] - answers.offset[own[pair]]
+    touched = skipped[spans.end[span] + shift] > skipped[spans.start[span] + shift]
+    found[which] -= np.bincount(pair, touched, len(which)).astype(np.int64)
+    return found
 
 
 def _mean_f1(pairs: _SpanPairs) -> float:

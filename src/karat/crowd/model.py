@@ -46,6 +46,10 @@ class Answers:
     submitted: NDArray[np.int64] | None = None
     cost: NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     def __len__(self) -> int:
         """Count the answers."""
         return len(self.item)
@@ -134,6 +138,10 @@ class Crowd:
     token_start: NDArray[np.int32] | None = None
     attributes: pa.Table | None = None
     import_report: ImportReport = field(default_factory=ImportReport)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gold", read_only(self.gold))
+        object.__setattr__(self, "token_start", read_only(self.token_start))
 
     @property
     def n_items(self) -> int:
@@ -327,6 +335,15 @@ class Crowd:
     @cached_property
     def _worker_place(self) -> Mapping[str, int]:
         return {name: i for i, name in enumerate(self.worker_ids.to_pylist())}
+
+
+def read_only(array: Any) -> Any:
+    """Give a view that cannot be written to; the array itself is left as it is."""
+    if array is None:
+        return None
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def list_array(values: pa.Array, offsets: NDArray[np.int64] | Sequence[int]) -> pa.ListArray:

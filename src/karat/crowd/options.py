@@ -80,6 +80,7 @@ class ReadOptions:
         >>> ReadOptions(labels={"person": "PER"}).rename("B-person")
         'B-PER'
         """
+        label = label.strip()
         if not label or label in self.missing:
             return None
         if label in self.labels:

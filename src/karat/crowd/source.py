@@ -123,6 +123,8 @@ def open_source(source: Any, text_encoding: str | None = None) -> Source:
     if not isinstance(source, str | os.PathLike):
         kind = type(source).__name__
         raise InputError(f"cannot read a {kind}: pass a path, bytes, an open file or a DataFrame")
+    if not str(source):
+        raise InputError("the path is empty: name a file, a folder, or - for standard input")
     return _open_path(Path(source), text_encoding)
 
 
@@ -141,7 +143,7 @@ def decode(data: bytes, name: str, encoding: str | None = None) -> Text:
         raise FormatError([Fault(message, file=name, line=line, kind="nul")])
     if "\r" in value:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
-        notes.append("Windows line ends replaced")
+        notes.append("line ends replaced (they were not line feeds)")
     if found != "utf-8":
         notes.append(f"text is in {found}, not UTF-8")
     return Text(value, found, tuple(notes))

@@ -43,10 +43,11 @@ class Rates(NamedTuple):
     @classmethod
     def of(cls, n_right: int, n_predicted: int, n_true: int) -> Rates:
         """Compute the rates of three counts."""
+        n_right, n_predicted, n_true = int(n_right), int(n_predicted), int(n_true)
         precision = n_right / n_predicted if n_predicted else 0.0
         recall = n_right / n_true if n_true else 0.0
         f1 = 2 * n_right / (n_predicted + n_true) if n_predicted + n_true else 0.0
-        return cls(precision, recall, f1, int(n_right), int(n_predicted), int(n_true))
+        return cls(precision, recall, f1, n_right, n_predicted, n_true)
 
 
 class WrongSpan(NamedTuple):

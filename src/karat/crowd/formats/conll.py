@@ -2,9 +2,10 @@
 
 A crowd read from it has gold and no answers, so that `score`, `check` and `convert` work on it.
 `gold.conll` as karat writes it has token, tag and, if there is one, confidence, separated by tabs.
-A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A header
-line with a cell `token` names the columns; without it the first column is the token and the last
-one that is no number is the tag. `columns={"tag": …}` picks another by name or number from 1.
+A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A line
+`-DOCSTART-` begins a document, unless it stands in an item that has a name or other tokens. A
+header line with a cell `token` names the columns; without it the first column is the token and the
+last one that is no number is the tag. `columns={"tag": …}` picks another by name or number from 1.
 """
 
 from __future__ import annotations
@@ -113,16 +114,20 @@ def cannot_hold(crowd: Crowd) -> list[str]:
         lost.append("attributes of items")
     if crowd.n_workers:
         lost.append("the names of the workers")
+    lost += lost_characters(crowd)
+    return lost + lost_labels(replace(crowd, answers=crowd.answers.take(np.arange(0))))
+
+
+def lost_characters(crowd: Crowd) -> list[str]:
+    """Name what cells of a CoNLL file cannot hold of the tokens, tags and ids of this crowd."""
+    lost = []
     shown = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
     if any(_clean(word) != word for word in shown):
         lost.append("tabs, line ends and outer blanks of tokens and tags")
     ids = crowd.item_ids.to_pylist()
     if any(_clean(name).strip() != name for name in ids):
         lost.append("tabs, line ends and outer blanks of item ids")
-    if _DOCSTART in shown:
-        lost.append(f"tokens {_DOCSTART} (they begin a document)")
-    lost += [text for text in lost_cells([*shown, *ids]) if "longer" in text]
-    return lost + lost_labels(replace(crowd, answers=crowd.answers.take(np.arange(0))))
+    return lost + [text for text in lost_cells([*shown, *ids]) if "longer" in text]
 
 
 def conll_lines(
@@ -173,7 +178,7 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
         first = header is None and not (sentences or current.rows or name)
         if first and _is_header(cells):
             header = cells
-        elif cells[0] == _DOCSTART:
+        elif cells[0] == _DOCSTART and not (current.rows or name):
             n_document += 1
         else:
             current.rows.append(cells)

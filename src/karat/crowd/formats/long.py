@@ -30,7 +30,7 @@ from karat.crowd.formats.long_rows import (
 )
 from karat.crowd.formats.long_writing import cannot_hold, write
 from karat.crowd.grid import first_line, guess_delimiter, read_grid
-from karat.crowd.labels import bad_label_faults, guess_encoding, read_labels, settle
+from karat.crowd.labels import bad_label_faults, guess_encoding, missing_notes, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import count_first
@@ -72,7 +72,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     found = find_roles(grid.header, grid.name, options)
     columns = {role: grid.column(name).cast(pa.string()) for role, name in found.items()}
     rows = Rows(grid.name, columns, grid.line)
-    return _read(rows, options, source.text.notes)
+    return _read(rows, options, (*source.text.notes, *grid.notes))
 
 
 def read_frame(frame: Any, options: ReadOptions) -> Crowd:
@@ -105,6 +105,8 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     strings = label.dictionary.to_pylist()
     named = replace(options, encoding=_encoding(rows, strings, options, sequences))
     labels = read_labels(strings, named)
+    n_each = np.bincount(label.indices.to_numpy(), minlength=len(strings))
+    notes = (*notes, *missing_notes(strings, n_each, options))
     if labels.bad:
         raw = label.indices.to_numpy()
         hit = np.flatnonzero(np.isin(raw, list(labels.bad)))

@@ -25,7 +25,7 @@ from karat.crowd.grid import (
     lost_cells,
     read_grid,
 )
-from karat.crowd.labels import bad_label_faults, lost_labels, read_labels, settle
+from karat.crowd.labels import bad_label_faults, lost_labels, missing_notes, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.report import ImportReport
@@ -92,7 +92,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     silent = [
         workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
     ]
-    notes = [*source.text.notes]
+    notes = [*source.text.notes, *grid.notes]
     if not workers and options.workers is None:
         last = "token" if columns.gold is None else "gold"
         notes.append(
@@ -100,6 +100,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         )
     if silent:
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
+    notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
     n_placed = int((answers.codes >= 0).sum())
     report = ImportReport(source.name, "wide", n_placed, n_placed, {}, (), tuple(notes))
     tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
