@@ -123,7 +123,10 @@ def test_a_spreadsheet_export_is_read():
     assert crowd.tokens_list == [["Ann", "sang"], ["Paris"]]
     assert crowd.answers_of("1") == {"A1": ["B-PER", "O"]}
     assert crowd.answers_of("2") == {"A2": ["B-LOC"]}
-    assert crowd.import_report.notes == ("line ends replaced (they were not line feeds)",)
+    line_ends, delimiter, missing = crowd.import_report.notes
+    assert line_ends == "line ends replaced (they were not line feeds)"
+    assert delimiter == "cells are separated by ';'"
+    assert "cells 'NA' mean no label" in missing
 
 
 def test_a_cp1252_file_is_read_and_the_report_says_so():

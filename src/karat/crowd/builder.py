@@ -13,7 +13,7 @@ import pyarrow as pa
 from karat.crowd.labels import bad_label_faults, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
-from karat.crowd.repeats import count_first, number_attempts
+from karat.crowd.repeats import MAX_ATTEMPT, count_first, number_attempts
 from karat.crowd.report import ImportReport
 from karat.errors import Fault, FormatError, InputError
 
@@ -253,8 +253,9 @@ class CrowdBuilder:
         worker = np.array([row.worker for row in rows], np.int32)
         lengths = np.diff(self._item_offsets())[item] if len(item) else np.zeros(0, np.int64)
         if any(row.attempt is not None for row in rows):
-            attempt = np.array([row.attempt or 0 for row in rows], np.int16)
-            self._check_attempts(item, worker, attempt)
+            numbers = np.array([row.attempt or 0 for row in rows], np.int64)
+            self._check_attempts(item, worker, numbers)
+            attempt = numbers.astype(np.int16)
             if self.options.repeated == "first":
                 attempt = count_first(item, worker, attempt)
         else:
@@ -268,8 +269,10 @@ class CrowdBuilder:
         keys = list(zip(item.tolist(), worker.tolist(), attempt.tolist(), strict=True))
         seen: set[tuple[int, int, int]] = set()
         for key, row in zip(keys, self._answers, strict=True):
-            if key in seen:
-                message = f"attempt {key[2]} stands twice"
+            if key in seen or not 0 <= key[2] <= MAX_ATTEMPT:
+                message = f"attempt {key[2]} stands twice: number repeats anew"
+                if key not in seen:
+                    message = f"attempt must be a number from 0 to {MAX_ATTEMPT}, not {key[2]}"
                 who, name = list(self._workers)[key[1]], self._items[key[0]].id
                 where = (row.file, row.line, name, -1, who, "duplicate-attempt")
                 self.faults.append(Fault(message, *where))
@@ -298,9 +301,10 @@ class CrowdBuilder:
         columns = {name: [item.attributes.get(name) for item in self._items] for name in names}
         try:
             return pa.table(columns)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise InputError(
-                f"{self.source}: a column of item attributes mixes types: {error}"
+                f"{self.source}: a column of item attributes mixes types, or holds numbers that "
+                f"are too large: {error}"
             ) from None
 
     def _bad_places(self, bad: Mapping[int, str]) -> Iterable[tuple[int, Fault]]:

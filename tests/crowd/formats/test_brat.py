@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_strategies import (
@@ -61,7 +61,6 @@ def documents(draw):
     return replace(crowd, item_ids=pa.array(ids), groups=pa.array(groups))
 
 
-@settings(max_examples=80)
 @given(documents())
 def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("brat") / "out"
@@ -75,7 +74,6 @@ def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factor
     assert again.import_report.faults == ()
 
 
-@settings(max_examples=40)
 @given(crowds() | common_crowds(texts=True))
 def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("brat") / "out"
@@ -259,6 +257,18 @@ def test_byte_order_marks_and_windows_line_ends_are_counted_or_not(counted):
     assert crowd.answers_of("a-2") == {"w": ["B-PER", "O"]}
 
 
+def test_without_their_text_offsets_count_the_text_as_it_is_read():
+    crowd = read(a_txt=b"Ann\r\nBob\r\n", w__a_ann="T1\tPER 4 7")
+    assert crowd.answers_of("a-2") == {"w": ["B-PER"]}
+
+
+def test_places_of_tokens_that_are_not_known_are_a_loss():
+    crowd = replace(read_as(brat, SAMPLES["brat"]), token_start=None)
+    assert brat.cannot_hold(crowd) == [
+        "texts and tokens other than karat's tokenizer makes of a text"
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -316,7 +326,6 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=100)
 @given(
     st.lists(LINES | st.text(max_size=12), max_size=4),
     st.sampled_from([b"Ann Lee\nsang", b"\xef\xbb\xbfAnn\r\nLee sang\r", "😀 Ann\n\n東".encode()]),
@@ -327,7 +336,6 @@ def test_any_lines_give_a_crowd_or_one_clear_error(lines, text, offsets):
     is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=data, options={"offsets": offsets}))
 
 
-@settings(max_examples=80)
 @given(damaged(TEXT.encode()), damaged("T1\tPER 0 7\tAnn Lee\nT2\tLOC 16 18\t東京\n".encode()))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(text, lines):
     is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=lines))
@@ -338,7 +346,6 @@ def test_only_its_own_files_are_claimed(name):
     assert brat.sniff(SAMPLES[name]) == (name == "brat")
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert brat.sniff(Source("x", data)) is False

@@ -7,7 +7,7 @@ import json
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_strategies import (
@@ -40,7 +40,6 @@ def message(*lines, **options) -> str:
     return str(caught.value)
 
 
-@settings(max_examples=60)
 @given(common_crowds(columns=("groups", "attributes")))
 def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("doccano") / "all.jsonl"
@@ -51,7 +50,6 @@ def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factor
     assert again.import_report.faults == ()
 
 
-@settings(max_examples=60)
 @given(crowds())
 def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("doccano") / "all.jsonl"
@@ -230,7 +228,6 @@ def test_windows_files_are_fine():
     assert read_as(doccano, marked) == read(ONE)
 
 
-@settings(max_examples=100)
 @given(
     records(
         ["id", "text", "label", "entities", "user", "doc", "tokens", "token_start", "Comments"],
@@ -245,7 +242,6 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines):
     is_crowd_or_refused(lambda: read(*lines))
 
 
-@settings(max_examples=60)
 @given(damaged(lines_of(ONE, {**ONE, "id": 2})))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(doccano, data))
@@ -256,7 +252,6 @@ def test_only_its_own_files_are_claimed(name):
     assert doccano.sniff(SAMPLES[name]) == (name == "doccano")
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert doccano.sniff(Source("x", data)) is False

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_strategies import (
@@ -72,7 +72,6 @@ def message(*tasks, **options) -> str:
 COLUMNS = ("groups", "attributes", "started", "submitted")
 
 
-@settings(max_examples=60)
 @given(common_crowds(columns=COLUMNS))
 def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("ls") / "tasks.json"
@@ -83,7 +82,6 @@ def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factor
     assert again.import_report.faults == ()
 
 
-@settings(max_examples=60)
 @given(crowds())
 def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("ls") / "tasks.json"
@@ -392,6 +390,22 @@ def test_tokens_of_the_task_are_kept():
     crowd = read(task(by(1, region(0, 4)), text="New York", tokens=["New York"]), cut="expand")
     assert crowd.tokens_list == [["New York"]]
     assert "does not come next" in message(task(by(1), tokens=["Bob"]))
+    assert crowd.texts is None
+
+
+@pytest.mark.parametrize("tokens", [[5], ["Ann", ""], [], "Ann", {"a": 1}])
+def test_what_is_no_list_of_tokens_is_passed_over(tokens):
+    assert read(task(by(1), text="Ann Lee", tokens=tokens)).tokens_list == [["Ann", "Lee"]]
+
+
+@pytest.mark.parametrize("starts", [["0"], [-1], [True], 5])
+def test_what_is_no_list_of_places_is_passed_over(starts):
+    crowd = read(task(by(1), text=" Ann", tokens=["Ann"], token_start=starts))
+    assert (crowd.texts.to_pylist(), crowd.token_start) == ([" Ann"], None)
+
+
+def test_a_document_may_have_an_empty_name():
+    assert read(task(by(1), doc="")).groups.to_pylist() == [""]
 
 
 # JSON-MIN.
@@ -482,13 +496,11 @@ GOOD = [
 ]
 
 
-@settings(max_examples=100)
 @given(records(["id", "data", "annotations", "annotator", "text", "label", "predictions"], GOOD))
 def test_any_tasks_give_a_crowd_or_one_clear_error(tasks):
     is_crowd_or_refused(lambda: read(*tasks))
 
 
-@settings(max_examples=100)
 @given(
     records(
         ["completed_by", "result", "was_cancelled", "ground_truth", "created_at", "lead_time"],
@@ -504,7 +516,6 @@ def test_any_annotations_give_a_crowd_or_one_clear_error(annotations, results, v
     is_crowd_or_refused(lambda: read(task(*annotations, by(5, *results), by(6, *spans))))
 
 
-@settings(max_examples=60)
 @given(damaged(json.dumps(GOOD, indent=1).encode()))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(label_studio, data))
@@ -515,10 +526,16 @@ def test_only_its_own_files_are_claimed(name):
     assert label_studio.sniff(SAMPLES[name]) == (name == "label-studio")
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert label_studio.sniff(Source("x", data)) is False
+
+
+@pytest.mark.parametrize("key", ["annotations", "completions", "predictions"])
+def test_tasks_need_data_and_a_list_of_annotations(key):
+    assert label_studio.sniff(open_source(json.dumps([{"data": {}, key: []}]).encode()))
+    for other in ({"data": {}}, {key: []}, {"data": 1, key: []}, {"data": {}, key: 1}):
+        assert not label_studio.sniff(open_source(json.dumps([other]).encode()))
 
 
 def test_json_min_is_recognised():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_strategies import (
@@ -62,7 +62,6 @@ def message(*lines, **options) -> str:
     return str(caught.value)
 
 
-@settings(max_examples=60)
 @given(common_crowds(columns=("groups", "attributes", "submitted"), texts=True))
 def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("prodigy") / "tasks.jsonl"
@@ -73,7 +72,6 @@ def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factor
     assert again.import_report.faults == ()
 
 
-@settings(max_examples=60)
 @given(crowds() | common_crowds(columns=("submitted",)))
 def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("prodigy") / "tasks.jsonl"
@@ -190,6 +188,11 @@ def test_a_task_without_an_answer_is_an_item():
     assert len(crowd.answers) == 1
 
 
+def test_spans_without_an_answer_are_accepted():
+    bare = {key: value for key, value in ONE.items() if key != "answer"}
+    assert read(bare).answers_of("-17") == read(ONE).answers_of("-17")
+
+
 def test_choices_become_single_labels():
     crowd = read(CHOICE, {**CHOICE, "accept": [2], "_annotator_id": "bob"})
     assert crowd.is_classification
@@ -285,7 +288,6 @@ def test_windows_files_are_fine():
     assert read_as(prodigy, marked) == read(ONE)
 
 
-@settings(max_examples=100)
 @given(
     records(
         sorted({*ONE, *CHOICE, "item", "meta", "doc", "label"}),
@@ -296,7 +298,6 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines):
     is_crowd_or_refused(lambda: read(*lines))
 
 
-@settings(max_examples=60)
 @given(
     records(["text", "start", "end", "id"], TOKENS),
     records(["start", "end", "label", "text", "token_start"], ONE["spans"]),
@@ -306,7 +307,6 @@ def test_any_tokens_and_spans_give_a_crowd_or_one_clear_error(tokens, spans):
     is_crowd_or_refused(lambda: read({**ONE, "spans": spans}))
 
 
-@settings(max_examples=60)
 @given(damaged(lines_of(ONE, CHOICE)))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(prodigy, data))
@@ -317,7 +317,6 @@ def test_only_its_own_files_are_claimed(name):
     assert prodigy.sniff(SAMPLES[name]) == (name == "prodigy")
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert prodigy.sniff(Source("x", data)) is False

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_strategies import (
@@ -51,7 +51,6 @@ def message(*lines, **options) -> str:
     return str(caught.value)
 
 
-@settings(max_examples=80)
 @given(crowds())
 def test_everything_of_a_crowd_survives(tmp_path_factory, crowd):
     path = tmp_path_factory.mktemp("spans") / "crowd.jsonl"
@@ -429,6 +428,7 @@ def nested(**fields):
         (nested(worker=None), "no field 'worker'"),
         (nested(skipped=[[1, 3]]), "skipped must be ranges among the 2 tokens, such as [0, 2]"),
         (nested(skipped=[[True, 2]]), "skipped must be ranges"),
+        (nested(skipped=[[1, 1]]), "skipped must be ranges"),
         (nested(skipped=[0, 1]), "skipped must be ranges"),
         (nested(skipped=[[0, 1]], spans=[[0, 1, "X"]]), "the skipped tokens [0, 1] have a span"),
         (nested(spans=None, tags=["O"]), "1 tags for 2 tokens"),
@@ -532,7 +532,7 @@ def test_byte_order_mark_and_windows_line_ends_are_fine():
     assert crowd == plain
     assert crowd.import_report.notes[:2] == (
         "byte order mark removed",
-        "Windows line ends replaced",
+        "line ends replaced (they were not line feeds)",
     )
 
 
@@ -556,7 +556,6 @@ def test_a_long_line_is_read():
     assert crowd.answers_of("1")["w"][-1] == "B-X"
 
 
-@settings(max_examples=150)
 @given(
     records(
         sorted(
@@ -570,7 +569,6 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines, offsets):
     is_crowd_or_refused(lambda: read(*lines, offsets=offsets))
 
 
-@settings(max_examples=100)
 @given(damaged(lines_of(HEADER, ITEM, FLAT)))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(span_jsonl, data))
@@ -589,7 +587,6 @@ def test_only_its_own_files_are_claimed(name):
     assert guess_format(SAMPLES[name]) == name
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert span_jsonl.sniff(Source("x", data)) in {True, False}

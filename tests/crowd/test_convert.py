@@ -1,0 +1,104 @@
+"""A crowd in another encoding: sequence by sequence the same as converting plain tags."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from crowd_strategies import crowds
+from crowd_tables import assert_same, crowd_of
+from karat.crowd import convert_crowd
+from karat.crowd.convert import encoding_faults
+from karat.errors import FaultsError, InputError, UnknownNameError
+from karat.spans import convert, parse, validate
+
+SPANS = ("BIO", "IOB", "IOBES", "BILOU", "BMEWO")
+
+
+def sequences(crowd):
+    """Give gold and every answer as runs of tags without gaps, by place."""
+    found = {}
+    words = crowd.tagset.tags
+    rows = (
+        [
+            ((a, "gold"), crowd.gold[a:b])
+            for a, b in zip(crowd.offsets, crowd.offsets[1:], strict=False)
+        ]
+        if crowd.gold is not None
+        else []
+    )
+    answers = crowd.answers
+    rows.extend(
+        ((n, "answer"), answers.codes[answers.offset[n] : answers.offset[n + 1]])
+        for n in range(len(answers))
+    )
+    for place, codes in rows:
+        run = []
+        for token, code in enumerate([*codes.tolist(), -1]):
+            if code >= 0:
+                run.append(words[code])
+            elif run:
+                found[*place, token - len(run)] = run
+                run = []
+    return found
+
+
+@given(crowds(encodings=SPANS, odd=False), st.sampled_from(SPANS))
+def test_every_sequence_is_converted_and_gaps_stay(crowd, target):
+    found = convert_crowd(crowd, target)
+    source = crowd.tagset.encoding
+    assert found.tagset.encoding == target
+    assert sequences(found) == {
+        place: list(convert(run, source, target)) for place, run in sequences(crowd).items()
+    }
+
+
+@given(crowds(encodings=SPANS, odd=False), st.sampled_from(SPANS))
+def test_there_and_back_is_the_same_crowd(crowd, target):
+    assert_same(convert_crowd(convert_crowd(crowd, target), crowd.tagset.encoding), crowd)
+
+
+@given(crowds(encodings=SPANS), st.sampled_from(SPANS), st.sampled_from(["conlleval", "strict"]))
+def test_malformed_tags_are_read_by_the_policy(crowd, target, policy):
+    assume(
+        set(crowd.tagset.tags)
+        == set(type(crowd.tagset).from_types(crowd.tagset.types, crowd.tagset.encoding).tags)
+    )
+    found = convert_crowd(crowd, target, policy)
+    rows, before = sequences(found), sequences(crowd)
+    assert rows.keys() == before.keys()
+    for place, run in before.items():
+        assert not validate(rows[place], target)
+        assert parse(rows[place], target) == parse(run, crowd.tagset.encoding, policy)
+
+
+def test_malformed_tags_are_refused_with_file_item_token_and_worker():
+    crowd = crowd_of([{"w": ["O", "I-X"]}], gold=[["I-X", "O"]])
+    with pytest.raises(FaultsError) as caught:
+        convert_crowd(crowd, "IOBES")
+    places = [(f.item, f.token, f.worker) for f in caught.value.faults]
+    assert places == [("s0", 0, "gold"), ("s0", 1, "w")]
+    assert str(caught.value).startswith("2 tags break the rules of BIO")
+
+
+@given(crowds(encodings=SPANS))
+def test_the_faults_are_those_of_every_sequence(crowd):
+    wanted = sum(len(validate(run, crowd.tagset.encoding)) for run in sequences(crowd).values())
+    assert len(encoding_faults(crowd)) == wanted
+
+
+def test_plain_labels_are_refused():
+    crowd = crowd_of([{"w": ["a"]}], encoding="PLAIN")
+    with pytest.raises(InputError, match="PLAIN labels hold no spans"):
+        convert_crowd(crowd, "BIO")
+    with pytest.raises(InputError, match="PLAIN labels hold no spans"):
+        convert_crowd(crowd_of([{"w": ["O"]}]), "PLAIN")
+
+
+def test_unknown_names_are_refused():
+    crowd = crowd_of([{"w": ["B-X"]}])
+    with pytest.raises(UnknownNameError, match="unknown encoding 'BIOX'"):
+        convert_crowd(crowd, "BIOX")
+    with pytest.raises(UnknownNameError, match="unknown policy 'perl'"):
+        convert_crowd(crowd, "IOBES", policy="perl")
