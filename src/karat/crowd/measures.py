@@ -196,7 +196,8 @@ def _counts(crowd: Crowd) -> NDArray[np.int64]:
     codes = crowd.latest.codes
     given = codes >= 0
     cell = crowd.token_of[given] * n_labels + codes[given]
-    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels).reshape(-1, n_labels)
+    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
+    counts = counts.reshape(crowd.n_tokens, n_labels)
     return np.asarray(counts[counts.sum(axis=1) > 1])
 
 
@@ -253,7 +254,7 @@ def _token_pairs(crowd: Crowd) -> _TokenPairs:
         np.bincount(pair * n_labels + code[side], minlength=len(pairs) * n_labels)
         for side in (first, second)
     ]
-    product = (margins[0] * margins[1].astype(float)).reshape(-1, n_labels).sum(axis=1)
+    product = (margins[0] * margins[1].astype(float)).reshape(len(pairs), n_labels).sum(axis=1)
     left, right = np.divmod(pairs, n_workers)
     return _TokenPairs(left, right, n, equal.astype(np.int64), product / np.maximum(n, 1) ** 2)
 

@@ -1,0 +1,385 @@
+"""Reading and writing by name and by guess, through the library and through the command."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from crowd_tables import (
+    TABLE_TEXT,
+    assert_same,
+    crowd_of,
+    damaged,
+    read_or_refuse,
+    refusal,
+    small,
+    tree,
+    zipped,
+)
+from karat.cli import main
+from karat.crowd import read_crowd, write_crowd
+from karat.crowd.atomic import new_file, write_folder, write_text
+from karat.crowd.io import formats, get_format, write_to_stdout
+from karat.errors import InputError, UnknownNameError
+
+WIDE = b"doc\tsent\ttoken\tgold\tA1\tA2\nD1\t1\tAnn\tB-PER\tB-PER\t?\nD1\t1\tsang\tO\tO\tO\n"
+LONG = b"item,worker,token,label\n1,a,Ann,B-PER\n1,a,sang,O\n"
+CONLL = b"Ann B-PER\nsang O\n"
+FOLDER = zipped({"gold/d.txt": "Ann B-PER\nsang O\n", "A/d.txt": "Ann O\nsang O\n"})
+
+
+def leave(tmp_path):
+    """Give the names of everything in a folder, hidden files too."""
+    return sorted(path.name for path in tmp_path.iterdir())
+
+
+# Which format
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (WIDE, "wide"),
+        (WIDE.replace(b"\t", b";"), "wide"),
+        (gzip.compress(WIDE), "wide"),
+        (b"\xef\xbb\xbf" + WIDE.replace(b"\n", b"\r\n"), "wide"),
+        (LONG, "long"),
+        (b"task\tworker\tlabel\n1\ta\tx\n", "long"),
+        (CONLL, "conll"),
+        (b"Ann NNP B-PER\n", "conll"),
+        (FOLDER, "folder"),
+    ],
+)
+def test_the_format_is_guessed_from_the_content(data, name):
+    assert read_crowd(data).import_report.format == name
+
+
+def test_a_parquet_file_and_a_frame_need_no_name(tmp_path):
+    write_crowd(small(), tmp_path / "a.parquet")
+    assert read_crowd((tmp_path / "a.parquet").read_bytes()).import_report.format == "parquet"
+    frame = pd.DataFrame({"task": [1], "worker": ["a"], "label": ["x"]})
+    assert read_crowd(frame).import_report.format == "long"
+    frame.to_parquet(tmp_path / "b.parquet")
+    assert_same(read_crowd(tmp_path / "b.parquet"), read_crowd(frame))
+
+
+def test_a_named_format_is_used_whatever_the_content_looks_like():
+    assert read_crowd(b"item,token\n1,x\n", format="wide").tokens_list == [["x"]]
+    assert read_crowd(b"token\tA\nx\tO\n", format="conll").gold is not None
+
+
+def test_text_that_looks_like_nothing_is_refused_with_all_formats():
+    message = refusal(
+        b"just a few words\nand others\n",
+        "<bytes>: the format is not recognised: pass format=",
+    )
+    assert all(name in message for name in formats())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: read_crowd(WIDE, format="wyde"),
+        lambda: get_format("wyde"),
+        lambda: write_crowd(small(), "x", format="wyde"),
+    ],
+)
+def test_an_unknown_format_is_refused_with_those_that_are_known(call):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown format 'wyde': choose from .*did you mean 'wide'"
+    ) as caught:
+        call()
+    assert all(name in str(caught.value) for name in formats())
+
+
+@pytest.mark.parametrize("name", formats())
+def test_every_format_has_what_the_registry_asks_for(name):
+    module = get_format(name)
+    assert module.SUMMARY
+    assert isinstance(module.SUFFIXES, tuple)
+    assert all(
+        callable(getattr(module, part)) for part in ("sniff", "read", "write", "cannot_hold")
+    )
+
+
+@given(TABLE_TEXT | st.sampled_from(["[", "{}", '{"text": "a"}', "[]", '"']))
+def test_any_text_is_read_or_refused(text):
+    read_or_refuse(text.encode("utf-8", "replace"))
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_read_or_refused(data):
+    read_or_refuse(data)
+
+
+@given(damaged(WIDE, LONG, CONLL, FOLDER, gzip.compress(WIDE)))
+def test_a_damaged_file_is_read_or_refused(data):
+    read_or_refuse(data)
+
+
+@given(damaged(b"item,label\n1,x\n", CONLL, WIDE, FOLDER), st.booleans())
+def test_damaged_gold_is_attached_or_refused(gold, single):
+    answers = b"task,worker,label\n1,a,x\n" if single else WIDE
+    read_or_refuse(answers, gold=gold)
+
+
+# Writing
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("a.tsv", "wide"),
+        ("a.TSV.gz", "wide"),
+        ("a.csv", "long"),
+        ("a.csv.gz", "long"),
+        ("a.parquet", "parquet"),
+        ("a.jsonl", "spans"),
+        ("folder", "folder"),
+    ],
+)
+def test_the_ending_of_the_name_says_the_format(tmp_path, name, wanted):
+    crowd = crowd_of([{"w": ["B-X", "I-X"]}], gold=[["B-X", "O"]], groups=["s0"])
+    lost = write_crowd(crowd, tmp_path / name)
+    assert lost == get_format(wanted).cannot_hold(crowd)
+    back = read_crowd(tmp_path / name)
+    assert back.import_report.format == wanted
+    assert back.answers_of(0) == crowd.answers_of(0)
+
+
+def test_an_ending_that_names_no_format_is_refused(tmp_path):
+    with pytest.raises(InputError, match="the ending does not name a format: pass format="):
+        write_crowd(small(), tmp_path / "a.xlsx")
+    assert leave(tmp_path) == []
+
+
+def test_what_a_format_cannot_hold_is_returned(tmp_path):
+    assert write_crowd(small(cost=5), tmp_path / "a.tsv") == ["times and costs of answers"]
+    assert write_crowd(small(cost=5), tmp_path / "a.csv") == []
+
+
+def test_a_file_that_is_there_is_replaced_and_nothing_else_is_left(tmp_path):
+    write_crowd(small(), tmp_path / "a.tsv")
+    write_crowd(small(tokens=["p", "q"]), tmp_path / "a.tsv")
+    assert read_crowd(tmp_path / "a.tsv").tokens_list == [["p", "q"]]
+    assert leave(tmp_path) == ["a.tsv"]
+
+
+def broken():
+    yield "begun\n"
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+def test_a_write_that_fails_leaves_what_was_there_before(tmp_path, name):
+    (tmp_path / name).write_text("before", encoding="utf-8")
+    with pytest.raises(OSError, match="No space left"):
+        write_text(tmp_path / name, broken())
+    assert leave(tmp_path) == [name]
+    assert (tmp_path / name).read_text(encoding="utf-8") == "before"
+
+
+def test_a_folder_that_fails_leaves_nothing(tmp_path):
+    def fill(folder):
+        (folder / "x").write_text("begun", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "out", fill)
+    assert leave(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["wide", "long", "parquet", "folder", "spans"])
+def test_a_path_that_cannot_be_written_is_refused(tmp_path, kind):
+    with pytest.raises(InputError, match=r"cannot write .*nowhere"):
+        write_crowd(small(), tmp_path / "nowhere" / "a", format=kind)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(InputError, match="taken"):
+        write_crowd(small(), tmp_path / "taken", format=kind)
+    assert leave(tmp_path) == ["taken"]
+
+
+def test_a_new_file_has_the_rights_of_other_new_files(tmp_path):
+    with new_file(tmp_path / "a") as path:
+        path.write_text("x", encoding="utf-8")
+    (tmp_path / "b").write_text("x", encoding="utf-8")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+class Stdout:
+    def __init__(self):
+        self.buffer = io.BytesIO()
+
+    def flush(self):
+        pass
+
+
+def test_a_crowd_is_written_to_standard_output(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Stdout())
+    assert write_to_stdout(small(), "wide") == []
+    data = sys.stdout.buffer.getvalue()
+    assert_same(read_crowd(data), small())
+    with pytest.raises(InputError, match="format 'folder' is a folder: pass -o FOLDER"):
+        write_to_stdout(small(item="d-1", group="d"), "folder")
+
+
+# Bad input, as a user of the command meets it
+
+LONG_LINE = b"x" * 1_000_000
+BAD = {
+    "truncated.tsv.gz": (
+        gzip.compress(WIDE * 50)[:-30],
+        ["truncated or damaged", "fetch or write it again"],
+    ),
+    "empty.tsv": (b"", ["the file is empty: is the path right?"]),
+    "ragged.tsv": (WIDE + b"D1\t2\tx\tO\n", ["line 4: 4 cells where the header has 6"]),
+    "texts.tsv": (
+        WIDE + "D1\t2\tä\tO\tO\tO\n".encode() + b"D1\t2\t\xe4\tO\tO\tO\n",
+        ["line 5: the line is not UTF-8, but line 4 is"],
+    ),
+    "tags.tsv": (
+        WIDE.replace(b"B-PER\tB-PER", b"S-PER\tU-PER"),
+        [
+            "line 2, item D1-1 token 0, worker A1: tag 'U-PER'",
+            "two encodings seem to be mixed: convert one of them",
+        ],
+    ),
+    "columns.tsv": (
+        b"token\tA\tB\nx\tB-P\tB-P\ny\tE-P\tI-P\n",
+        ["two encodings are mixed", "worker B never closes a span", "encoding='IOBES'"],
+    ),
+    "tab.tsv": (
+        WIDE.replace(b"sang", b"sa\tng"),
+        ["line 3: 7 cells", "does a token hold the delimiter?"],
+    ),
+    "long.tsv": (
+        WIDE + b"D1\t2\t" + LONG_LINE + b"\tO\tO\tO\n",
+        ["line 4: a cell longer than 10000 bytes"],
+    ),
+    "long.conll": (CONLL + LONG_LINE + b" O\n", ["line 3: a cell longer than 10000"]),
+    "nul.tsv": (WIDE.replace(b"sang", b"s\0ng"), ["line 3: a NUL byte"]),
+    "silent.tsv": (b"token\tA\tB\nx\t?\t?\n", ["the crowd has no answer"]),
+    "twice.tsv": (
+        WIDE + b"D1\t2\tx\tO\tO\tO\nD1\t1\ty\tO\tO\tO\n",
+        ["line 5, item D1-1: the item id stands twice (first in line 2)"],
+    ),
+    "tagset.tsv": (
+        WIDE.replace(b"\tO\tO\tO", b"\tO\tX-PER\tO"),
+        ["line 3, item D1-1 token 1, worker A1: tag 'X-PER' is not in BIO", "--label OLD=NEW"],
+    ),
+    "nothing.csv": (
+        b"item,worker,token,label\n1,a,,O\n",
+        ["line 2: the token is empty: remove the row, or write the token"],
+    ),
+    "words.txt": (
+        b"just a few words\nand others\n",
+        ["the format is not recognised: pass format="],
+    ),
+    "broken.zip": (FOLDER[:-10], ["the zip archive is truncated or damaged"]),
+    "broken.parquet": (b"PAR1" + b"\0" * 50, ["the Parquet file is truncated or damaged"]),
+}
+
+
+def command(monkeypatch, capsys, *words):
+    """Run the command in this process; gives exit code, output and errors."""
+    monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    return ended.value.code, shown.out, shown.err
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_in_words_with_code_1_and_leaves_no_output(
+    name, tmp_path, monkeypatch, capsys
+):
+    data, parts = BAD[name]
+    path = tmp_path / name
+    path.write_bytes(data)
+    for verb, output in (("aggregate", "gold.conll"), ("convert", "out.parquet")):
+        if verb == "convert" and name == "silent.tsv":  # nothing is wrong with writing it
+            continue
+        code, out, err = command(monkeypatch, capsys, verb, path, "-o", tmp_path / output)
+        assert (code, out) == (1, "")
+        assert err.startswith("karat: ")
+        assert "Traceback" not in err
+        assert len(err) < 2500
+        for part in [*parts, *([name] if name != "silent.tsv" else [])]:
+            assert part in err
+        assert leave(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--format", "wyde"], ["unknown format 'wyde'", "wide"]),
+        (["--encoding", "BIOX"], ["unknown encoding 'BIOX'", "IOBES"]),
+        (["--method", "mv-tokens"], ["unknown method 'mv-tokens'", "mv-token"]),
+        (["--altered", "drop"], ["unknown rule for altered tokens 'drop'", "drop-sentence"]),
+        (["--repeated", "all"], ["unknown rule for repeated answers 'all'", "last, first"]),
+        (["--columns", "wrker=A1"], ["unknown role of a column 'wrker'", "did you mean 'worker'"]),
+        (["--workers", "A9"], ["there is no worker column 'A9'"]),
+        (["--text-encoding", "utf-9"], ["cannot be read as utf-9"]),
+        (["--delimiter", "::"], ["must be one ASCII character"]),
+        (["--gold", "nowhere.tsv"], ["nowhere.tsv: No such file"]),
+    ],
+)
+def test_unknown_names_are_refused_with_code_1_and_leave_no_output(
+    words, parts, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "crowd.tsv").write_bytes(WIDE)
+    code, out, err = command(
+        monkeypatch,
+        capsys,
+        "aggregate",
+        tmp_path / "crowd.tsv",
+        "-o",
+        tmp_path / "gold.conll",
+        *words,
+    )
+    assert (code, out) == (1, "")
+    assert err.startswith("karat: ")
+    assert all(part in err for part in parts)
+    assert leave(tmp_path) == ["crowd.tsv"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + WIDE,
+        WIDE.replace(b"\n", b"\r\n"),
+        WIDE.replace(b"\t", b";").replace(b"?", b"NA"),
+        WIDE.replace(b"Ann", "Änn".encode("cp1252")),
+        WIDE.replace(b"\tA2", b"\tA2\tA3")
+        .replace(b"\tO\n", b"\tO\t?\n")
+        .replace(b"\t?\n", b"\t?\t?\n", 1),
+    ],
+    ids=["bom", "crlf", "spreadsheet", "cp1252", "a worker without labels"],
+)
+def test_odd_but_sound_input_is_read(data, tmp_path, monkeypatch, capsys):
+    (tmp_path / "crowd.tsv").write_bytes(data)
+    code, _, err = command(
+        monkeypatch, capsys, "aggregate", tmp_path / "crowd.tsv", "-o", tmp_path / "gold.conll"
+    )
+    assert (code, err) == (0, "")
+    assert read_crowd(tmp_path / "gold.conll").tagged_by_id() == {"D1-1": ["B-PER", "O"]}
+
+
+def test_a_folder_and_a_compressed_gold_are_read_by_the_command(tmp_path, monkeypatch, capsys):
+    tree(tmp_path / "crowd", {"A/d.txt": "Ann B-PER\n", "B/d.txt": "Ann B-PER\n"})
+    (tmp_path / "gold.tsv.gz").write_bytes(
+        gzip.compress(b"item\ttoken\tgold\tx\nd-1\tAnn\tB-PER\t?\n")
+    )
+    code, out, err = command(
+        monkeypatch, capsys, "inspect", tmp_path / "crowd", "--gold", tmp_path / "gold.tsv.gz"
+    )
+    assert (code, err) == (0, "")
+    assert "folder" in out
+    assert karat.read_crowd(tmp_path / "crowd", gold=tmp_path / "gold.tsv.gz").gold.tolist() == [1]
