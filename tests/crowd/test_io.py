@@ -48,7 +48,7 @@ def leave(tmp_path):
     [
         (WIDE, "wide"),
         (WIDE.replace(b"\t", b";"), "wide"),
-        (gzip.compress(WIDE), "wide"),
+        (gzip.compress(WIDE, mtime=0), "wide"),
         (b"\xef\xbb\xbf" + WIDE.replace(b"\n", b"\r\n"), "wide"),
         (LONG, "long"),
         (b"task\tworker\tlabel\n1\ta\tx\n", "long"),
@@ -119,7 +119,7 @@ def test_any_bytes_are_read_or_refused(data):
     read_or_refuse(data)
 
 
-@given(damaged(WIDE, LONG, CONLL, FOLDER, gzip.compress(WIDE)))
+@given(damaged(WIDE, LONG, CONLL, FOLDER, gzip.compress(WIDE, mtime=0)))
 def test_a_damaged_file_is_read_or_refused(data):
     read_or_refuse(data)
 
@@ -235,7 +235,7 @@ def test_a_crowd_is_written_to_standard_output(monkeypatch):
 LONG_LINE = b"x" * 1_000_000
 BAD = {
     "truncated.tsv.gz": (
-        gzip.compress(WIDE * 50)[:-30],
+        gzip.compress(WIDE * 50, mtime=0)[:-30],
         ["truncated or damaged", "fetch or write it again"],
     ),
     "empty.tsv": (b"", ["the file is empty: is the path right?"]),
@@ -375,7 +375,7 @@ def test_odd_but_sound_input_is_read(data, tmp_path, monkeypatch, capsys):
 def test_a_folder_and_a_compressed_gold_are_read_by_the_command(tmp_path, monkeypatch, capsys):
     tree(tmp_path / "crowd", {"A/d.txt": "Ann B-PER\n", "B/d.txt": "Ann B-PER\n"})
     (tmp_path / "gold.tsv.gz").write_bytes(
-        gzip.compress(b"item\ttoken\tgold\tx\nd-1\tAnn\tB-PER\t?\n")
+        gzip.compress(b"item\ttoken\tgold\tx\nd-1\tAnn\tB-PER\t?\n", mtime=0)
     )
     code, out, err = command(
         monkeypatch, capsys, "inspect", tmp_path / "crowd", "--gold", tmp_path / "gold.tsv.gz"
