@@ -49,6 +49,7 @@ def test_what_was_put_in_is_in_the_crowd(items):
         for who, tags in rows:
             builder.add_answer(place, who, tags)
     crowd = builder.build()
+    assert (crowd.gold is not None) == any(gold is not None for _, gold, _ in items)
     for name, gold, answers in items:
         last = {who: ["?" if tag is None else tag for tag in tags] for who, tags in answers}
         assert crowd.answers_of(name) == last
