@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -109,6 +110,12 @@ def test_wrong_usage_exits_with_2(words):
     assert karat_run(*words).returncode == 2
 
 
+def test_too_few_resamples_are_wrong_usage(gold):
+    run = karat_run("score", gold, EXAMPLE, "--bootstrap", "1")
+    assert run.returncode == 2
+    assert "--bootstrap must be 0 or at least 100, not 1" in " ".join(run.stderr.split())
+
+
 def test_inspect_says_what_was_detected_and_what_to_run_next():
     text = done("inspect", EXAMPLE)
     for part in ("wide", "BIO", "workers: 7", "items: 150", "next: karat aggregate"):
@@ -183,6 +190,34 @@ def test_single_labels_become_a_table(tmp_path):
     assert found["accuracy"] == 0.5
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--workers", 'eve,"Lee, Ann"'],
+        ["--workers", '"Lee, Ann"', "--workers", "eve"],
+        ["--workers", '"Lee, Ann",eve,"say ""hi"""'],
+    ],
+)
+def test_workers_are_named_in_lists_and_one_by_one_also_with_a_comma(tmp_path, words):
+    path = tmp_path / "labels.csv"
+    path.write_text('task,worker,label\n1,"Lee, Ann",x\n1,eve,y\n1,bob,y\n1,"say ""hi""",z\n')
+    done("convert", path, *words, "-o", tmp_path / "some.jsonl")
+    wanted = {"Lee, Ann", "eve"} | ({'say "hi"'} if "hi" in words[-1] else set())
+    assert set(karat.read_crowd(tmp_path / "some.jsonl").worker_ids.to_pylist()) == wanted
+    assert shlex.join(words) in done("inspect", path, *words)
+
+
+@pytest.mark.parametrize("words", ['"Lee, Ann', '"Lee" Ann'])
+def test_a_list_of_workers_with_a_stray_quote_is_wrong_usage(words):
+    run = karat_run("inspect", EXAMPLE, "--workers", words)
+    assert run.returncode == 2
+    assert "--workers: " in run.stderr
+
+
+def test_the_help_says_how_to_name_a_worker_with_a_comma():
+    assert '"Lee, Ann",bob' in done("inspect", "--help")
+
+
 def test_agree_prints_measures_and_every_worker(tmp_path):
     text = done("agree", EXAMPLE, "--plot", tmp_path / "a.svg")
     for part in ("Krippendorff", "Fleiss", "Cohen", "span F1", "gus", "workers per group"):
@@ -203,9 +238,27 @@ def test_check_lists_faults_and_exits_with_1(gold):
 def test_check_with_the_wrong_encoding_names_the_right_one(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("Ann\tB-PER\nLee\tL-PER\n")
-    message = refused("check", path, "--encoding", "BIO")
+    run = karat_run("check", path, "--encoding", "BIO")
+    assert run.returncode == 1
     for part in ("x.conll line 2", "item 1 token 1", "'L-PER' is not in BIO", "BILOU"):
-        assert part in message
+        assert part in run.stdout
+
+
+def test_check_lists_unknown_tags_and_broken_rules_at_once_in_the_order_of_the_file(tmp_path):
+    path = tmp_path / "x.conll"
+    path.write_text("a\tI-PER\nb\tPERS\nc\tI-PER\n\nd\tQ-X\n")
+    run = karat_run("check", path, "--encoding", "BIO")
+    assert run.returncode == 1
+    places = [line.partition(": ")[0].split(", ", 1)[1] for line in run.stdout.splitlines()[:4]]
+    assert places == [
+        f"item {n}, worker gold" for n in ("1 token 0", "1 token 1", "1 token 2", "2 token 0")
+    ]
+    assert "4 faults" in run.stdout
+    counts = json.loads(karat_run("check", path, "--encoding", "BIO", "--json").stdout)
+    assert {row["kind"]: row["count"] for row in counts["by_column"]} == {
+        "no-begin": 2,
+        "unknown-label": 2,
+    }
 
 
 def test_convert_goes_to_another_encoding_and_back(gold, tmp_path):

@@ -89,6 +89,57 @@ def test_all_faults_are_raised_at_once_each_with_its_place():
     ]
 
 
+def test_of_every_token_the_start_is_given_and_fits():
+    builder = CrowdBuilder(source="a.x")
+    builder.add_item("s1", ["x", "y"], token_start=[0], line=1)
+    builder.add_item("s2", ["x", "y"], token_start=[-1, 2**31], line=2)
+    rule = "token_start must be a number from 0 to 2147483647"
+    assert str(refused(builder)).splitlines() == [
+        "a.x line 1, item s1: token_start has 1 numbers for 2 tokens: give one per token",
+        f"a.x line 2, item s2 token 0: {rule}, not -1",
+        f"a.x line 2, item s2 token 1: {rule}, not 2147483648",
+    ]
+
+
+def test_an_empty_token_is_refused():
+    builder = CrowdBuilder(source="a.x")
+    builder.add_item("s1", ["x", "", "z"], line=1)
+    message = "the token is empty: a token has one character at least; leave it out"
+    assert str(refused(builder)) == f"a.x line 1, item s1 token 1: {message}"
+
+
+def test_half_a_character_is_refused_wherever_it_stands():
+    builder = CrowdBuilder(source="a.x")
+    item = builder.add_item("s1", ["x", "y\ud83d"], text="x \udc00", group="\ud800", line=1)
+    builder.add_item("\ud800", ["x"], line=2)
+    builder.add_answer(item, "w\udfff", ["O", "O"], line=3)
+    tail = "holds half of a surrogate pair, which no file can hold: it was cut within a character"
+    assert [fault.message for fault in refused(builder).faults] == [
+        f"the group '\\ud800' {tail}",
+        f"the text 'x \\udc00' {tail}",
+        f"the token 'y\\ud83d' {tail}",
+        f"the item id '\\ud800' {tail}",
+        f"the worker id 'w\\udfff' {tail}",
+    ]
+
+
+def test_half_a_character_in_an_attribute_is_refused():
+    builder = CrowdBuilder(source="a.x")
+    builder.add_item("s1", ["x"], attributes={"n": "\ud83d"})
+    with pytest.raises(InputError, match=r"a\.x: an item attribute '\\ud83d' holds half of"):
+        builder.build()
+
+
+@pytest.mark.parametrize("name", ["attempt", "started", "submitted", "cost"])
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**70])
+def test_a_number_that_does_not_fit_is_refused(name, value):
+    builder, item = one()
+    builder.add_answer(item, "w", ["O", "O"], line=5, **{name: value})
+    message = str(refused(builder))
+    assert message.startswith(f"answers.x line 5, item s1, worker w: {name} (")
+    assert message.endswith(f"from {-(2**63)} to {2**63 - 1}, not {value}")
+
+
 def test_of_a_label_that_stands_often_a_hundred_places_are_listed():
     builder = CrowdBuilder(ReadOptions(encoding="BIO"))
     for n in range(103):

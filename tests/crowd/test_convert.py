@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from crowd_tables import assert_same, crowd_of
-from karat.crowd import convert_crowd
-from karat.crowd.convert import encoding_faults
-from karat.errors import FaultsError, InputError, UnknownNameError
+from karat.crowd import convert_crowd, read_crowd
+from karat.crowd.convert import all_faults, encoding_faults
+from karat.errors import FaultsError, FormatError, InputError, UnknownNameError
 from karat.spans import convert, parse, validate
 
 SPANS = ("BIO", "IOB", "IOBES", "BILOU", "BMEWO")
@@ -92,3 +92,45 @@ def test_unknown_names_are_refused():
         convert_crowd(crowd, "BIOX")
     with pytest.raises(UnknownNameError, match="unknown policy 'perl'"):
         convert_crowd(crowd, "IOBES", policy="perl")
+
+
+WIDE = b"token\tgold\tann\tbob\na\tB-X\tI-X\tQ-X\nb\tX\tB-X\tI-X\n"
+LONG = b"""item,worker,position,token,label,gold
+1,ann,0,a,I-X,B-X
+1,bob,0,a,Q-X,B-X
+1,ann,1,b,B-X,X
+1,bob,1,b,I-X,X
+"""
+
+
+@pytest.mark.parametrize("data", [WIDE, LONG])
+def test_unknown_tags_and_broken_rules_are_listed_together_and_counted_as_outside(data):
+    crowd = read_crowd(data, encoding="BIO", unknown="outside")
+    assert crowd.answers_of("1") == {"ann": ["I-X", "B-X"], "bob": ["O", "I-X"]}
+    assert crowd.tagged_by_id() == {"1": ["B-X", "O"]}
+    assert crowd.import_report.adds_up
+    found = [(fault.worker, fault.kind) for fault in all_faults(crowd)]
+    assert sorted(found) == [
+        ("ann", "no-begin"),
+        ("bob", "no-begin"),
+        ("bob", "unknown-label"),
+        ("gold", "unknown-label"),
+    ]
+    with pytest.raises(FormatError, match="'Q-X' is not in BIO"):
+        read_crowd(data, encoding="BIO", unknown="outside", strict=True)
+
+
+def test_all_faults_stand_in_the_order_of_a_wide_table():
+    crowd = read_crowd(WIDE, encoding="BIO", unknown="outside")
+    found = [(fault.token, fault.worker) for fault in all_faults(crowd)]
+    assert found == [(0, "ann"), (0, "bob"), (1, "gold"), (1, "bob")]
+
+
+def test_an_unknown_rule_for_unknown_tags_is_refused():
+    with pytest.raises(UnknownNameError, match="'drop': choose from raise, outside"):
+        read_crowd(WIDE, unknown="drop")
+
+
+def test_every_place_of_an_unknown_tag_is_listed():
+    data = b"token\tann\n" + b"a\tB-X\nb\tQ-X\n" * 150
+    assert len(all_faults(read_crowd(data, encoding="BIO", unknown="outside"))) == 150

@@ -243,3 +243,29 @@ def test_long_cells_are_named_as_lost():
     assert lost_cells(["é" * (MAX_CELL // 2) + "x"]) == [
         f"cells longer than {MAX_CELL} bytes (they are refused when they are read)"
     ]
+
+
+# What Excel says about its delimiter
+
+
+@pytest.mark.parametrize("mark", [";", ",", "|", "\t"])
+@pytest.mark.parametrize("declaration", ["sep={}\n", "SEP={}\r\n", '"sep={}"\n', "\ufeffsep={}\n"])
+def test_a_first_line_that_names_the_delimiter_is_no_row_and_is_obeyed(declaration, mark):
+    grid = grid_of(declaration.format(mark) + f"item{mark}a\nx{mark}y\n")
+    assert (grid.header, rows_of(grid)) == (("item", "a"), [["x", "y"]])
+    assert grid.line.tolist() == [3]
+
+
+def test_quoted_cells_may_stand_below_a_line_that_names_the_delimiter():
+    grid = grid_of('sep=;\nitem;"a,b"\nx;"y;z"\n')
+    assert (grid.header, rows_of(grid)) == (("item", "a,b"), [["x", "y;z"]])
+    assert grid.line.tolist() == [3]
+
+
+def test_a_delimiter_that_the_user_names_wins_over_the_line_of_the_file():
+    grid = grid_of("sep=;\na,b\nx,y\n", ",")
+    assert (grid.header, rows_of(grid)) == (("a", "b"), [["x", "y"]])
+
+
+def test_a_column_named_sep_is_a_column():
+    assert grid_of("sep=;;b\nx;y;z\n").header == ("sep=", "", "b")

@@ -64,6 +64,12 @@ def parquet(**columns):
 # Single labels
 
 
+def test_a_file_that_names_its_delimiter_in_the_first_line_is_recognised():
+    crowd = karat.read_crowd(b"sep=|\ntask|worker|label\n1,0|a|x\n")
+    assert crowd.import_report.format == "long"
+    assert crowd.answers_of("1,0") == {"a": ["x"]}
+
+
 def test_single_labels_are_a_crowd_of_plain_tags_on_one_token_each():
     crowd = read(SINGLE)
     assert crowd.is_classification

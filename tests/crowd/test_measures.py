@@ -347,8 +347,19 @@ def test_worker_f1_is_against_gold_else_against_the_others():
     assert [with_gold.minimum, with_gold.maximum] == pytest.approx([0, 2 / 3])
     without = agreement(crowd(items)).quartiles["worker_f1"]
     assert [without.minimum, without.maximum] == pytest.approx([2 / 3, 2 / 3])
-    plain = agreement(crowd([{"a": ["p"], "b": ["q"]}], gold=[["q"]], encoding="PLAIN"))
-    assert plain.quartiles["worker_f1"].maximum == 1
+
+
+def test_the_scores_of_single_labels_are_called_what_they_are():
+    items = [{"a": ["p"], "b": ["q"], "c": ["q"]}]
+    with_gold = agreement(crowd(items, gold=[["q"]], encoding="PLAIN"))
+    without = agreement(crowd(items, encoding="PLAIN"))
+    for found, name, wanted in ((with_gold, "accuracy", 2 / 3), (without, "agreement", 1 / 3)):
+        scores = {key: row for key, row in found.quartiles.items() if key.startswith("worker_")}
+        assert list(scores) == [f"worker_{name}"]
+        assert scores[f"worker_{name}"].mean == pytest.approx(wanted)
+        assert found.to_dict()["quartiles"][f"worker_{name}"]["mean"] == pytest.approx(wanted)
+        shown = next(line for line in str(found).splitlines() if line.startswith(f"worker {name}"))
+        assert shown.endswith(f"{100 * wanted:9.2f}")
 
 
 def test_the_order_of_workers_and_items_does_not_matter():

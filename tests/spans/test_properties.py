@@ -126,7 +126,7 @@ def test_any_strings_give_spans_or_a_karat_error(encoding, tags):
     calls = [
         *(lambda policy=policy: parse(tags, encoding, policy) for policy in POLICIES),
         *(lambda other=other: convert(tags, encoding, other) for other in oracle.ENCODINGS),
-        lambda: score([tags], [tags], encoding=encoding, bootstrap=2, wrong=True),
+        lambda: score([tags], [tags], encoding=encoding, bootstrap=100, wrong=True),
         lambda: Codec.from_tags(tags, encoding).encode([tags]),
         lambda: Codec(tuple(tags), encoding),
         lambda: transition_mask(tags, encoding),

@@ -119,7 +119,7 @@ def test_the_scores_of_a_small_corpus_are_those_counted_by_hand():
 
 
 def test_a_perfect_prediction_scores_one():
-    result = score(TRUTH, TRUTH, bootstrap=50)
+    result = score(TRUTH, TRUTH, bootstrap=100)
     assert result.micro[:3] == result.macro == (1.0, 1.0, 1.0)
     assert result.accuracy == 1.0
     assert result.interval == (1.0, 1.0)
@@ -131,7 +131,7 @@ def test_a_type_that_only_one_side_has_counts_in_the_macro_mean():
 
 @pytest.mark.parametrize("corpus", [[], [[]], [["O"]], [["O", "O"], [], ["O"]]])
 def test_a_corpus_without_spans_scores_zero_and_warns_of_nothing(corpus):
-    result = score(corpus, corpus, bootstrap=5, wrong=True)
+    result = score(corpus, corpus, bootstrap=100, wrong=True)
     assert result.micro == Rates(0.0, 0.0, 0.0, 0, 0, 0)
     assert result.macro == (0.0, 0.0, 0.0)
     assert result.types == {}
@@ -155,7 +155,7 @@ def test_items_may_be_tuples():
 
 def test_types_with_hyphens_and_a_type_named_o_are_scored():
     truth = [["B-creative-work", "I-creative-work", "B-O", "I-O"]]
-    result = score(truth, truth, bootstrap=3)
+    result = score(truth, truth, bootstrap=100)
     assert set(result.types) == {"creative-work", "O"}
     assert result.micro.n_right == 2
 
@@ -229,7 +229,7 @@ def test_the_printout_is_a_table_in_per_cent():
 
 @pytest.mark.parametrize(("level", "told"), [(0.95, "95 %"), (0.9, "90 %"), (0.995, "99.5 %")])
 def test_the_printout_names_the_level_of_the_interval(level, told):
-    result = score(TRUTH, FOUND, bootstrap=20, level=level)
+    result = score(TRUTH, FOUND, bootstrap=100, level=level)
     low, high = result.interval
     line = f"F1 {told} interval by item: {100 * low:.2f} to {100 * high:.2f}"
     assert str(result).splitlines()[-1] == line
@@ -244,7 +244,7 @@ def test_without_a_bootstrap_there_is_no_interval():
 
 
 def test_to_dict_is_json():
-    result = score(TRUTH, FOUND, bootstrap=20, wrong=True)
+    result = score(TRUTH, FOUND, bootstrap=100, wrong=True)
     again = json.loads(json.dumps(result.to_dict()))
     assert again["micro"] == result.micro._asdict()
     assert again["macro"]["f1"] == result.macro[2]
@@ -287,8 +287,8 @@ def _resampled(truth, found, n_resamples, level, seed):
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_interval_is_that_of_scoring_drawn_items_anew(seed, level):
     truth, found = _random_corpus(seed)
-    result = score(truth, found, bootstrap=60, level=level, random_state=seed)
-    assert result.interval == pytest.approx(_resampled(truth, found, 60, level, seed))
+    result = score(truth, found, bootstrap=100, level=level, random_state=seed)
+    assert result.interval == pytest.approx(_resampled(truth, found, 100, level, seed))
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_another():
@@ -300,15 +300,15 @@ def test_the_same_seed_gives_the_same_interval_and_another_another():
 
 def test_the_default_seed_is_fixed():
     sides = _random_corpus(1)
-    assert score(*sides, bootstrap=50) == score(*sides, bootstrap=50)
+    assert score(*sides, bootstrap=100) == score(*sides, bootstrap=100)
 
 
 def test_a_generator_serves_as_random_state():
     sides = _random_corpus(1)
-    first = score(*sides, bootstrap=50, random_state=5).interval
+    first = score(*sides, bootstrap=100, random_state=5).interval
     generator = np.random.default_rng(5)
-    assert score(*sides, bootstrap=50, random_state=generator).interval == first
-    assert score(*sides, bootstrap=50, random_state=generator).interval != first
+    assert score(*sides, bootstrap=100, random_state=generator).interval == first
+    assert score(*sides, bootstrap=100, random_state=generator).interval != first
 
 
 def test_a_higher_level_gives_an_interval_around_the_lower():
@@ -340,12 +340,13 @@ def test_the_interval_holds_the_score_of_the_corpus():
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
 def test_a_level_that_is_no_share_is_refused(level):
     with pytest.raises(InputError, match="between 0 and 1"):
-        score(TRUTH, FOUND, bootstrap=10, level=level)
+        score(TRUTH, FOUND, bootstrap=100, level=level)
 
 
-def test_a_negative_number_of_resamples_is_refused():
-    with pytest.raises(InputError, match="number of resamples"):
-        score(TRUTH, FOUND, bootstrap=-1)
+@pytest.mark.parametrize("few", [-1, 1, 99])
+def test_too_few_resamples_are_refused(few):
+    with pytest.raises(InputError, match=f"resamples of at least 100, not {few}"):
+        score(TRUTH, FOUND, bootstrap=few)
 
 
 # What is refused
@@ -376,7 +377,7 @@ def test_a_string_that_is_no_tag_is_refused_on_either_side(tag, policy):
 
 def test_the_input_is_never_changed():
     truth, found = [list(t) for t in TRUTH], [list(t) for t in FOUND]
-    score(truth, found, bootstrap=5, wrong=True)
+    score(truth, found, bootstrap=100, wrong=True)
     assert (truth, found) == (TRUTH, FOUND)
 
 
@@ -385,7 +386,7 @@ def test_the_input_is_never_changed():
 
 def test_score_codes_does_what_score_does():
     codec = Codec.from_types(["PER", "LOC", "ORG"], "BIO")
-    options = {"policy": "strict", "bootstrap": 20, "level": 0.8, "random_state": 4, "wrong": True}
+    options = {"policy": "strict", "bootstrap": 100, "level": 0.8, "random_state": 4, "wrong": True}
     by_codes = score_codes(codec.encode(TRUTH), codec.encode(FOUND), codec, **options)
     assert isinstance(by_codes, Score)
     assert by_codes == score(TRUTH, FOUND, **options)

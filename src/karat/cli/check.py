@@ -25,7 +25,8 @@ def check(
 ) -> None:
     """Check tags against the rules of their encoding: a CoNLL file, or a crowd with its gold.
 
-    Prints every fault with its place and exits with 1 if there is one.
+    Prints every fault with its place and exits with 1 if there is one. A tag that is not in the
+    encoding counts as O for the rules that its neighbours must keep.
 
     Examples:
 
@@ -35,12 +36,12 @@ def check(
     """
     options = r.Reading(
         format=format, encoding=encoding, columns=columns, workers=workers, labels=label,
-        delimiter=delimiter, text_encoding=text_encoding,
+        delimiter=delimiter, text_encoding=text_encoding, unknown="outside",
     )  # fmt: skip
-    from karat.crowd.convert import encoding_faults
+    from karat.crowd.convert import all_faults
 
     crowd = options.read(source)
-    faults = encoding_faults(crowd)
+    faults = all_faults(crowd)
     kinds = Counter((fault.worker, fault.kind) for fault in faults)
     if json:
         emit_json(

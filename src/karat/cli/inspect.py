@@ -95,7 +95,12 @@ def _next_command(crowd: Crowd, source: str, options: r.Reading) -> str:
     words = ["karat", "aggregate" if crowd.n_workers else "check", source]
     if options.format:
         words += ["--format", options.format]
-    for name, values in (("--columns", options.columns), ("--label", options.labels)):
+    repeated = {
+        "--columns": options.columns,
+        "--label": options.labels,
+        "--workers": options.workers,
+    }
+    for name, values in repeated.items():
         for value in values or []:
             words += [name, value]
     for name, single in (("--gold", options.gold), ("--encoding", options.encoding)):

@@ -69,6 +69,29 @@ def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
     return found
 
 
+def listed(lists: list[str] | None, option: str) -> list[str] | None:
+    """Read a repeated option such as `--workers a,b`: rows of CSV, so that quotes hold a comma.
+
+    Raises:
+        typer.BadParameter: A quote is not closed, or stands within a value.
+
+    >>> listed(['ann,bob', '"Lee, Ann"'], "--workers")
+    ['ann', 'bob', 'Lee, Ann']
+    """
+    import csv
+
+    if lists is None:
+        return None
+    try:
+        rows = [row for text in lists for row in csv.reader([text], strict=True)]
+    except csv.Error as error:
+        raise typer.BadParameter(
+            f'{option}: {error}: a value with a comma stands in double quotes, "Lee, Ann"; a '
+            "double quote in it is written twice"
+        ) from None
+    return [value for row in rows for value in row if value]
+
+
 class Steps:
     """The steps of a command, told as they begin; says nothing unless it is given a bar."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karat.cli.output import key_values
+from karat.cli.output import key_values, listed
 
 if TYPE_CHECKING:
     from karat.crowd import Crowd
@@ -48,9 +48,12 @@ Columns = Annotated[
     ),
 ]
 Workers = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Worker columns of a wide table, or workers to keep: a,b,c.", rich_help_panel=_READ
+        metavar="ID,ID,…",
+        help="Worker columns of a wide table, or workers to keep: a,b,c. Repeatable. An id with a "
+        """comma stands in double quotes: --workers '"Lee, Ann",bob'.""",
+        rich_help_panel=_READ,
     ),
 ]
 Labels = Annotated[
@@ -118,7 +121,7 @@ class Reading:
     gold: str | None = None
     encoding: str | None = None
     columns: list[str] | None = None
-    workers: str | None = None
+    workers: list[str] | None = None
     labels: list[str] | None = None
     missing: list[str] | None = None
     altered: str = "missing"
@@ -128,6 +131,7 @@ class Reading:
     cut: str = "expand"
     delimiter: str | None = None
     text_encoding: str | None = None
+    unknown: str = "raise"
 
     def read(self, source: str, progress: Callable[[int, int], None] | None = None) -> Crowd:
         """Read a crowd."""
@@ -143,7 +147,7 @@ class Reading:
             "gold": self.gold,
             "encoding": self.encoding,
             "columns": key_values(self.columns, "ROLE=NAME"),
-            "workers": None if self.workers is None else [w for w in self.workers.split(",") if w],
+            "workers": listed(self.workers, "--workers"),
             "labels": key_values(self.labels, "OLD=NEW"),
             "missing": self.missing or None,
             "altered": self.altered,
@@ -153,6 +157,7 @@ class Reading:
             "cut": self.cut,
             "delimiter": delimiter,
             "text_encoding": self.text_encoding,
+            "unknown": self.unknown,
         }
 
 

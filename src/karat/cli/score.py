@@ -18,7 +18,9 @@ def score(
     policy: r.Policy = "conlleval",
     bootstrap: Annotated[
         int,
-        typer.Option(min=0, help="Resamples of items for a 95 % interval of F1; 0 for none."),
+        typer.Option(
+            min=0, help="Resamples of items for a 95 % interval of F1, at least 100; 0 for none."
+        ),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     wrong: Annotated[bool, typer.Option("--wrong", help="List every wrong span.")] = False,
@@ -41,6 +43,13 @@ def score(
     """
     from karat.crowd.compare import aligned_sides
     from karat.spans import score as compare
+    from karat.spans.scoring import MIN_RESAMPLES
+
+    if 0 < bootstrap < MIN_RESAMPLES:
+        raise typer.BadParameter(
+            f"--bootstrap must be 0 or at least {MIN_RESAMPLES}, not {bootstrap}: an interval of "
+            "fewer resamples means nothing"
+        )
 
     options = r.Reading(format=format, encoding=encoding, columns=columns, labels=label)
     found, gold = aligned_sides(options.read(predicted), options.read(truth))

@@ -5,11 +5,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from karat.crowd.entries import (
+    Answer,
+    Item,
+    half_character,
+    item_faults,
+    number_faults,
+    string_faults,
+)
 from karat.crowd.labels import bad_label_faults, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
@@ -18,40 +26,12 @@ from karat.crowd.report import ImportReport
 from karat.errors import Fault, FormatError, InputError
 
 
-class _Item(NamedTuple):
-    id: str
-    tokens: list[str]
-    group: str | None
-    text: str | None
-    token_start: Sequence[int] | None
-    attributes: Mapping[str, Any]
-    file: str
-    line: int
-    token_lines: Sequence[int] | None
-
-    def fault(self, message: str, kind: str, token: int = -1, worker: str = "") -> Fault:
-        """Give a fault at this item, or at one of its tokens."""
-        line = self.token_lines[token] if self.token_lines and token >= 0 else self.line
-        return Fault(message, self.file, line, self.id, token, worker, kind)
-
-
-class _Answer(NamedTuple):
-    item: int
-    worker: int
-    attempt: int | None
-    started: int | None
-    submitted: int | None
-    cost: int | None
-    file: str
-    line: int
-    token_lines: Sequence[int] | None
-
-
 @dataclass
 class CrowdBuilder:
     """Collects items, gold and answers, then makes a `Crowd` of them.
 
-    Faults are collected with their place and raised together by `build`.
+    Faults are collected with their place and raised together by `build`. What is at fault is left
+    out, or stays in until then, so that later calls may name it.
 
     Args:
         options: How labels are read.
@@ -75,10 +55,10 @@ class CrowdBuilder:
         self.notes: list[str] = []
         self.reasons: dict[str, int] = {}
         self._labels: dict[str, int] = {}
-        self._items: list[_Item] = []
+        self._items: list[Item] = []
         self._places: dict[str, int] = {}
         self._workers: dict[str, int] = {}
-        self._answers: list[_Answer] = []
+        self._answers: list[Answer] = []
         self._codes = array("i")
         self._gold = array("i")
         self._has_gold = False
@@ -101,17 +81,17 @@ class CrowdBuilder:
 
         Args:
             item_id: Its id.
-            tokens: Its tokens, at least one.
+            tokens: Its tokens, at least one, none of them empty.
             group: The document that it is part of.
             text: The text that the tokens were cut from.
-            token_start: First character of every token in the text.
+            token_start: First character of every token in the text, one per token.
             gold: Known tags, one per token; None where unknown.
             attributes: Other facts about the item.
             line: Where it stands, for messages.
             token_lines: Where each of its tokens stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
-        item = _Item(
+        item = Item(
             item_id,
             list(tokens),
             group,
@@ -125,9 +105,7 @@ class CrowdBuilder:
         if item_id in self._places:
             self.faults.append(item.fault("the item id stands twice", "duplicate-item"))
             return self._places[item_id]
-        if not tokens:
-            message = "an item without tokens: leave it out, or give it a text"
-            self.faults.append(item.fault(message, "no-tokens"))
+        self.faults += item_faults(item)
         if gold is not None and len(gold) != len(tokens):
             message = f"{len(gold)} gold tags for {len(tokens)} tokens"
             self.faults.append(item.fault(message, "length"))
@@ -175,21 +153,25 @@ class CrowdBuilder:
             worker: Id of the worker.
             tags: One per token; None where the worker skipped the token.
             attempt: Number of the answer; by default repeats are numbered in order.
-            started: Milliseconds since 1970.
-            submitted: Milliseconds since 1970.
-            cost: Millionths of the currency unit.
+            started: Milliseconds since 1970, a number of 64 bits.
+            submitted: Milliseconds since 1970, a number of 64 bits.
+            cost: Millionths of the currency unit, a number of 64 bits.
             line: Where it stands, for messages.
             token_lines: Where each of its tags stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
         known = self._items[item]
+        numbers = {"attempt": attempt, "started": started, "submitted": submitted, "cost": cost}
+        wrong = [*string_faults({"worker id": worker}), *number_faults(numbers)]
         if len(tags) != len(known.tokens):
-            message = f"{len(tags)} labels for {len(known.tokens)} tokens"
-            where = (file or self.source, line, known.id, -1, worker, "length")
+            wrong.append(("length", f"{len(tags)} labels for {len(known.tokens)} tokens"))
+        for kind, message in wrong:
+            where = (file or self.source, line, known.id, -1, worker, kind)
             self.faults.append(Fault(message, *where))
+        if wrong:
             return
         self._answers.append(
-            _Answer(
+            Answer(
                 item,
                 self.add_worker(worker),
                 attempt,
@@ -217,7 +199,11 @@ class CrowdBuilder:
             self.faults.append(Fault(message, file=self.source, kind="empty"))
         labels = read_labels(list(self._labels), self.options, single=single)
         if labels.bad:
-            self.faults += bad_label_faults(labels.bad, self._bad_places(labels.bad))
+            places = self._bad_places(labels.bad)
+            if self.options.unknown == "raise":
+                self.faults += bad_label_faults(labels.bad, places)
+            else:
+                self.warnings += bad_label_faults(labels.bad, places, max_each=None)
         answers = self._build_answers(np.append(labels.codes, np.int16(-1)))
         if self.faults or (self.options.strict and self.warnings):
             raise FormatError([*self.faults, *(self.warnings if self.options.strict else [])])
@@ -301,6 +287,9 @@ class CrowdBuilder:
         columns = {name: [item.attributes.get(name) for item in self._items] for name in names}
         try:
             return pa.table(columns)
+        except UnicodeEncodeError as error:
+            message = f"{self.source}: an item attribute {half_character(error.object)}"
+            raise InputError(message) from None
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise InputError(
                 f"{self.source}: a column of item attributes mixes types, or holds numbers that "

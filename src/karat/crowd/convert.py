@@ -68,6 +68,26 @@ def encoding_faults(crowd: Crowd) -> list[Fault]:
     return faults
 
 
+def all_faults(crowd: Crowd) -> list[Fault]:
+    """List the tags that are not in the encoding, and those that break its rules, in one.
+
+    Args:
+        crowd: A crowd that was read with `unknown="outside"`: the unknown tags stand in its
+            import report.
+
+    Returns:
+        The faults by item, token and column (gold first), as they stand in a wide table.
+    """
+    unknown = [f for f in crowd.import_report.faults if f.kind == "unknown-label"]
+    items = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
+    columns = {name: n for n, name in enumerate(crowd.worker_ids.to_pylist())}
+
+    def place(fault: Fault) -> tuple[int, int, int]:
+        return items.get(fault.item, len(items)), fault.token, columns.get(fault.worker, -1)
+
+    return sorted([*unknown, *encoding_faults(crowd)], key=place)
+
+
 def _rewrite(tagged: Tagged, source: Codec, target: Codec, policy: str) -> NDArray[np.int16]:
     spans = find_spans(tagged, source, policy)
     codes = write_codes(spans, tagged.offsets, target)

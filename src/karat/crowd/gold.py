@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.crowd.labels import bad_label_faults, joined, read_labels
+from karat.crowd.labels import joined, listed_bad_labels, read_labels
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
 from karat.crowd.source import Source, open_source
@@ -75,16 +75,16 @@ def with_gold_labels(
         distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
     )
     place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
+    where = []
     if read.bad:
         ids = crowd.item_ids.to_pylist()
-        where = []
         for token, label in enumerate(labels):
             if place.get(label, -1) in read.bad:
                 n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
                 line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
                 at = -1 if crowd.is_classification else at
                 where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
-        raise FormatError(bad_label_faults(read.bad, where))
+    crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
     table = np.append(read.codes, np.int16(-1))
     codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
     tagset = joined(crowd.tagset, read.tagset)
@@ -124,7 +124,7 @@ def _read_columns(source: Source, options: ReadOptions) -> _Columns:
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
-    from karat.crowd.formats.long_columns import as_strings, frame_columns
+    from karat.crowd.formats.long.columns import as_strings, frame_columns
 
     usual, named = {*_ITEM, *_LABEL}, set(options.columns.values())
     table = frame_columns(frame, lambda all_: [n for n in all_ if n.lower() in usual or n in named])
@@ -213,6 +213,13 @@ def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fau
     have, has = ("nothing" if word is None else repr(word) for word in (one, other))
     message = f"the gold has {has} where the answers have {have}: both must show the same tokens"
     return Fault(message, name, 0, item, token, kind="tokens")
+
+
+def _with_faults(crowd: Crowd, faults: list[Fault]) -> Crowd:
+    if not faults:
+        return crowd
+    report = crowd.import_report
+    return replace(crowd, import_report=replace(report, faults=(*report.faults, *faults)))
 
 
 def _noted(crowd: Crowd, note: str) -> Crowd:

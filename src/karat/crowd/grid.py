@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +25,7 @@ from karat.errors import Fault, FormatError, InputError
 MAX_CELL = 10_000
 """Longest cell, in bytes, that is still believed to be an id, a token or a label."""
 
+_DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\n|\Z)', re.IGNORECASE)
 _NEWLINE, _SPACE = 10, 32
 _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
@@ -92,9 +94,17 @@ def guess_delimiter(first_line: str) -> str:
 
 
 def first_line(source: Source) -> str:
-    """Give the first line that is neither blank nor a comment."""
-    lines = source.text.value.split("\n", 200)[:200]
+    """Give the first line that is neither blank nor a comment nor Excel's `sep=;`."""
+    value = source.text.value
+    declared = _DECLARED.match(value)
+    lines = value[declared.end() if declared else 0 :].split("\n", 200)[:200]
     return next((line for line in lines if line.strip() and not is_comment(line)), "")
+
+
+def header_names(source: Source) -> list[str]:
+    """Give the cells of the first line, without quotes and outer blanks."""
+    line = first_line(source)
+    return [cell.strip().strip('"') for cell in line.split(_delimiter(source))]
 
 
 def is_comment(line: str) -> bool:
@@ -127,19 +137,19 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     """Read a delimited table with a header.
 
     Blank lines, rows of empty cells and lines that start with `# ` and hold no delimiter are no
-    rows.
+    rows. A first line `sep=;`, as Excel writes it, is no row either: it names the delimiter.
 
     Raises:
         FormatError: Rows have too many or too few cells, a cell is longer than `MAX_CELL`, or
             two columns have one name; every such place is listed.
     """
-    text = source.text
-    mark = guess_delimiter(first_line(source)) if delimiter is None else delimiter
+    mark = _delimiter(source) if delimiter is None else delimiter
     if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
         raise InputError(
             f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
         )
-    if mark != "\t" and '"' in text.value:
+    source = _without_declaration(source)
+    if mark != "\t" and '"' in source.text.value:
         header, rows, lines, blocks = _read_quoted(source, mark)
         cells = pa.array([cell for row in rows for cell in row], pa.string())
         grid = Grid(source.name, header, cells, lines, blocks)
@@ -148,6 +158,21 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     _check(grid)
     usual = mark in {"\t", ","}
     return grid if usual else replace(grid, notes=(f"cells are separated by {mark!r}",))
+
+
+def _delimiter(source: Source) -> str:
+    """What separates cells: as a first line `sep=;` says, else what the header looks like."""
+    declared = _DECLARED.match(source.text.value)
+    return declared[1] if declared else guess_delimiter(first_line(source))
+
+
+def _without_declaration(source: Source) -> Source:
+    """Blank a first line `sep=;`, so that the other lines keep their numbers."""
+    declared = _DECLARED.match(source.text.value)
+    if declared is None:
+        return source
+    rest = "\n" + source.text.value[declared.end() :]
+    return replace(source, data=rest.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
 
 
 @dataclass(frozen=True, eq=False)

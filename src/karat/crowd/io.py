@@ -90,6 +90,7 @@ def read_crowd(
     missing: Iterable[str] | None = None,
     altered: str = "missing",
     repeated: str = "last",
+    unknown: str = "raise",
     strict: bool = False,
     offsets: str = "codepoint",
     cut: str = "expand",
@@ -113,6 +114,8 @@ def read_crowd(
         altered: What becomes of a label on a token that the worker's file shows cut or altered:
             "missing" (default), "keep" (forced onto the whole token) or "drop-sentence".
         repeated: Which of several answers of one worker to one item counts: "last" or "first".
+        unknown: What becomes of a string that is no tag of the encoding: "raise" (default), or
+            "outside": listed in the import report and read as `O`.
         strict: Refuse an input with faults that could otherwise be aligned or listed.
         offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
         cut: Character spans that cut a token: "expand" (default), "contract" or "error".
@@ -141,6 +144,7 @@ def read_crowd(
         missing=defaults.missing if missing is None else tuple(missing),
         altered=altered,
         repeated=repeated,
+        unknown=unknown,
         strict=strict,
         offsets=offsets,
         cut=cut,
@@ -225,12 +229,11 @@ def _format_of(path: Path) -> str:
 
 def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     """The sort of table that has the named columns in its header."""
-    from karat.crowd.grid import first_line, guess_delimiter
+    from karat.crowd.grid import header_names
 
     if not columns or source.is_folder or source.is_parquet:
         return None
-    line = first_line(source)
-    cells = {cell.strip().strip('"') for cell in line.split(guess_delimiter(line))}
+    cells = header_names(source)
     roles = {role for role, name in columns.items() if name in cells}
     if "worker" in roles or {"item", "label"} <= roles:
         return "long"

@@ -25,7 +25,8 @@ class Labels:
 
     Attributes:
         tagset: The complete tag set of their types.
-        codes: int16 [n_labels], code of every distinct string; -1 for missing and for bad ones.
+        codes: int16 [n_labels], code of every distinct string; -1 for missing ones, and for bad
+            ones unless they count as outside.
         bad: Why a string is no tag, by its place in the list.
     """
 
@@ -39,7 +40,7 @@ def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = Fals
 
     Args:
         raw: Distinct strings.
-        options: `labels`, `missing` and `encoding` are used.
+        options: `labels`, `missing`, `encoding` and `unknown` are used.
         single: Whether items are single labels; then the encoding is PLAIN unless it is named.
     """
     names = [options.rename(label) for label in raw]
@@ -50,7 +51,8 @@ def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = Fals
     good = [n for n, r in zip(names, read, strict=True) if r and not isinstance(r, TagFault)]
     tagset = Codec.from_tags([name for name in good if name is not None], rules)
     bad = {i: _explain(r, known) for i, r in enumerate(read) if isinstance(r, TagFault)}
-    codes = [tagset.index.get(n, -1) if i not in bad else -1 for i, n in enumerate(names)]
+    lost = tagset.outside if options.unknown == "outside" else -1
+    codes = [tagset.index.get(n, -1) if i not in bad else lost for i, n in enumerate(names)]
     return Labels(tagset, np.array(codes, np.int16), bad)
 
 
@@ -158,24 +160,42 @@ def missing_notes(
     ]
 
 
+def listed_bad_labels(
+    bad: dict[int, str], places: Iterable[tuple[int, Fault]], options: ReadOptions
+) -> list[Fault]:
+    """Give every place of every bad label, for the import report.
+
+    Args:
+        bad: Reasons by the index of the distinct label.
+        places: (index of the distinct label, a fault that holds the place).
+        options: `unknown` and `strict` are used.
+
+    Raises:
+        FormatError: Unknown tags are refused.
+    """
+    if bad and (options.unknown == "raise" or options.strict):
+        raise FormatError(bad_label_faults(bad, places))
+    return bad_label_faults(bad, places, max_each=None)
+
+
 def bad_label_faults(
-    bad: dict[int, str], places: Iterable[tuple[int, Fault]], max_each: int = 100
+    bad: dict[int, str], places: Iterable[tuple[int, Fault]], max_each: int | None = 100
 ) -> list[Fault]:
     """Put the reason into the place of every bad label, at most `max_each` of a label.
 
     Args:
         bad: Reasons by the index of the distinct label.
         places: (index of the distinct label, a fault that holds the place).
-        max_each: Places listed per distinct label.
+        max_each: Places listed per distinct label; None for all.
     """
     listed: dict[int, int] = {}
     faults = []
     for index, place in places:
         listed[index] = listed.get(index, 0) + 1
-        if listed[index] <= max_each:
+        if max_each is None or listed[index] <= max_each:
             faults.append(replace(place, message=bad[index], kind="unknown-label"))
     for index, count in listed.items():
-        if count > max_each:
+        if max_each is not None and count > max_each:
             message = f"{bad[index]} (and {count - max_each} more times)"
             faults.append(Fault(message, kind="unknown-label"))
     return faults

@@ -10,10 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from karat.crowd.model import Answers, Crowd
+from karat.crowd.model import Crowd
+from karat.crowd.pairings import SpanPairs, TokenPairs, span_pairs, token_pairs
 from karat.errors import InputError
 from karat.spans import Rates, SpanArray, Tagged, find_spans
 from karat.spans.scoring import right_spans
+
+_SCORES = ("worker_f1", "worker_accuracy", "worker_agreement")
+"""Names of quartiles that are shares, printed in percent."""
 
 
 class Quartiles(NamedTuple):
@@ -50,7 +54,9 @@ class Agreement:
             gold (null without gold), f1_others (the pooled span F1, for PLAIN labels the share of
             equal labels, against all others).
         quartiles: Of "answers_per_worker", "answers_per_item", "workers_per_group" (if there
-            are groups), "worker_f1" (against gold, else against the others).
+            are groups), and "worker_f1" (against gold, else against the others); for PLAIN labels
+            "worker_accuracy" (with gold) or "worker_agreement" (the share of equal labels,
+            against the others) in its place.
         policy: How malformed tags were read.
         n_pairs: Pairs of workers that share tokens.
     """
@@ -100,7 +106,7 @@ class Agreement:
             lines.append(f"span F1 (pairwise)  {100 * f1:.2f}")
         lines.append(f"{'':<20}{'min':>9}{'q1':>9}{'median':>9}{'q3':>9}{'max':>9}{'mean':>9}")
         for name, row in self.quartiles.items():
-            scale = 100 if name == "worker_f1" else 1
+            scale = 100 if name in _SCORES else 1
             cells = "".join(f"{scale * value:9.2f}" for value in row)
             lines.append(f"{name.replace('_', ' '):<20}{cells}")
         return "\n".join(lines)
@@ -124,8 +130,8 @@ def agreement(crowd: Crowd, *, policy: str = "conlleval") -> Agreement:
     if not len(crowd.latest):
         raise InputError("the crowd has no answer: there is nothing to compare")
     counts = _counts(crowd)
-    pairs = _token_pairs(crowd)
-    spans = None if crowd.tagset.rules.is_plain else _span_pairs(crowd, policy)
+    pairs = token_pairs(crowd)
+    spans = None if crowd.tagset.rules.is_plain else span_pairs(crowd, policy)
     others = _against_others(crowd, pairs, spans)
     workers = _worker_table(crowd, others, policy)
     return Agreement(
@@ -228,56 +234,7 @@ def _observed(counts: NDArray[np.int64]) -> float:
     return float(((counts**2).sum(axis=1) - size).sum() / pairs) if pairs else float("nan")
 
 
-@dataclass(frozen=True)
-class _TokenPairs:
-    """Per pair of workers: names, shared labels, equal ones, and equal ones by chance."""
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    n: NDArray[np.int64]
-    equal: NDArray[np.int64]
-    chance: NDArray[np.float64]
-
-
-def _token_pairs(crowd: Crowd) -> _TokenPairs:
-    codes = crowd.latest.codes
-    given = np.flatnonzero(codes >= 0)
-    order = given[np.lexsort((crowd.worker_of[given], crowd.token_of[given]))]
-    token, worker, code = crowd.token_of[order], crowd.worker_of[order], codes[order]
-    n_labels, n_workers = len(crowd.tagset.tags), crowd.n_workers
-    first, second = _lagged(token)
-    key = worker[first].astype(np.int64) * n_workers + worker[second]
-    pairs, pair = np.unique(key, return_inverse=True)
-    n = np.bincount(pair, minlength=len(pairs))
-    equal = np.bincount(pair, code[first] == code[second], len(pairs))
-    margins = [
-        np.bincount(pair * n_labels + code[side], minlength=len(pairs) * n_labels)
-        for side in (first, second)
-    ]
-    product = (margins[0] * margins[1].astype(float)).reshape(len(pairs), n_labels).sum(axis=1)
-    left, right = np.divmod(pairs, n_workers)
-    return _TokenPairs(left, right, n, equal.astype(np.int64), product / np.maximum(n, 1) ** 2)
-
-
-def _lagged(key: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of places with equal keys in a sorted array."""
-    first: list[NDArray[np.int64]] = []
-    second: list[NDArray[np.int64]] = []
-    lag = 1
-    alive = np.arange(len(key))
-    while True:
-        alive = alive[alive + lag < len(key)]
-        alive = alive[key[alive] == key[alive + lag]]
-        if not len(alive):
-            break
-        first.append(alive)
-        second.append(alive + lag)
-        lag += 1
-    empty = np.zeros(0, np.int64)
-    return np.concatenate([empty, *first]), np.concatenate([empty, *second])
-
-
-def _cohen(pairs: _TokenPairs) -> float:
+def _cohen(pairs: TokenPairs) -> float:
     """Mean of kappa over pairs; a pair that always uses one label has none."""
     useful = pairs.chance < 1
     if not useful.any():
@@ -287,77 +244,13 @@ def _cohen(pairs: _TokenPairs) -> float:
     return float(((observed - chance) / (1 - chance)).mean())
 
 
-@dataclass(frozen=True)
-class _SpanPairs:
-    """Per pair of workers: names, equal spans, and spans of both sides in shared items."""
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    equal: NDArray[np.int64]
-    total: NDArray[np.int64]
-
-
-def _span_pairs(crowd: Crowd, policy: str) -> _SpanPairs:
-    answers, n_workers = crowd.latest, crowd.n_workers
-    spans = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset, policy)
-    size = np.bincount(spans.item, minlength=len(answers))
-    order = np.lexsort((answers.worker, answers.item))
-    first, second = _lagged(answers.item[order])
-    first, second = order[first], order[second]
-    key = answers.worker[first].astype(np.int64) * n_workers + answers.worker[second]
-    pairs, pair = np.unique(key, return_inverse=True)
-    total = np.bincount(
-        pair,
-        _comparable(spans, answers, size, first, second)
-        + _comparable(spans, answers, size, second, first),
-        len(pairs),
-    ).astype(np.int64)
-
-    shift = crowd.offsets[answers.item] - answers.offset[:-1]
-    start, end = spans.start + shift[spans.item], spans.end + shift[spans.item]
-    worker = answers.worker[spans.item]
-    rows = np.lexsort((worker, spans.type, end, start))
-    place = np.stack([start[rows], end[rows], spans.type[rows]])
-    same = np.cumsum(np.any(np.diff(place, axis=1, prepend=-1), axis=0))
-    a, b = _lagged(same)
-    equal_key = worker[rows[a]].astype(np.int64) * n_workers + worker[rows[b]]
-    equal = np.bincount(np.searchsorted(pairs, equal_key), minlength=len(pairs))
-    left, right = np.divmod(pairs, n_workers)
-    return _SpanPairs(left, right, equal.astype(np.int64), total)
-
-
-def _comparable(
-    spans: SpanArray,
-    answers: Answers,
-    size: NDArray[np.int64],
-    mine: NDArray[np.int64],
-    theirs: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Count, per pair of answers, the spans of one that touch no token skipped by the other."""
-    found = size[mine]
-    skipped = np.concatenate([[0], np.cumsum(answers.codes < 0)])
-    holey = skipped[answers.offset[1:]] > skipped[answers.offset[:-1]]
-    which = np.flatnonzero(holey[theirs])
-    if not len(which):
-        return found
-    own, other = mine[which], theirs[which]
-    first = np.searchsorted(spans.item, own)
-    count = size[own]
-    pair = np.repeat(np.arange(len(which)), count)
-    span = np.arange(int(count.sum())) + np.repeat(first - np.cumsum(count) + count, count)
-    shift = answers.offset[other[pair]] - answers.offset[own[pair]]
-    touched = skipped[spans.end[span] + shift] > skipped[spans.start[span] + shift]
-    found[which] -= np.bincount(pair, touched, len(which)).astype(np.int64)
-    return found
-
-
-def _mean_f1(pairs: _SpanPairs) -> float:
+def _mean_f1(pairs: SpanPairs) -> float:
     some = pairs.total > 0
     return float((2 * pairs.equal[some] / pairs.total[some]).mean()) if some.any() else float("nan")
 
 
 def _against_others(
-    crowd: Crowd, tokens: _TokenPairs, spans: _SpanPairs | None
+    crowd: Crowd, tokens: TokenPairs, spans: SpanPairs | None
 ) -> NDArray[np.float64]:
     """Pooled F1 (PLAIN: share of equal labels) of every worker against all others."""
     pairs = tokens if spans is None else spans
@@ -412,12 +305,17 @@ def _quartiles(crowd: Crowd, workers: pa.Table) -> dict[str, Quartiles]:
         found["workers_per_group"] = Quartiles.of(
             np.bincount(_worked_on(crowd)[1], minlength=n_groups)
         )
-    scores = next(
-        n for n in ("span_f1", "token_accuracy", "f1_others") if n in workers.column_names
-    )
-    values = workers.column(scores).drop_null().to_numpy()
-    found["worker_f1"] = Quartiles.of(values)
+    name, column = _score_of(crowd)
+    found[name] = Quartiles.of(workers.column(column).drop_null().to_numpy())
     return found
+
+
+def _score_of(crowd: Crowd) -> tuple[str, str]:
+    """What the quartiles of the workers' scores are called, and the column that they are of."""
+    if crowd.tagset.rules.is_plain:
+        known = crowd.gold is not None
+        return ("worker_accuracy", "token_accuracy") if known else ("worker_agreement", "f1_others")
+    return "worker_f1", "f1_others" if crowd.gold is None else "span_f1"
 
 
 def _plain(value: Any) -> Any:

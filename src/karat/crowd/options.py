@@ -12,8 +12,10 @@ from karat.spans.characters import CUTS, OFFSETS
 
 Altered = Literal["missing", "keep", "drop-sentence"]
 Repeated = Literal["last", "first"]
+Unknown = Literal["raise", "outside"]
 ALTERED: tuple[str, ...] = get_args(Altered)
 REPEATED: tuple[str, ...] = get_args(Repeated)
+UNKNOWN: tuple[str, ...] = get_args(Unknown)
 ROLES = (
     *("item", "doc", "sent", "token", "position", "worker", "label", "tag", "gold", "text"),
     *("attempt", "started", "submitted", "cost"),
@@ -39,6 +41,9 @@ class ReadOptions:
         altered: What becomes of a label on a cut or altered token: "missing", "keep" or
             "drop-sentence".
         repeated: Which of a worker's several answers to an item counts: "last" or "first".
+        unknown: What becomes of a string that is no tag of the encoding: "raise" refuses the
+            input; "outside" lists it in the import report and reads it as `O` (no label, in
+            PLAIN).
         strict: Refuse an input with faults instead of listing them in the import report.
         offsets: What character offsets count: "codepoint", "utf16" or "utf8".
         cut: What to do with a character span that cuts a token: "expand", "contract", "error".
@@ -53,6 +58,7 @@ class ReadOptions:
     missing: tuple[str, ...] = MISSING
     altered: str = "missing"
     repeated: str = "last"
+    unknown: str = "raise"
     strict: bool = False
     offsets: str = "codepoint"
     cut: str = "expand"
@@ -64,6 +70,8 @@ class ReadOptions:
             raise UnknownNameError("rule for altered tokens", self.altered, ALTERED)
         if self.repeated not in REPEATED:
             raise UnknownNameError("rule for repeated answers", self.repeated, REPEATED)
+        if self.unknown not in UNKNOWN:
+            raise UnknownNameError("rule for unknown tags", self.unknown, UNKNOWN)
         if self.offsets not in OFFSETS:
             raise UnknownNameError("kind of offsets", self.offsets, OFFSETS)
         if self.cut not in CUTS:

@@ -20,6 +20,9 @@ from karat.spans.sides import align_by_id
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MIN_RESAMPLES = 100
+"""Fewest resamples that an interval is computed from."""
+
 
 class Rates(NamedTuple):
     """Precision, recall and F1 of some counts; 0 where a denominator is 0.
@@ -180,13 +183,13 @@ def score(
         encoding: Of both sides; by default "BIO", or that of the crowd.
         policy: How malformed tags are read on both sides: "conlleval", "strict", "boundaries",
             "raise"; see `find_spans`.
-        bootstrap: Number of resamples of items for the interval of F1; 0 for none.
+        bootstrap: Number of resamples of items for the interval of F1, at least 100; 0 for none.
         level: Of that interval.
         random_state: Seed or generator of the resampling.
         wrong: List every wrong span in the result.
 
     Raises:
-        InputError: The two sides have different items or lengths.
+        InputError: The two sides have different items or lengths; `bootstrap` is too small.
         FaultsError: A tag does not belong to the encoding.
 
     >>> result = score([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
@@ -224,6 +227,11 @@ def score_codes(
 ) -> Score:
     """Do what `score` does on codes: int16 [n_tokens] on each side with the same offsets."""
     check_policy(policy)
+    if bootstrap and bootstrap < MIN_RESAMPLES:
+        raise InputError(
+            f"bootstrap must be 0 or a number of resamples of at least {MIN_RESAMPLES}, not "
+            f"{bootstrap}: an interval of fewer means nothing"
+        )
     if len(truth.codes) != len(predicted.codes):
         raise InputError(
             f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other"
@@ -312,8 +320,6 @@ def bootstrap_f1(
     """Percentile interval of the micro F1 under resampling of items."""
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, not {level}")
-    if n_resamples < 1:
-        raise InputError(f"bootstrap must be a number of resamples, not {n_resamples}")
     rng = np.random.default_rng(random_state)
     counts = np.stack(
         [

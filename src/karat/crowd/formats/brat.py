@@ -36,6 +36,7 @@ from karat.crowd.formats.span_crowd import Item, Labels, SpanCrowd
 from karat.crowd.formats.span_exports import refuse_gold_worker
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
+from karat.crowd.progress import counted
 from karat.crowd.source import Source
 from karat.errors import Fault, FormatError, KaratError
 from karat.spans import Span
@@ -78,7 +79,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             with collect(crowd.faults):
                 reader.document(path, files[path])
     nested = any("/" in path for path in annotated)
-    for path in annotated:
+    for path in counted(annotated, options.progress):
         if nested and "/" not in path and not files[path].data.strip():
             reader.n_empty += 1
             continue

@@ -36,6 +36,7 @@ from karat.crowd.formats.span_exports import beside, dump, item_rows, refuse_gol
 from karat.crowd.formats.span_losses import losses
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
+from karat.crowd.progress import counted
 from karat.crowd.source import Source
 
 SUMMARY = "doccano's JSONL exports, one file per annotator or one for all"
@@ -74,7 +75,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     keys = keys_of(options, "label", *_LABEL)
     single = _has_names_only(records, keys)
     counts: Counter[str] = Counter()
-    for record in records:
+    for record in counted(records, options.progress):
         with collect(crowd.faults):
             _read_record(crowd, record, counts, single=single)
     n_empty = counts.pop("empty", 0)

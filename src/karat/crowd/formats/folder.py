@@ -14,43 +14,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from karat.crowd.alignment import FATES, FAULT_KINDS, AnswerToken, Fate, align, place
 from karat.crowd.alignment import Fault as AlignmentFault
-from karat.crowd.atomic import write_folder
 from karat.crowd.builder import CrowdBuilder
-from karat.crowd.grid import cell_text, is_comment
-from karat.crowd.labels import lost_labels
+from karat.crowd.formats.folder_documents import (
+    Document,
+    answer_paths,
+    find_documents,
+    sentences_of,
+    text_files,
+    types_of_labels,
+)
+from karat.crowd.formats.folder_writing import cannot_hold, write
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
+from karat.crowd.progress import counted
 from karat.crowd.source import Source
 from karat.crowd.workers import check_workers
-from karat.errors import Fault, FormatError, InputError
+from karat.errors import Fault, FormatError
+
+__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "sniff", "write"]
 
 SUMMARY = "one CoNLL file per worker and document, gold beside them (a folder or a .zip)"
 SUFFIXES = ("", ".zip")
 
-_DOCSTART = "-DOCSTART-"
-_MAX_NAME = 200
-_GOLD = {"gold", "truth"}
-_ANSWERS = {"answers", "workers", "annotators"}
-_READ = {".txt", ".conll", ".tsv", ".bio", ".iob", ""}
-
 
 def sniff(source: Source) -> bool:
     """Say whether this is a folder of files in folders, whose lines are a token and a label."""
-    paths = _text_files(source)
+    paths = text_files(source)
     if not paths or any(PurePosixPath(path).suffix == ".ann" for path in source.files or {}):
         return False
-    nested = _answer_paths(source)
+    nested = answer_paths(source)
     if not nested:
         return False
     first = (source.files or {})[nested[0]]
@@ -59,30 +59,6 @@ def sniff(source: Source) -> bool:
     except FormatError:
         return False
     return bool(lines) and all(1 <= len(line.split()) <= 6 for line in lines)
-
-
-class TokenFile(NamedTuple):
-    """One file of tokens and labels."""
-
-    name: str
-    lines: list[AnswerToken]
-
-
-@dataclass
-class Document:
-    """The files of one document.
-
-    Attributes:
-        name: Its name, the group of its items.
-        part: What lies above, "" for nothing.
-        gold: The reference file, None if there is none.
-        answers: One file per worker.
-    """
-
-    name: str
-    part: str
-    gold: TokenFile | None = None
-    answers: dict[str, TokenFile] = field(default_factory=dict)
 
 
 @dataclass
@@ -104,18 +80,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             with `strict`, an answer differs from its reference.
     """
     builder = CrowdBuilder(options, source.name, "folder")
-    documents = _documents(source)
-    types = _types(documents)
+    documents = find_documents(source)
+    types = types_of_labels(documents)
     tally = _Tally()
     workers = sorted({worker for document in documents for worker in document.answers})
     check_workers(options.workers or (), workers, source.name)
     for worker in workers:
         if options.workers is None or worker in options.workers:
             builder.add_worker(worker)
-    for n, document in enumerate(documents):
+    for document in counted(documents, options.progress):
         _read_document(document, options, builder, tally, types)
-        if options.progress:
-            options.progress(n + 1, len(documents))
     builder.reasons |= dict(tally.reasons)
     unanswered = sum(not document.answers for document in documents)
     builder.notes.append(
@@ -127,144 +101,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         builder.notes.append(f"{unanswered} documents have gold but no answer")
     if tally.n_unlabelled:
         builder.notes.append(f"{tally.n_unlabelled} lines have no label")
-    if unread := sorted(set(source.files or {}) - set(_answer_paths(source))):
+    if unread := sorted(set(source.files or {}) - set(answer_paths(source))):
         shown = ", ".join(unread[:5]) + (" …" if len(unread) > 5 else "")
         builder.notes.append(f"{len(unread)} other files were not read: {shown}")
     return builder.build()
-
-
-def write(crowd: Crowd, path: Path) -> None:
-    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder.
-
-    Raises:
-        InputError: The id of a worker or of a document cannot be the name of a file.
-    """
-    if bad := _bad_names(crowd):
-        shown = ", ".join(repr(name) for name in bad[:10])
-        raise InputError(
-            f"cannot write {path}: {shown} cannot be the name of a file, as the ids of workers and "
-            "documents must be: choose another format, such as parquet"
-        )
-    write_folder(path, lambda folder: _fill(crowd, folder))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what the folder cannot hold of this crowd."""
-    names, answers = _document_names(crowd), crowd.latest
-    given = np.logical_or.reduceat(answers.codes >= 0, answers.offset[:-1])
-    seen = {names[n] for n in answers.item[given].tolist()} if crowd.gold is None else {*names}
-    words = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
-    losses = {
-        "item ids: items are numbered within their documents": (
-            crowd.item_ids.to_pylist() != _ids(names)
-        ),
-        "that there are no documents: all items go into one": crowd.groups is None,
-        "the order of items: documents come in the order of their names": names != sorted(names),
-        "documents with neither gold nor answers": seen != {*names},
-        "repeated answers (the one that counts is written)": crowd.answers.attempt.any(),
-        "times and costs of answers": any(column is not None for column in _times(crowd)),
-        "workers without answers": len(np.unique(answers.worker)) < crowd.n_workers,
-        "answers in which every token was skipped": not given.all(),
-        "the text between tokens": crowd.texts is not None,
-        "attributes of items": crowd.attributes is not None,
-        "ids of workers and documents that cannot be names of files": _bad_names(crowd),
-        "tabs, line ends and outer white space of tokens and tags": any(
-            not word or _shown(word) != word for word in words
-        ),
-        f"tokens that begin with {_DOCSTART} (they are passed over)": any(
-            word.startswith(_DOCSTART) for word in words
-        ),
-    }
-    lost = [text for text, is_lost in losses.items() if is_lost]
-    return lost + lost_labels(replace(crowd, answers=answers))
-
-
-def _text_files(source: Source) -> list[str]:
-    return [p for p, _ in source.sorted_files() if PurePosixPath(p).suffix.lower() in _READ]
-
-
-def _answer_paths(source: Source) -> list[str]:
-    """Paths of the files that lie in a folder of a worker or of the gold."""
-    return [path for path in _text_files(source) if len(PurePosixPath(path).parts) > 1]
-
-
-def _documents(source: Source) -> list[Document]:
-    """Sort the files by document; documents in the order of their names."""
-    found: dict[tuple[str, str], Document] = {}
-    faults = []
-    for path in _answer_paths(source):
-        parts = PurePosixPath(path).parts
-        file = read_file((source.files or {})[path])
-        name, holder = PurePosixPath(path).stem, parts[-2]
-        above = parts[:-2]
-        if above and above[-1].lower() in _ANSWERS:
-            above = above[:-1]
-        part = "/".join(above)
-        document = found.setdefault((part, name), Document(name, part))
-        if holder.lower() in _GOLD:
-            if document.gold is not None:
-                message = f"document {name} has two gold files ({document.gold.name}): keep one"
-                faults.append(Fault(message, file=file.name, kind="duplicate-file"))
-            document.gold = file
-        elif holder in document.answers:
-            first = document.answers[holder].name
-            message = f"the worker has two files for document {name} ({first}): keep one"
-            faults.append(Fault(message, file=file.name, worker=holder, kind="duplicate-file"))
-        else:
-            document.answers[holder] = file
-    if not found:
-        message = "the folder holds no <worker>/<document>.txt: is the path right?"
-        faults.append(Fault(message, file=source.name, kind="empty"))
-    if faults:
-        raise FormatError(faults)
-    documents = sorted(found.values(), key=lambda d: (d.name, d.part))
-    twice = {name for name, n in Counter(d.name for d in documents).items() if n > 1}
-    for document in documents:
-        if document.name in twice:
-            document.name = f"{document.part}/{document.name}"
-    return documents
-
-
-def _types(documents: list[Document]) -> set[str]:
-    """Types of the labels of all files: what may be glued onto tokens."""
-    files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
-    labels = {line.label for file in files for line in file.lines}
-    return {label.partition("-")[2] or label for label in labels} - {"", "O"}
-
-
-def read_file(file: Source) -> TokenFile:
-    """Read the lines of one file as tokens and labels."""
-    lines: list[AnswerToken] = []
-    sentence, open_sentence = 0, False
-    for number, line in enumerate(file.text.value.split("\n"), start=1):
-        if not line or line.isspace():
-            sentence += open_sentence
-            open_sentence = False
-        elif line[0] in "#-" and (is_comment(line) or line.startswith(_DOCSTART)):
-            continue
-        else:
-            lines.append(AnswerToken(*_split(line), number, sentence))
-            open_sentence = True
-    return TokenFile(file.name, lines)
-
-
-def _split(line: str) -> tuple[str, str]:
-    if "\t" in line:
-        cells = [cell.strip() for cell in line.split("\t")]
-        return cells[0], cells[-1]
-    words = line.split()
-    if len(words) == 1:
-        return ("", words[0]) if line[0].isspace() else (words[0], "")
-    return words[0], words[-1]
-
-
-def _sentences(lines: list[AnswerToken]) -> list[list[AnswerToken]]:
-    found: list[list[AnswerToken]] = []
-    for line in lines:
-        if not found or found[-1][0].sentence != line.sentence:
-            found.append([])
-        found[-1].append(line)
-    return found
 
 
 def _read_document(
@@ -309,9 +149,11 @@ def _reference(
         for line in empty:
             message = "the gold has a label without a token"
             builder.faults.append(Fault(message, document.gold.name, line.line, kind="empty-token"))
-        return _sentences([line for line in lines if line.token])
+        return sentences_of([line for line in lines if line.token])
     shown = {
-        worker: tuple(tuple(t.token for t in s) for s in _sentences([x for x in lines if x.token]))
+        worker: tuple(
+            tuple(t.token for t in s) for s in sentences_of([x for x in lines if x.token])
+        )
         for worker, lines in answers.items()
     }
     if not shown:
@@ -319,7 +161,7 @@ def _reference(
     most, _ = Counter(shown.values()).most_common(1)[0]
     worker = next(w for w, tokens in shown.items() if tokens == most)
     bare = [line._replace(label="") for line in answers[worker] if line.token]
-    return _sentences(bare)
+    return sentences_of(bare)
 
 
 def _add_items(
@@ -381,64 +223,3 @@ def _faults(
         message = f"{what[0].lower()}{what[1:]} ({detail})"
         item = builder.id_of(items[sentence]) if sentence >= 0 else ""
         yield Fault(message, file, line, item, position, worker, kind)
-
-
-def _times(crowd: Crowd) -> tuple[object, ...]:
-    return crowd.answers.started, crowd.answers.submitted, crowd.answers.cost
-
-
-def _ids(groups: list[str]) -> list[str]:
-    seen: Counter[str] = Counter()
-    ids = []
-    for group in groups:
-        seen[group] += 1
-        ids.append(f"{group}-{seen[group]}")
-    return ids
-
-
-def _fill(crowd: Crowd, folder: Path) -> None:
-    """Write every document of a worker whole, so that each line finds its token again."""
-    tags = [*map(_shown, crowd.tagset.tags), ""]
-    workers, answers = crowd.worker_ids.to_pylist(), crowd.latest
-    documents: dict[str, list[int]] = {}
-    for n, name in enumerate(_document_names(crowd)):
-        documents.setdefault(name, []).append(n)
-    tokens = [[_shown(token) for token in row] for row in crowd.tokens_list]
-    for name, items in documents.items():
-        files: dict[str, dict[int, list[int]]] = {}
-        for n in items:
-            if crowd.gold is not None:
-                codes = crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]].tolist()
-                files.setdefault("gold", {})[n] = codes
-            for a in crowd.by_item[n].tolist():
-                codes = answers.codes[answers.offset[a] : answers.offset[a + 1]].tolist()
-                files.setdefault(f"answers/{workers[answers.worker[a]]}", {})[n] = codes
-        for holder, known in files.items():
-            blocks = []
-            for n in items:
-                codes = known.get(n, [-1] * len(tokens[n]))
-                rows = zip(tokens[n], codes, strict=True)
-                blocks.append("".join(f"{token}\t{tags[code]}\n" for token, code in rows))
-            target = folder / holder / f"{name}.txt"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text("\n".join(blocks), encoding="utf-8")
-
-
-def _document_names(crowd: Crowd) -> list[str]:
-    groups = ["items"] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
-    return [group or "" for group in groups]
-
-
-def _bad_names(crowd: Crowd) -> list[str]:
-    """Ids of workers and documents that cannot be names of folders and files."""
-    used = crowd.worker_ids.take(pa.array(np.unique(crowd.latest.worker))).to_pylist()
-    bad = {name for name in used if name.lower() in _GOLD}
-    for name in {*used, *_document_names(crowd)}:
-        hidden = not name or name.startswith((".", "__MACOSX"))
-        if hidden or set(name) & set("/\\\0\n\r") or len(name.encode()) > _MAX_NAME:
-            bad.add(name)
-    return sorted(bad)
-
-
-def _shown(word: str) -> str:
-    return cell_text(word).strip().removeprefix("\ufeff")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.crowd.options import ReadOptions
+from karat.crowd.progress import Progress, Tell
 from karat.crowd.source import Source
 from karat.errors import Fault, FaultsError, FormatError, KaratError
 
@@ -206,23 +207,27 @@ class Record:
         return value
 
 
-def read_records(source: Source, faults: list[Fault]) -> Iterator[Record]:
+def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
     """Give the objects of a file, or of the JSON files of a folder in the order of their paths.
 
     Args:
         source: The file or folder.
         faults: What cannot be read is added here.
+        tell: Called with the lines that are read and all lines.
     """
     files = json_files(source)
+    n_lines = [1 + file.data.count(b"\n") for file in files] if tell else [0] * len(files)
+    progress, n_before = Progress(tell, sum(n_lines)), 0
     if not files:
         message = f"no {', '.join(JSON_SUFFIXES)} file in the folder: is the path right?"
         faults.append(Fault(message, source.name, kind="empty"))
-    for file in files:
+    for file, n_here in zip(files, n_lines, strict=True):
         with collect(faults):
             text = file.text.value
             split = _members if _ARRAY_START.match(text) else _lines
             members = split(text, file.name)
             for line, value in members:
+                progress.at(n_before + line - 1)
                 if isinstance(value, Fault):
                     faults.append(value)
                 elif isinstance(value, dict):
@@ -230,6 +235,8 @@ def read_records(source: Source, faults: list[Fault]) -> Iterator[Record]:
                 else:
                     message = f"expected a JSON object, found {shown(value)}"
                     faults.append(Fault(message, file.name, line, kind="not-an-object"))
+        n_before += n_here
+        progress.at(n_before)
 
 
 def json_files(source: Source) -> list[Source]:

@@ -49,6 +49,7 @@ from karat.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from karat.crowd.formats.span_losses import losses
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
+from karat.crowd.progress import counted
 from karat.crowd.source import Source
 
 SUMMARY = "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices"
@@ -75,7 +76,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     crowd = SpanCrowd(source, "label-studio", options)
     records = [as_task(record, options) for record in read_records(source, crowd.faults)]
     reader = _Reader(crowd, single=_has_choices_only(records, options))
-    for number, record in enumerate(records, start=1):
+    for number, record in enumerate(counted(records, options.progress), start=1):
         with collect(crowd.faults):
             reader.task(record, number)
     for kind, count in sorted((+reader.unused).items()):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from karat.crowd.atomic import new_file
 from karat.crowd.formats import long
-from karat.crowd.formats.long_columns import parquet_table
+from karat.crowd.formats.long.columns import parquet_table
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import count_first

@@ -62,7 +62,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """
     crowd = SpanCrowd(source, "prodigy", options)
     numbers: dict[str, str] = {}
-    for record in read_records(source, crowd.faults):
+    for record in read_records(source, crowd.faults, options.progress):
         with collect(crowd.faults):
             text = str(record.required(record.text("text"), "text"))
             name = record.name(*keys_of(options, "item", "item", "_input_hash", "_task_hash"))

@@ -64,7 +64,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             type, a span lies outside its item, an item stands twice or with two texts.
     """
     faults: list[Fault] = []
-    records = read_records(source, faults)
+    records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()
     if first is not None and "karat" in first.value:
         header = Header.read(first)

@@ -7,8 +7,6 @@ of rows between blank lines or with one `doc` and `sent`; its id is `doc-sent` a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,53 +14,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from karat.crowd.atomic import write_text
+from karat.crowd.formats.wide_columns import TOKEN, Columns, find_columns
+from karat.crowd.formats.wide_writing import cannot_hold, write
 from karat.crowd.grid import (
     Grid,
-    cell_text,
-    first_line,
-    guess_delimiter,
-    lost_cells,
+    header_names,
     read_grid,
 )
-from karat.crowd.labels import bad_label_faults, lost_labels, missing_notes, read_labels, settle
+from karat.crowd.labels import listed_bad_labels, missing_notes, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.report import ImportReport
 from karat.crowd.source import Source
 from karat.errors import Fault, FormatError
 
+__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "sniff", "write"]
+
 SUMMARY = "one row per token, one column per worker"
 SUFFIXES = (".tsv", ".csv", ".txt")
-
-_TOKEN = ("token", "word", "tokens", "words")
-_ITEM = ("item", "id", "item_id", "sentence_id", "sent_id", "task")
-_DOC = ("doc", "document", "doc_id", "group")
-_SENT = ("sent", "sentence", "sentence_number")
-_GOLD = ("gold", "truth", "true")
 
 
 def sniff(source: Source) -> bool:
     """Say whether there is a header with a token column and, behind it, at least two more."""
     if source.is_folder:
         return False
-    line = first_line(source)
-    names = [name.strip().strip('"').lower() for name in line.split(guess_delimiter(line))]
-    tokens = [i for i, name in enumerate(names) if name in _TOKEN]
+    names = [name.lower() for name in header_names(source)]
+    tokens = [i for i, name in enumerate(names) if name in TOKEN]
     # A column of that name is no worker: this is a long table, or CoNLL columns with a header.
     tagged = {"label", "tag", "ner", "pos"} & set(names)
     return bool(tokens) and not tagged and len(names) > tokens[0] + 1
-
-
-@dataclass(frozen=True)
-class _Columns:
-    token: int
-    gold: int | None
-    item: int | None
-    doc: int | None
-    sent: int | None
-    attributes: tuple[int, ...]
-    workers: tuple[int, ...]
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -73,7 +53,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             tags; all faults are listed.
     """
     grid = read_grid(source, options.delimiter)
-    columns = _find_columns(grid, options)
+    columns = find_columns(grid, options)
     _check_tokens(grid, columns.token)
     starts = _item_starts(grid, columns)
     ids, groups = _item_ids(grid, columns, starts)
@@ -83,8 +63,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     rows, place, raw, strings = _labels(grid, columns)
     labels = read_labels(strings, options)
-    if labels.bad:
-        raise FormatError(_bad_labels(grid, columns, labels.bad, raw, rows, place, ids, offsets))
+    bad = _bad_places(grid, columns, labels.bad, raw, rows, place, ids, offsets)
+    faults = tuple(listed_bad_labels(labels.bad, bad, options))
     codes = labels.codes[raw]
     gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
 
@@ -102,7 +82,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
     notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
     n_placed = int((answers.codes >= 0).sum())
-    report = ImportReport(source.name, "wide", n_placed, n_placed, {}, (), tuple(notes))
+    report = ImportReport(source.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
     tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
     crowd = Crowd(
         item_ids=ids,
@@ -118,74 +98,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return settle(crowd, options)
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers."""
-    write_text(path, _lines(crowd))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what a wide table cannot hold of this crowd."""
-    answers = crowd.latest
-    times = (crowd.answers.started, crowd.answers.submitted, crowd.answers.cost)
-    groups = [] if crowd.groups is None else crowd.groups.to_pylist()
-    tokens = pc.unique(crowd.tokens.flatten()).to_pylist()
-    names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist(), *filter(None, groups)]
-    losses = {
-        "repeated answers (the one that counts is written)": crowd.answers.attempt.any(),
-        "times and costs of answers": any(column is not None for column in times),
-        "the text between tokens": crowd.texts is not None,
-        "answers in which every token was skipped": (
-            not np.logical_or.reduceat(answers.codes >= 0, answers.offset[:-1]).all()
-        ),
-        "items without a document (its name becomes empty)": None in groups,
-        "attributes that are not one text for every item or every token": (
-            _attributes_shown(crowd) != _attributes_of(crowd)
-        ),
-        "names of workers or attributes that the header has twice, or reads as another column": (
-            not _header_holds(crowd)
-        ),
-        "empty tokens (they are refused when they are read)": "" in tokens,
-    }
-    lost = [text for text, is_lost in losses.items() if is_lost]
-    lost += lost_cells([*names, *tokens, *crowd.tagset.tags])
-    return lost + lost_labels(replace(crowd, answers=answers))
-
-
-def _find_columns(grid: Grid, options: ReadOptions) -> _Columns:
-    def find(role: str, names: tuple[str, ...]) -> int | None:
-        wanted = options.columns.get(role)
-        if wanted is not None:
-            if wanted not in grid.header:
-                message = f"there is no column {wanted!r}: the header has {', '.join(grid.header)}"
-                raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
-            return grid.header.index(wanted)
-        lower = [name.lower() for name in grid.header]
-        return next((lower.index(name) for name in names if name in lower), None)
-
-    token = find("token", _TOKEN)
-    if token is None:
-        message = (
-            f"no token column in the header ({', '.join(grid.header[:8])} …): "
-            "name it with columns={'token': …} (--columns token=NAME)"
-        )
-        raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
-    gold = find("gold", _GOLD)
-    first = max(token, gold if gold is not None else 0) + 1
-    workers = tuple(range(first, len(grid.header)))
-    if options.workers is not None:
-        absent = [name for name in options.workers if name not in grid.header]
-        if absent:
-            message = f"there is no worker column {absent[0]!r}"
-            raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
-        workers = tuple(grid.header.index(name) for name in options.workers)
-    found = (find("item", _ITEM), find("doc", _DOC), find("sent", _SENT))
-    item, doc, sent = (None if c in workers else c for c in found)
-    used = {token, gold, item, doc, sent, *workers}
-    # Columns behind the token that --workers does not name are neither workers nor attributes.
-    attributes = tuple(c for c in range(first) if c not in used)
-    return _Columns(token, gold, item, doc, sent, attributes, workers)
-
-
 def _check_tokens(grid: Grid, token: int) -> None:
     empty = np.flatnonzero(grid.cell_lengths[:, token] == 0)
     if len(empty):
@@ -197,7 +109,7 @@ def _check_tokens(grid: Grid, token: int) -> None:
         raise FormatError(faults)
 
 
-def _item_starts(grid: Grid, columns: _Columns) -> NDArray[np.int64]:
+def _item_starts(grid: Grid, columns: Columns) -> NDArray[np.int64]:
     """First row of every item: after a blank line, or where the item columns change."""
     new = np.diff(grid.block, prepend=-1) != 0
     for column in (columns.item, columns.doc, columns.sent):
@@ -208,7 +120,7 @@ def _item_starts(grid: Grid, columns: _Columns) -> NDArray[np.int64]:
 
 
 def _item_ids(
-    grid: Grid, columns: _Columns, starts: NDArray[np.int64]
+    grid: Grid, columns: Columns, starts: NDArray[np.int64]
 ) -> tuple[pa.Array, pa.Array | None]:
     def cells(column: int) -> pa.Array:
         return grid.at(starts, column).cast(pa.string())
@@ -249,7 +161,7 @@ def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
 
 
 def _labels(
-    grid: Grid, columns: _Columns
+    grid: Grid, columns: Columns
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
     """Find all label cells that are not `?` or empty.
 
@@ -270,7 +182,7 @@ def _labels(
 
 
 def _answers(
-    columns: _Columns,
+    columns: Columns,
     rows: NDArray[np.int64],
     place: NDArray[np.int64],
     codes: NDArray[np.int16],
@@ -302,7 +214,7 @@ def _answers(
 
 
 def _attributes(
-    grid: Grid, columns: _Columns, starts: NDArray[np.int64], offsets: NDArray[np.int64]
+    grid: Grid, columns: Columns, starts: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> pa.Table | None:
     """Other columns: one string per item where it is the same on all tokens, else a list."""
     found: dict[str, Any] = {}
@@ -316,116 +228,20 @@ def _attributes(
     return pa.table(found) if found else None
 
 
-def _bad_labels(
+def _bad_places(
     grid: Grid,
-    columns: _Columns,
+    columns: Columns,
     bad: dict[int, str],
     raw: NDArray[np.int32],
     rows: NDArray[np.int64],
     place: NDArray[np.int64],
     ids: pa.Array,
     offsets: NDArray[np.int64],
-) -> list[Fault]:
-    hit = np.flatnonzero(np.isin(raw, list(bad)))
-
-    def places() -> Iterator[tuple[int, Fault]]:
-        for i in hit.tolist():
-            row, column = int(rows[i]), int(place[i])
-            item = int(np.searchsorted(offsets, row, side="right")) - 1
-            who = "gold" if column == 0 else grid.header[columns.workers[column - 1]]
-            name, token = ids[item].as_py(), row - int(offsets[item])
-            yield int(raw[i]), Fault("", grid.name, int(grid.line[row]), name, token, who)
-
-    return bad_label_faults(bad, places())
-
-
-def _lines(crowd: Crowd) -> Iterator[str]:
-    """One block of lines per item."""
-    words = np.array([*map(cell_text, crowd.tagset.tags), "?"], object)
-    _, values = _id_columns(crowd)
-    extra = _attributes_of(crowd).values()
-    yield "\t".join(map(cell_text, _header(crowd))) + "\n"
-    answers, tokens = crowd.latest, crowd.tokens_list
-    for n, name in enumerate(values):
-        size = len(tokens[n])
-        columns: list[list[str]] = [[cell_text(part)] * size for part in name]
-        columns += [_cells(column[n], size) for column in extra]
-        columns.append([cell_text(token) for token in tokens[n]])
-        if crowd.gold is not None:
-            columns.append(words[crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]]].tolist())
-        given = {int(answers.worker[a]): int(answers.offset[a]) for a in crowd.by_item[n]}
-        for worker in range(crowd.n_workers):
-            start = given.get(worker)
-            codes = slice(start, (start or 0) + size)
-            columns.append(["?"] * size if start is None else words[answers.codes[codes]].tolist())
-        rows = zip(*columns, strict=True)
-        yield ("\n" if n else "") + "".join("\t".join(row) + "\n" for row in rows)
-
-
-def _id_columns(crowd: Crowd) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The columns that name an item: doc and sent where the id is made of them."""
-    ids = crowd.item_ids.to_pylist()
-    if crowd.groups is None:
-        return ("item",), [(name,) for name in ids]
-    groups = [group or "" for group in crowd.groups.to_pylist()]
-    both: list[tuple[str, ...]] = list(zip(groups, ids, strict=True))
-    if all(name.startswith(f"{doc}-") for doc, name in both):
-        return ("doc", "sent"), [(doc, name[len(doc) + 1 :]) for doc, name in both]
-    return ("doc", "item"), both
-
-
-def _header(crowd: Crowd) -> tuple[str, ...]:
-    gold = () if crowd.gold is None else ("gold",)
-    head, workers = _id_columns(crowd)[0], crowd.worker_ids.to_pylist()
-    return (*head, *_attributes_of(crowd), "token", *gold, *workers)
-
-
-def _header_holds(crowd: Crowd) -> bool:
-    """Whether every name of the header will be read as what it is."""
-    header, (head, _) = _header(crowd), _id_columns(crowd)
-    if len(set(header)) < len(header) or any(name.strip() != name for name in header):
-        return False
-    nothing = np.zeros(0, np.int64)
-    found = _find_columns(
-        Grid("", header, pa.array([], pa.string()), nothing, nothing), ReadOptions()
-    )
-    token = header.index("token", len(head) + len(_attributes_of(crowd)))
-    first = token + 1 + (crowd.gold is not None)
-    item, doc, sent = (
-        head.index(name) if name in head else None for name in ("item", "doc", "sent")
-    )
-    return found == _Columns(
-        token=token,
-        gold=None if crowd.gold is None else token + 1,
-        item=item,
-        doc=doc,
-        sent=sent,
-        attributes=tuple(range(len(head), token)),
-        workers=tuple(range(first, len(header))),
-    )
-
-
-def _attributes_of(crowd: Crowd) -> dict[str, list[Any]]:
-    return {} if crowd.attributes is None else crowd.attributes.to_pydict()
-
-
-def _attributes_shown(crowd: Crowd) -> dict[str, list[Any]]:
-    """The attributes as they are read back: a text for every item, else one for every token."""
-    sizes = np.diff(crowd.offsets).tolist()
-    shown: dict[str, list[Any]] = {}
-    for name, values in _attributes_of(crowd).items():
-        cells = [_cells(value, size) for value, size in zip(values, sizes, strict=True)]
-        one = all(len(set(row)) == 1 for row in cells)
-        shown[name] = [row[0] for row in cells] if one else list(cells)
-    return shown
-
-
-def _cells(value: object, size: int) -> list[str]:
-    """What the rows of an item show of an attribute."""
-    if isinstance(value, list) and len(value) == size:
-        return [_cell(one) for one in value]
-    return [_cell(value)] * size
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else cell_text(str(value))
+) -> Iterator[tuple[int, Fault]]:
+    """The cells of bad labels: the index of the string, and a fault that holds the place."""
+    for i in np.flatnonzero(np.isin(raw, list(bad))).tolist():
+        row, column = int(rows[i]), int(place[i])
+        item = int(np.searchsorted(offsets, row, side="right")) - 1
+        who = "gold" if column == 0 else grid.header[columns.workers[column - 1]]
+        name, token = ids[item].as_py(), row - int(offsets[item])
+        yield int(raw[i]), Fault("", grid.name, int(grid.line[row]), name, token, who)

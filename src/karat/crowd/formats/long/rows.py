@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from karat.crowd.formats.long_columns import as_strings, numbers
+from karat.crowd.formats.long.columns import as_strings, numbers
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import MAX_ATTEMPT
 from karat.errors import Fault, FormatError

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from karat.crowd.formats.long_rows import Rows, integers, place_of
+from karat.crowd.formats.long.rows import Rows, integers, place_of
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import number_attempts
 from karat.errors import Fault, FormatError

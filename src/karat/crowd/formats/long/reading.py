@@ -1,9 +1,4 @@
-"""Long tables: one row per answer, or per answered token.
-
-`item, worker, label` is a crowd of single labels (PLAIN, one token per item). With a `token` or a
-`position` column the rows of one item and worker are a sequence. Without a worker column the labels
-are gold. CSV and TSV, Parquet, and DataFrames of any make.
-"""
+"""Reading long tables: from rows to items, workers and their answers."""
 
 from __future__ import annotations
 
@@ -16,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from karat.crowd.formats.long_columns import frame_columns, parquet_table
-from karat.crowd.formats.long_gold import read_gold
-from karat.crowd.formats.long_places import Table, attempts, positions, row_attempts, shown_tokens
-from karat.crowd.formats.long_rows import (
+from karat.crowd.formats.long.columns import frame_columns, parquet_table
+from karat.crowd.formats.long.gold import read_gold
+from karat.crowd.formats.long.places import Table, attempts, positions, row_attempts, shown_tokens
+from karat.crowd.formats.long.rows import (
     ROLES,
     Rows,
     find_roles,
@@ -28,9 +23,8 @@ from karat.crowd.formats.long_rows import (
     refuse_empty,
     rows_of_table,
 )
-from karat.crowd.formats.long_writing import cannot_hold, write
-from karat.crowd.grid import first_line, guess_delimiter, read_grid
-from karat.crowd.labels import bad_label_faults, guess_encoding, missing_notes, read_labels, settle
+from karat.crowd.grid import header_names, read_grid
+from karat.crowd.labels import guess_encoding, listed_bad_labels, missing_notes, read_labels, settle
 from karat.crowd.model import Answers, Crowd, list_array
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import count_first
@@ -39,11 +33,6 @@ from karat.crowd.source import Source
 from karat.crowd.workers import keep_workers
 from karat.errors import Fault, FormatError
 
-__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "read_frame", "sniff", "write"]
-
-SUMMARY = "one row per answer: item, worker, label (and token for sequences)"
-SUFFIXES = (".csv", ".tsv", ".parquet")
-
 
 def sniff(source: Source) -> bool:
     """Say whether the header has an item and a label column."""
@@ -51,8 +40,7 @@ def sniff(source: Source) -> bool:
         return False
     if source.is_parquet:
         return True
-    line = first_line(source)
-    names = {name.strip().strip('"').lower() for name in line.split(guess_delimiter(line))}
+    names = {name.lower() for name in header_names(source)}
     has = {role for role, known in ROLES.items() if names & set(known)}
     return {"item", "label"} <= has
 
@@ -107,11 +95,10 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     labels = read_labels(strings, named)
     n_each = np.bincount(label.indices.to_numpy(), minlength=len(strings))
     notes = (*notes, *missing_notes(strings, n_each, options))
-    if labels.bad:
-        raw = label.indices.to_numpy()
-        hit = np.flatnonzero(np.isin(raw, list(labels.bad)))
-        places = ((int(raw[i]), place_of(rows, int(i))) for i in hit)
-        raise FormatError(bad_label_faults(labels.bad, places))
+    raw = label.indices.to_numpy()
+    hit = np.flatnonzero(np.isin(raw, list(labels.bad)))
+    places = ((int(raw[i]), place_of(rows, int(i))) for i in hit)
+    unknown = listed_bad_labels(labels.bad, places, options)
     table = Table(
         rows,
         item.indices.to_numpy().astype(np.int32),
@@ -132,7 +119,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         tagset=labels.tagset,
         answers=answers,
         groups=_first_of(table, "doc"),
-        import_report=_report(rows, answers, options, notes, reasons, faults),
+        import_report=_report(rows, answers, options, notes, reasons, [*unknown, *faults]),
     )
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)

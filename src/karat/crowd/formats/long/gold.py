@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from karat.crowd.builder import CrowdBuilder
-from karat.crowd.formats.long_rows import Rows, integers, refuse_empty
+from karat.crowd.formats.long.rows import Rows, integers, refuse_empty
 from karat.crowd.model import Crowd
 from karat.crowd.options import ReadOptions
 from karat.errors import Fault
