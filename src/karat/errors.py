@@ -18,6 +18,10 @@ class InputError(KaratError, ValueError):
     """The input is refused: the message lists what is wrong with it."""
 
 
+class NotFittedError(InputError, AttributeError):
+    """Something was asked of an aggregator or a model before `fit`."""
+
+
 class UnknownNameError(InputError):
     """A method, encoding, policy, format or option has no such name; the message lists them."""
 

@@ -58,7 +58,7 @@ def test_the_score_table_has_the_four_schemes(report, page, score):
 
 
 def test_the_bounds_of_f1_are_told_with_their_level(consensus, crowd):
-    scored = karat.score(crowd, consensus, bootstrap=50, level=0.9)
+    scored = karat.score(crowd, consensus, bootstrap=100, level=0.9)
     text = html.render(consensus, score=scored).replace("\u00a0", " ").replace("&nbsp;", " ")
     low, high = (f"{100 * bound:.1f} %" for bound in scored.interval)
     assert f"With 90 % confidence F1 lies between {low} and {high}" in text

@@ -35,7 +35,9 @@ def test_nobody_far_below_is_told_as_well(consensus, agreement):
 
 
 def test_without_any_rate_there_is_nothing_to_compare(consensus):
-    bare = replace(consensus, workers=consensus.workers.select(["worker", "answers"]))
+    bare = replace(
+        consensus, make_workers=lambda _: consensus.workers.select(["worker", "answers"])
+    )
     assert workers_lead(worker_table(bare, None)) == (
         "There is nothing to compare them by.",
         (),

@@ -41,13 +41,13 @@ def test_without_an_agreement_the_result_alone_is_shown(consensus):
 
 def test_columns_are_joined_by_worker_whatever_their_order(consensus, agreement):
     order = pa.array([6, 5, 4, 3, 2, 1, 0])
-    turned = replace(consensus, workers=consensus.workers.take(order))
+    turned = replace(consensus, make_workers=lambda _: consensus.workers.take(order))
     assert worker_table(turned, agreement) == worker_table(consensus, agreement)
 
 
 def test_a_number_that_only_the_method_knows_is_shown_and_is_no_share(consensus, agreement):
     workers = consensus.workers.append_column("log_prob", pa.array(np.arange(7.0)))
-    table = worker_table(replace(consensus, workers=workers), agreement)
+    table = worker_table(replace(consensus, make_workers=lambda _: workers), agreement)
     assert (table.columns[-1], table.is_rate[-1]) == ("Log prob", False)
     assert all(table.is_rate[:-1])
 

@@ -13,13 +13,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from karat._lazy import lazy
-from karat.aggregate.registry import METHODS
+from karat.aggregate.registry import METHODS, TEXTS
 from karat.errors import InputError, UnknownNameError
 from karat.plugins import plugins
 
 if TYPE_CHECKING:
     from karat.aggregate.base import Aggregator
     from karat.aggregate.consensus import Consensus
+    from karat.protocols import Checkpoint, Progress, Runner
 
 __all__ = ["Aggregator", "Consensus", "aggregate", "get_aggregator", "methods"]
 
@@ -31,6 +32,12 @@ __getattr__ = lazy(
 def methods() -> dict[str, str]:
     """Give the methods by name with one line about each."""
     known = {name: summary for name, (_, summary) in METHODS.items()}
+    for text, summary in TEXTS.items():
+        known |= {
+            f"{name}+{text}": f"{known[name]}, {summary}"
+            for name in METHODS
+            if name.startswith("bsc-")
+        }
     return {**plugins("karat.methods"), **known}
 
 
@@ -41,8 +48,9 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         UnknownNameError: There is no such method; the message names them all.
         InputError: The method has no such parameter.
     """
-    place = METHODS[method][0] if method in METHODS else plugins("karat.methods").get(method)
-    if place is None:
+    base, _, text = method.partition("+")
+    place = METHODS[base][0] if base in METHODS else plugins("karat.methods").get(method)
+    if place is None or (text and (text not in TEXTS or not base.startswith("bsc-"))):
         raise UnknownNameError("method", method, methods())
     module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)
@@ -50,16 +58,34 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
     for param in params:
         if param not in known:
             raise InputError(f"{method} has no parameter {param!r}: it has {', '.join(known)}")
-    return made(**params)
+    aggregator = made(**params)
+    if text:
+        aggregator.name, aggregator.text = method, text  # type: ignore[attr-defined]
+    return aggregator
 
 
-def aggregate(crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
+def aggregate(
+    crowd: Any,
+    method: str = "mv-token",
+    *,
+    gold: Any = None,
+    start: Consensus | None = None,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    **params: Any,
+) -> Consensus:
     r"""Aggregate the answers of a crowd.
 
     Args:
         crowd: A `Crowd`, anything that `read_crowd` reads, or a DataFrame with columns task,
             worker, label.
         method: Name of the method; `karat.aggregate.methods()` lists them.
+        gold: Known labels to learn from: they are taken as the truth.
+        start: An earlier result of the same method to go on from.
+        runner: Where to work, for example `karat.compute.Threads(2)`; by default this thread.
+        progress: Who is told of every step.
+        checkpoint: Where the state is kept after every step, to resume from.
         params: Its parameters, for example `ties="inside"`.
 
     Returns:
@@ -72,14 +98,18 @@ def aggregate(crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
     >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
     ['yes']
     """
-    return get_aggregator(method, **params).fit(crowd).result_
+    aggregator = get_aggregator(method, **params)
+    aggregator.fit(
+        crowd, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
+    )
+    return aggregator.result_
 
 
 class _Room(ModuleType):
     """A module that can be called; see the docstring above."""
 
     def __call__(self, crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
-        return aggregate(crowd, method, **params)
+        return aggregate(crowd, method, **params)  # has the arguments of `aggregate`
 
 
 sys.modules[__name__].__class__ = _Room

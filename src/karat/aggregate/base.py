@@ -5,12 +5,35 @@ from __future__ import annotations
 import inspect
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from karat.aggregate.consensus import Consensus
 from karat.crowd import Crowd, ReadOptions
-from karat.errors import InputError
+from karat.errors import InputError, NotFittedError
+from karat.protocols import Checkpoint, Progress, Runner, Serial
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What an aggregator is given beside the crowd.
+
+    Attributes:
+        known: int16 [n_tokens], truth to learn from, -1 unknown; or None.
+        start: An earlier result to go on from, or None.
+        runner: Where to work.
+        progress: Who is told of every step, or None.
+        checkpoint: Where the state is kept, or None.
+    """
+
+    known: NDArray[np.int16] | None = None
+    start: Consensus | None = None
+    runner: Runner = field(default_factory=Serial)
+    progress: Progress | None = None
+    checkpoint: Checkpoint | None = None
 
 
 class Aggregator(ABC):
@@ -27,30 +50,51 @@ class Aggregator(ABC):
     name: str
     result_: Consensus
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "result_":
+            raise NotFittedError(f"{type(self).__name__} has no result yet: call fit first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @abstractmethod
-    def _aggregate(self, crowd: Crowd) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
         """Compute the consensus of a crowd with at least one answer."""
 
-    def fit(self, crowd: Any, gold: Any = None) -> Self:
+    def fit(
+        self,
+        crowd: Any,
+        gold: Any = None,
+        *,
+        start: Consensus | None = None,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
         """Aggregate a crowd; the result is `result_`.
 
         Args:
             crowd: A `Crowd`, or a DataFrame with columns task (or item), worker, label.
-            gold: Known labels, as for `read_crowd`; votes do not use them.
+            gold: Known labels to learn from, as for `read_crowd`: they are taken as the truth. The
+                crowd's own gold is never used to decide. Votes know nothing of either.
+            start: An earlier result to go on from, for example before new answers came.
+            runner: Where to work, for example `karat.compute.Threads(2)`; by default this thread.
+            progress: Who is told of every step.
+            checkpoint: Where the state is kept after every step, to resume from.
 
         Raises:
             InputError: The crowd has no answer, or does not suit the method.
         """
         found = as_crowd(crowd)
+        known = None
         if gold is not None:
             from karat.crowd.gold import attach_gold
 
-            found = attach_gold(found, gold, ReadOptions())
+            known = attach_gold(found.with_gold(None), gold, ReadOptions()).gold
         if not len(found.latest):
             raise InputError("the crowd has no answer: there is nothing to aggregate")
-        start = time.perf_counter()
-        result = self._aggregate(found)
-        seconds = time.perf_counter() - start
+        given = Given(known, start, runner or Serial(), progress, checkpoint)
+        begin = time.perf_counter()
+        result = self._aggregate(found, given)
+        seconds = time.perf_counter() - begin
         self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ class Consensus:
         token_probs: float32 [n_tokens, n_labels], the share or probability of every tag.
         span_confidence: float32 [n_spans], for the spans of `codes` in order.
         confidence: float32 [n_items], that all tags of the item are right.
-        workers: Arrow table, one row per worker.
+        make_workers: Makes the table `workers` when it is first asked for.
         method: Name of the aggregator.
         params: Its parameters.
         trace: The objective after every step; empty where nothing iterates.
@@ -41,6 +41,9 @@ class Consensus:
         seconds: How long it took.
         notes: Decisions and warnings, in sentences.
         tagger: A tagger trained on the way, or None.
+        entropy: float32 [n_items], of an item's labels in nats, or None for votes.
+        posterior: What can be asked later: other spans, other paths; None for votes.
+        memory: What a later fit can start from; None for votes.
     """
 
     crowd: Crowd
@@ -48,7 +51,7 @@ class Consensus:
     token_probs: NDArray[np.float32]
     span_confidence: NDArray[np.float32]
     confidence: NDArray[np.float32]
-    workers: pa.Table
+    make_workers: Callable[[Consensus], pa.Table] = field(repr=False)
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
     trace: tuple[float, ...] = ()
@@ -57,6 +60,14 @@ class Consensus:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     tagger: Any = None
+    entropy: NDArray[np.float32] | None = None
+    posterior: Any = field(default=None, repr=False)
+    memory: Any = field(default=None, repr=False)
+
+    @cached_property
+    def workers(self) -> pa.Table:
+        """One row per worker: answers, labels, and how good they are by this result."""
+        return self.make_workers(self)
 
     @property
     def tagset(self) -> Codec:

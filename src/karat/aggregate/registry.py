@@ -10,4 +10,16 @@ METHODS: dict[str, tuple[str, str]] = {
     "mv-token": ("karat.aggregate.votes:TokenVote", "majority vote per token (plurality)"),
     "mv-seq": ("karat.aggregate.votes:SequenceVote", "the tag sequence that most workers gave"),
     "mv-seg": ("karat.aggregate.votes:SegmentVote", "vote on segments, then on their types"),
+    "ds": ("karat.aggregate.dawid_skene:DawidSkene", "Dawid-Skene: EM over confusion matrices"),
+    "one-coin": ("karat.aggregate.dawid_skene:OneCoin", "EM over one accuracy per worker"),
+    "ibcc": ("karat.aggregate.dawid_skene:Ibcc", "Bayesian confusion matrices, no chain"),
+    "mace": ("karat.aggregate.dawid_skene:MaceTokens", "workers know or guess, no chain"),
+    "bsc-acc": ("karat.aggregate.bsc.sequence:BscAcc", "Bayesian sequences, worker accuracy"),
+    "bsc-mace": ("karat.aggregate.bsc.sequence:BscMace", "Bayesian sequences, know or guess"),
+    "bsc-cv": ("karat.aggregate.bsc.sequence:BscCv", "Bayesian sequences, accuracy per label"),
+    "bsc-cm": ("karat.aggregate.bsc.sequence:BscCm", "Bayesian sequences, confusion matrices"),
+    "bsc-seq": ("karat.aggregate.bsc.sequence:BscSeq", "Bayesian sequences, workers with memory"),
 }
+
+TEXTS: dict[str, str] = {"words": "and a Dirichlet over the words of every label"}
+"""What can follow a bsc method after a plus: `bsc-seq+words`."""

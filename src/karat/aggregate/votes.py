@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from karat.aggregate.base import Aggregator
+from karat.aggregate.base import Aggregator, Given
 from karat.aggregate.chain import best_legal, is_legal
 from karat.aggregate.consensus import Consensus
 from karat.crowd import Crowd
@@ -47,7 +47,8 @@ class _Votes(Aggregator):
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
         raise NotImplementedError  # pragma: no cover
 
-    def _aggregate(self, crowd: Crowd) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+        del given  # votes know nothing of gold or earlier results
         counts = vote_counts(crowd)
         codes = self._decide(crowd, counts)
         illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
@@ -55,7 +56,6 @@ class _Votes(Aggregator):
         codes = np.where(np.repeat(asked, np.diff(crowd.offsets)), codes, np.int16(-1))
         total = counts.sum(axis=1, keepdims=True)
         shares = (counts / np.maximum(total, 1)).astype(np.float32)
-        agreement = _agreement(crowd, codes)
         notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result"]
         if not asked.all():
             notes.append(f"{int((~asked).sum())} items without answers are left open")
@@ -65,7 +65,7 @@ class _Votes(Aggregator):
             token_probs=shares,
             span_confidence=_span_shares(crowd, codes),
             confidence=_item_shares(crowd, codes),
-            workers=agreement,
+            make_workers=_agreement,
             method=self.name,
             stop_reason="votes need no iteration",
             notes=tuple(notes),
@@ -324,8 +324,9 @@ def _span_shares(crowd: Crowd, codes: NDArray[np.int16]) -> NDArray[np.float32]:
     return np.asarray(votes / np.maximum(asked, 1), np.float32)
 
 
-def _agreement(crowd: Crowd, codes: NDArray[np.int16]) -> pa.Table:
+def _agreement(result: Consensus) -> pa.Table:
     """Per worker: answers, labels, agreement with the result on tokens and on exact spans."""
+    crowd, codes = result.crowd, result.codes
     given = crowd.latest.codes
     known = given >= 0
     workers = crowd.worker_of[known]

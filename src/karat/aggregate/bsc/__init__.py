@@ -1,0 +1,1 @@
+"""Bayesian sequence combination and the Dawid-Skene family: one engine (MATH sections 3, 4, 7)."""

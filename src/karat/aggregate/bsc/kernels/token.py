@@ -1,0 +1,125 @@
+"""The E-step without a chain: every token by itself (Dawid and Skene; IBCC; single labels).
+
+r_t(j) ~ exp(E ln p_j + sum_k E ln A^k(j, ., c^k_t)),   p the shares of the labels
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from karat._kernel import kernel
+from karat.aggregate.bsc.kernels.chain import MAX_PRODUCT
+
+
+@kernel
+def token_step(
+    offsets, bounds, row, active, gold, unary, table, log_table, share, counts, share_counts, probs
+):
+    """Do the E-step for some items; the arguments are those of `chain_step`.
+
+    Args:
+        share: float64 [J], exp(E ln p).
+        share_counts: float64 [J], added to.
+
+    Returns:
+        Sum of ln Z over the tokens.
+    """
+    n_labels = len(share)
+    truth = np.empty(n_labels)
+    log_share = np.log(share)
+    log_z, product = 0.0, 1.0
+    for n in range(len(active)):
+        if not active[n]:
+            continue
+        for token in range(offsets[n] - offsets[0], offsets[n + 1] - offsets[0]):
+            begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
+            total = 0.0
+            if stop - begin <= MAX_PRODUCT and not len(unary):
+                total = _multiply(token, begin, stop, row, gold, table, share, truth)
+            if total > 1e-250:
+                product *= total
+                if product < 1e-40:
+                    log_z += np.log(product)
+                    product = 1.0
+            else:
+                log_z += _in_logarithms(
+                    token, begin, stop, row, gold, unary, log_table, log_share, truth
+                )
+                total = 1.0
+            for j in range(n_labels):
+                truth[j] /= total
+                share_counts[j] += truth[j]
+            if len(counts):
+                for entry in range(begin, stop):
+                    target = counts[row[entry]]
+                    for j in range(n_labels):
+                        target[j] += truth[j]
+            if len(probs):
+                for j in range(n_labels):
+                    probs[token, j] = truth[j]
+    return log_z + np.log(product)
+
+
+@kernel
+def _multiply(token, begin, stop, row, gold, table, share, truth):
+    """Multiply the evidence of a token; give the sum."""
+    n_labels = len(share)
+    for j in range(n_labels):
+        truth[j] = share[j]
+    for entry in range(begin, stop):
+        values = table[row[entry]]
+        for j in range(n_labels):
+            truth[j] *= values[j]
+    if len(gold) and gold[token] >= 0:
+        for j in range(n_labels):
+            if j != gold[token]:
+                truth[j] = 0.0
+    total = 0.0
+    for j in range(n_labels):
+        total += truth[j]
+    return total
+
+
+@kernel
+def _in_logarithms(token, begin, stop, row, gold, unary, log_table, log_share, truth):
+    """Do one token with logarithms; `truth` sums to 1 afterwards."""
+    n_labels = len(log_share)
+    truth[:] = log_share
+    for entry in range(begin, stop):
+        truth += log_table[row[entry]]
+    if len(unary):
+        truth += unary[token]
+    if len(gold) and gold[token] >= 0:
+        for j in range(n_labels):
+            if j != gold[token]:
+                truth[j] = -np.inf
+    most = truth.max()
+    for j in range(n_labels):
+        truth[j] = np.exp(truth[j] - most)
+    total = truth.sum()
+    truth /= total
+    return most + np.log(total)
+
+
+@kernel
+def collect(offsets, bounds, row, active, probs, counts, start_counts, step_counts):
+    """Add given posteriors to the statistics, as if they were the E-step's.
+
+    Neighbouring tokens count as independent; `step_counts` may be empty.
+    """
+    n_labels = probs.shape[1]
+    for n in range(len(active)):
+        if not active[n]:
+            continue
+        first = offsets[n] - offsets[0]
+        for token in range(first, offsets[n + 1] - offsets[0]):
+            for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
+                for j in range(n_labels):
+                    counts[row[entry], j] += probs[token, j]
+            if token == first or not len(step_counts):
+                for j in range(n_labels):
+                    start_counts[j] += probs[token, j]
+            else:
+                for i in range(n_labels):
+                    for j in range(n_labels):
+                        step_counts[i, j] += probs[token - 1, i] * probs[token, j]

@@ -1,0 +1,116 @@
+"""What an earlier fit knew, carried over to another crowd: by worker id, tag and word.
+
+Used to start warm, to label new items of known workers, and to give workers a prior of their own
+from their history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from karat.aggregate.bsc.engine import Model, Sums
+from karat.aggregate.bsc.evidence import Evidence
+from karat.crowd import Crowd
+from karat.errors import InputError
+from karat.spans import Codec
+from karat.workermodels import Rows
+from karat.workermodels.rows import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The statistics of a fit, with the names that they belong to.
+
+    Attributes:
+        model: What was fitted.
+        sums: The statistics that made its parameters.
+        posterior: The workers' posterior.
+        worker_ids: Arrow string array [n_workers].
+        codec: The tag set.
+    """
+
+    model: Model
+    sums: Sums
+    posterior: Any
+    worker_ids: pa.Array
+    codec: Codec
+
+    def check(self, crowd: Crowd, model: str) -> None:
+        """Check that it fits a crowd and a worker model.
+
+        Raises:
+            InputError: The tags or the worker model differ.
+        """
+        if (self.codec.tags, self.codec.encoding) != (crowd.tagset.tags, crowd.tagset.encoding):
+            raise InputError(
+                f"the earlier result has the tags {' '.join(self.codec.tags)}, this crowd "
+                f"{' '.join(crowd.tagset.tags)}: they must be the same"
+            )
+        if self.model.workers.name != model:
+            raise InputError(
+                f"the earlier result has worker model {self.model.workers.name!r}, this one "
+                f"{model!r}: they must be the same"
+            )
+
+    def join(self, evidence: Evidence, rows: Rows, crowd: Crowd) -> tuple[Evidence, Rows]:
+        """Add the remembered rows of the crowd's workers to the crowd's own, numbered anew.
+
+        Raises:
+            InputError: Previous labels mean something else here.
+        """
+        if self.model.rows.n_previous != rows.n_previous:
+            raise InputError(
+                "the earlier result treats previous labels in another way (start, skipped)"
+            )
+        remembered, _ = self._keys(crowd)
+        own = _key(rows, rows.worker)
+        every = np.union1d(own, remembered)
+        words = np.arange(len(rows), max(len(rows), int(evidence.row.max(initial=-1)) + 1))
+        moved = np.append(np.searchsorted(every, own), words + len(every) - len(rows))
+        pair, label = np.divmod(every, rows.n_labels)
+        who, previous = np.divmod(pair, rows.n_previous)
+        joined = Rows(
+            who.astype(np.int32), previous.astype(np.int16), label.astype(np.int16),
+            rows.n_workers, rows.n_previous, rows.n_labels,
+        )  # fmt: skip
+        return replace(evidence, row=moved.astype(np.int32)[evidence.row]), joined
+
+    def counts(self, rows: Rows, crowd: Crowd) -> Floats:
+        """Give the remembered counts of rows, float64 [n_rows, J]; 0 for what is new."""
+        remembered, kept = self._keys(crowd)
+        counts = np.zeros((len(rows), rows.n_labels))
+        place = np.searchsorted(_key(rows, rows.worker), remembered)
+        counts[place] = self.sums.counts[: len(self.model.rows)][kept]
+        return counts
+
+    def _keys(self, crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the keys of the rows whose workers the crowd has, and which rows these are."""
+        old = self.model.rows
+        place = pc.fill_null(pc.index_in(self.worker_ids, value_set=crowd.worker_ids), -1)
+        worker = place.to_numpy(zero_copy_only=False)[old.worker]
+        kept = np.flatnonzero(worker >= 0)
+        return _key(old, worker)[kept], kept
+
+    def words(self, model: Model) -> Floats:
+        """Give the remembered counts of a model's words, float64 [n_words, J]."""
+        if model.words is None:
+            return np.zeros((0, model.rows.n_labels))
+        counts = np.zeros((len(model.words), model.rows.n_labels))
+        if self.model.words is not None:
+            place = pc.index_in(self.model.words.words, value_set=model.words.words)
+            to = pc.fill_null(place, len(model.words) - 1).to_numpy(zero_copy_only=False)
+            remembered = self.sums.counts[len(self.model.rows) :]
+            np.add.at(counts, to, remembered[:-1])
+            counts[-1] += remembered[-1]
+        return counts
+
+
+def _key(rows: Rows, worker: NDArray[Any]) -> NDArray[np.int64]:
+    pair = worker.astype(np.int64) * rows.n_previous + rows.previous
+    return np.asarray(pair * rows.n_labels + rows.label)

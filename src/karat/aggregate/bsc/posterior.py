@@ -1,0 +1,244 @@
+"""What the engine knows at the end: marginals, best path, span posteriors, and the decoded labels.
+
+A `Posterior` keeps the evidence and the tables of the last E-step, so that questions can be asked
+later: the alternatives for a span, the probability of another path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.aggregate.bsc.best_spans import best_spans
+from karat.aggregate.bsc.engine import Tables
+from karat.aggregate.bsc.evidence import Evidence
+from karat.aggregate.bsc.kernels.confidence import confidence_step
+from karat.aggregate.bsc.kernels.posterior import posterior_step
+from karat.protocols import Runner
+from karat.spans import Codec, SpanArray, Tagged, find_spans, write_codes
+
+LEAST_MASS = 0.01
+"""Spans below this posterior are not candidates for decoding."""
+Floats = NDArray[np.float64]
+
+
+class Marginals(NamedTuple):
+    """The last pass over the items.
+
+    Attributes:
+        codes: int16 [n_tokens], the legal path of highest probability; -1 where nothing is known.
+        probs: float32 [n_tokens, J].
+        entropy: float64 [n_items], of the whole sequence, in nats.
+        item: int64 [n_spans], item of every candidate span, sorted.
+        begin: int64 [n_spans], first token in the item.
+        stop: int64 [n_spans], one past the last.
+        kind: int64 [n_spans], index of the type.
+        mass: float64 [n_spans], posterior that the truth holds exactly this span.
+    """
+
+    codes: NDArray[np.int16]
+    probs: NDArray[np.float32]
+    entropy: Floats
+    item: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    mass: Floats
+
+
+class Alternative(NamedTuple):
+    """A span that the truth may hold.
+
+    Attributes:
+        start: First token in its item.
+        end: One past the last.
+        type: Its type.
+        confidence: Posterior that the truth holds exactly this span.
+    """
+
+    start: int
+    end: int
+    type: str
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The chain in arrays that the last passes read; without a chain its rows are all the same.
+
+    Attributes:
+        start: float64 [J].
+        step: float64 [J, J].
+        end: float64 [J].
+        path_start: float64 [J], ln, what a decoded path may begin with (-inf: not).
+        path_step: float64 [J, J], ln, for decoded paths: always legal.
+        path_end: float64 [J], ln.
+        pairs: uint8 [J + 1, J + 1], empty for PLAIN.
+        type_of: int16 [J].
+    """
+
+    start: Floats
+    step: Floats
+    end: Floats
+    path_start: Floats
+    path_step: Floats
+    path_end: Floats
+    pairs: NDArray[np.uint8]
+    type_of: NDArray[np.int16]
+
+    @classmethod
+    def of(cls, tables: Tables, codec: Codec) -> Steps:
+        """Take them from the tables of an E-step."""
+        n_labels = tables.truth.shape[1]
+        chained = len(tables.truth) > 1
+        start = np.ascontiguousarray(tables.truth[0])
+        step = tables.truth[1:] if chained else np.tile(start, (n_labels, 1))
+        with np.errstate(divide="ignore"):
+            return cls(
+                start,
+                np.ascontiguousarray(step),
+                tables.end,
+                np.where(codec.start_mask, np.log(start), -np.inf),
+                np.where(codec.mask, np.log(step), -np.inf),
+                np.where(codec.end_mask, np.log(tables.end), -np.inf),
+                np.zeros((0, 0), np.uint8) if codec.rules.is_plain else codec.pairs,
+                codec.type_of,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Evidence and tables of the last E-step.
+
+    Attributes:
+        shards: The evidence.
+        tables: The parameters.
+        codec: The tag set.
+        runner: Where to work.
+    """
+
+    shards: Sequence[Evidence]
+    tables: Tables
+    codec: Codec
+    runner: Runner
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The chain."""
+        return Steps.of(self.tables, self.codec)
+
+    @cached_property
+    def first_item(self) -> NDArray[np.int64]:
+        """First item of every shard, and their number."""
+        return np.cumsum([0, *(len(shard.active) for shard in self.shards)])
+
+    def marginals(self, least: float = LEAST_MASS) -> Marginals:
+        """Do the last pass; spans with less than `least` posterior are left out."""
+        params = (self.tables.log_table, self.steps, least)
+        parts = self.runner.map(_marginals, list(self.shards), params)
+        items = [p[3][:, 0] + first for p, first in zip(parts, self.first_item, strict=False)]
+        spans = np.concatenate([p[3] for p in parts])
+        codes, probs, entropy = (np.concatenate([p[i] for p in parts]) for i in range(3))
+        mass = np.concatenate([p[4] for p in parts])
+        begin, stop, kind = spans.T[1:]
+        return Marginals(codes, probs, entropy, np.concatenate(items), begin, stop, kind, mass)
+
+    def confidences(
+        self, codes: NDArray[np.int16], spans: SpanArray, offsets: NDArray[np.int64]
+    ) -> tuple[Floats, Floats]:
+        """Give the probability of paths and of spans.
+
+        Args:
+            codes: int16 [n_tokens], one path per item; -1 in items to pass over.
+            spans: Spans in flat tokens, sorted by item.
+            offsets: int64 [n_items + 1].
+
+        Returns:
+            float64 [n_items], P(path), and float64 [n_spans], exact posteriors.
+        """
+        base = offsets[spans.item]
+        kind = spans.type.astype(np.int64)
+        found = np.stack([spans.item, spans.start - base, spans.end - base, kind], axis=1)
+        jobs = []
+        for shard, first, last in zip(
+            self.shards, self.first_item[:-1], self.first_item[1:], strict=True
+        ):
+            own = slice(*np.searchsorted(spans.item, [first, last]))
+            part = found[own].astype(np.int64)
+            part[:, 0] -= first
+            jobs.append((shard, codes[offsets[first] : offsets[last]], part))
+        parts = self.runner.map(_confidences, jobs, (self.tables.log_table, self.steps))
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
+        """List the spans of an item with at least `least` posterior, the likeliest first."""
+        where = int(np.searchsorted(self.first_item, item, side="right")) - 1
+        at = item - int(self.first_item[where])
+        shard = self.shards[where].items(at, at + 1)
+        *_, spans, mass = _marginals(shard, (self.tables.log_table, self.steps, least))
+        found = [
+            Alternative(int(a), int(b), self.codec.types[k], float(p))
+            for (_, a, b, k), p in zip(spans, mass, strict=True)
+        ]
+        return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+
+
+def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
+    """Give the labels with the largest expected span F1, int16 [n_tokens] (see `best_spans`)."""
+    chosen, _ = best_spans(found.item, found.begin, found.stop, found.mass)
+    item = found.item[chosen]
+    start = offsets[item] + found.begin[chosen]
+    order = np.argsort(start)
+    spans = SpanArray(
+        start[order],
+        (offsets[item] + found.stop[chosen])[order],
+        found.kind[chosen][order].astype(np.int16),
+        item[order].astype(np.int32),
+        np.zeros(len(item), np.int32),
+    )
+    codes = write_codes(spans, offsets, codec)
+    return np.where(found.codes < 0, np.int16(-1), codes)
+
+
+def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec) -> SpanArray:
+    """Find the spans of labels."""
+    return find_spans(Tagged(codes, offsets), codec)
+
+
+def _marginals(
+    shard: Evidence, params: tuple[Floats, Steps, float]
+) -> tuple[NDArray[np.int16], NDArray[np.float32], Floats, NDArray[np.int64], Floats]:
+    log_table, s, least = params
+    n_tokens, n_items = shard.n_tokens, len(shard.active)
+    codes = np.empty(n_tokens, np.int16)
+    probs = np.empty((n_tokens, log_table.shape[1]), np.float32)
+    entropy = np.empty(n_items)
+    room = 0 if not len(s.pairs) else n_tokens + 1000
+    while True:
+        spans, mass = np.empty((room, 4), np.int64), np.empty(room)
+        n_found = posterior_step(
+            shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
+            log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
+            s.pairs, s.type_of, least, codes, probs, entropy, spans, mass,
+        )  # fmt: skip
+        if n_found <= room:
+            return codes, probs, entropy, spans[:n_found], mass[:n_found]
+        room = n_found
+
+
+def _confidences(
+    job: tuple[Evidence, NDArray[np.int16], NDArray[np.int64]], params: tuple[Floats, Steps]
+) -> tuple[Floats, Floats]:
+    (shard, codes, spans), (log_table, s) = job, params
+    paths, masses = np.zeros(len(shard.active)), np.zeros(len(spans))
+    confidence_step(
+        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
+        log_table, s.start, s.step, s.end, s.pairs, s.type_of,
+        np.ascontiguousarray(codes), np.ascontiguousarray(spans), paths, masses,
+    )  # fmt: skip
+    return paths, masses
