@@ -7,19 +7,25 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from karat.crowd import Crowd
-from karat.crowd.atomic import write_text
+from karat.crowd.atomic import new_file, write_text
 from karat.crowd.formats.conll import conll_lines, lost_characters
+from karat.crowd.model import list_array
 from karat.errors import InputError, UnknownNameError
 from karat.spans import Codec, SpanArray, Tagged, find_spans
 
-WRITERS = ("conll", "jsonl", "csv")
+if TYPE_CHECKING:
+    from karat.aggregate.habits import Habit
+
+WRITERS = ("conll", "jsonl", "csv", "parquet")
+ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
+ENDINGS |= {".parquet": "parquet"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +132,59 @@ class Consensus:
         """Give the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
 
+    def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
+        """List the spans that the truth of an item may hold, the likeliest first.
+
+        Args:
+            item: Id or index.
+            least: Least posterior of a span.
+
+        Returns:
+            Named tuples (start, end, type, confidence), tokens of the item.
+
+        Raises:
+            InputError: The method has no posterior (votes), or there is no such item.
+        """
+        if self.posterior is None:
+            raise InputError(f"{self.method} has no posterior: use ds, ibcc, mace or a bsc method")
+        index = item if isinstance(item, int) else self.crowd.item_index(item)
+        found: list[Any] = self.posterior.alternatives(index, least)
+        return found
+
+    def confusion(self, worker: str | int) -> NDArray[np.float64]:
+        """Give the expected confusions of a worker, float64 [J, J]: truth, label given.
+
+        Element [j, i] is the expected number of tokens with truth j that the worker labelled i, by
+        the order of `tagset.tags`.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        from karat.aggregate.workers import confusion_counts
+
+        index = worker if isinstance(worker, int) else self.crowd.worker_index(worker)
+        return confusion_counts(self.crowd, self.token_probs, index)
+
+    def habits(self, worker: str | int) -> list[Habit]:
+        """List what a worker does with spans, the most frequent first; `str` says it in words.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        from karat.aggregate.habits import habits
+
+        index = worker if isinstance(worker, int) else self.crowd.worker_index(worker)
+        return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)
+
     def write(self, path: str | Path, format: str | None = None) -> list[str]:  # noqa: A002
         """Write the labels.
 
         Args:
             path: Where to; a name that ends in `.gz` is compressed.
-            format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans)
-                or "csv" (item, label, confidence; single labels only). By default what the ending
-                of the name says, else conll.
+            format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans),
+                "parquet" (an item per row with tags, confidence and every tag's probability) or
+                "csv" (item, label, confidence; single labels only). By default what the ending of
+                the name says, else conll (single labels: csv).
 
         Returns:
             What the format cannot hold of the tokens, in words; empty if everything is there.
@@ -142,11 +193,15 @@ class Consensus:
             InputError: The path cannot be written, or the format does not fit.
         """
         target = Path(path)
-        suffix = (target.with_suffix("") if target.suffix == ".gz" else target).suffix.lower()
-        known = {".jsonl": "jsonl", ".csv": "csv"}
-        name = format or known.get(suffix, "csv" if self.crowd.is_classification else "conll")
+        name = format or format_of(path) or ("csv" if self.crowd.is_classification else "conll")
         if name not in WRITERS:
             raise UnknownNameError("output format", name, WRITERS)
+        if name == "parquet":
+            import pyarrow.parquet as pq
+
+            with new_file(target) as temporary:
+                pq.write_table(self.to_arrow(), temporary, compression="zstd")
+            return []
         if name == "conll":
             lines = conll_lines(self.crowd, self.tags, self.token_confidence)
         elif name == "jsonl":
@@ -159,6 +214,38 @@ class Consensus:
             lines = self._csv_lines()
         write_text(target, lines)
         return lost_characters(self.crowd) if name == "conll" else []
+
+    def to_arrow(self) -> pa.Table:
+        """Give an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
+
+        `probs` holds one list per token in the order of the tags, which stand in the metadata
+        under `karat.tags`.
+        """
+        crowd, spans = self.crowd, self.span_array
+        base = crowd.offsets[spans.item]
+        width = self.token_probs.shape[1]
+        probs = pa.FixedSizeListArray.from_arrays(pa.array(self.token_probs.reshape(-1)), width)
+        words = pa.array([*self.tagset.tags, None], pa.string())
+        tags = words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
+        parts = {
+            "start": pa.array((spans.start - base).astype(np.int32)),
+            "end": pa.array((spans.end - base).astype(np.int32)),
+            "type": self.spans.column("type").combine_chunks(),
+            "confidence": pa.array(self.span_confidence),
+        }
+        found = pa.StructArray.from_arrays(list(parts.values()), list(parts))
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
+        columns = {
+            "item": crowd.item_ids,
+            "tokens": list_array(crowd.tokens.flatten(), crowd.offsets),
+            "tags": list_array(tags, crowd.offsets),
+            "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
+            "probs": list_array(probs, crowd.offsets),
+            "confidence": pa.array(self.confidence),
+            "spans": list_array(found, bounds),
+        }
+        meta = {"karat.tags": json.dumps(self.tagset.tags), "karat.method": self.method}
+        return pa.table(columns).replace_schema_metadata(meta)
 
     def summary(self) -> dict[str, Any]:
         """Give the main facts as plain values, for JSON."""
@@ -176,6 +263,8 @@ class Consensus:
             else 0.0,
             "converged": self.converged,
             "stop_reason": self.stop_reason,
+            "iterations": len(self.trace),
+            "objective": self.trace[-1] if self.trace else None,
             "seconds": self.seconds,
             "notes": list(self.notes),
         }
@@ -216,6 +305,13 @@ class Consensus:
         rows = zip(self.crowd.item_ids.to_pylist(), self.labels, self.token_confidence, strict=True)
         out.writerows((name, label, f"{p:.4f}") for name, label, p in rows)
         yield buffer.getvalue()
+
+
+def format_of(path: str | Path) -> str | None:
+    """Give the output format that the ending of a name stands for, None for an unknown ending."""
+    target = Path(path)
+    plain = target.with_suffix("") if target.suffix == ".gz" else target
+    return ENDINGS.get(plain.suffix.lower())
 
 
 def _answered(crowd: Crowd) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from karat.cli.convert import convert
 from karat.cli.inspect import inspect
 from karat.cli.output import leave_quietly, warn
 from karat.cli.score import score
+from karat.cli.study import study
 from karat.errors import KaratError
 
 
@@ -66,13 +67,16 @@ def root(
 
 def _epilogs() -> dict[str, str]:
     """Lists at the end of a command's help, from the registries."""
-    from karat.aggregate.registry import METHODS
+    from karat.aggregate.registry import METHODS, TEXTS
     from karat.crowd.registry import FORMATS
+    from karat.studies.registry import STUDIES
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
+    methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
     formats = f"Formats: {', '.join(FORMATS)}"
     return {
         "aggregate": "\n\n".join(["Methods:", *methods, formats]),
+        "study": "\n\n".join(f"{name}: {text}" for name, (_, text) in STUDIES.items()),
         "inspect": formats,
         "convert": formats,
     }
@@ -85,6 +89,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     agree: "How well the workers agree.",
     check: "Whether tags are well-formed.",
     convert: "Another encoding, another format.",
+    study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():
     app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)

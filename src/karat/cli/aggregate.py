@@ -24,11 +24,32 @@ def aggregate(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="gold.conll, gold.jsonl or gold.csv (also .gz); - for stdout."
+            "--output",
+            "-o",
+            help="gold.conll, .jsonl, .parquet or .csv (text also .gz); - for stdout.",
         ),
     ] = None,
     report: Annotated[
         str | None, typer.Option(help="Write a report with pictures, report.html.")
+    ] = None,
+    workers_table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write the table of workers: .csv, or .jsonl with their habits."
+        ),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Known truth to learn from (not votes); --gold is only scored."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Keep the state after every round, and resume from it."),
     ] = None,
     ties: Annotated[
         str | None, typer.Option(help="Votes: first, random, outside or inside.")
@@ -64,12 +85,16 @@ def aggregate(
 
     Examples:
 
-      karat aggregate answers.tsv.gz --method mv-token -o gold.conll
+      karat aggregate answers.tsv.gz --method bsc-seq -o gold.conll --report report.html
+
+      karat aggregate answers.tsv.gz --method mv-token --param ties=inside -o votes.conll
 
       karat aggregate labels.csv --columns item=question --gold truth.csv --json
     """
     r.check_output(output, source)
     r.check_output(report, source)
+    r.check_output(workers_table, source)
+    _check_endings(output, workers_table)
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,
@@ -81,17 +106,65 @@ def aggregate(
     from karat.aggregate import get_aggregator
 
     aggregator = get_aggregator(method, **params)
+    from karat.compute import FileCheckpoint, Threads
+
+    keep = FileCheckpoint(checkpoint) if checkpoint else None
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
         step(f"aggregating with {method}")
-        result = aggregator.fit(crowd).result_
+        aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
+        result = aggregator.result_
         step("writing")
         scored = _score(crowd, result, policy)
         lost = _write(result, output, report, scored)
+        if workers_table:
+            _write_workers(result, workers_table)
     for what in lost:
         warn(f"not written as it is, because the format cannot hold it: {what}")
     _tell(crowd, result, scored, output, report, as_json=json)
+    if result.stop_reason == "interrupted":
+        warn(
+            f"karat: interrupted after {len(result.trace)} rounds; what is written is their result"
+        )
+        raise typer.Exit(130)
+
+
+def _check_endings(output: str | None, workers_table: str | None) -> None:
+    """Refuse names of files whose ending says nothing, before any work is done."""
+    from pathlib import Path
+
+    from karat.aggregate.consensus import ENDINGS, format_of
+    from karat.errors import InputError
+
+    if output and output != "-" and format_of(output) is None:
+        raise InputError(f"{output}: the name must end in {', '.join(ENDINGS)} (text also .gz)")
+    if workers_table and Path(workers_table).suffix not in {".csv", ".jsonl"}:
+        raise InputError(f"{workers_table}: the name must end in .csv or .jsonl")
+
+
+def _write_workers(result: Consensus, path: str) -> None:
+    import csv
+    import io
+    import json
+    import math
+
+    from karat.crowd.atomic import write_text
+
+    rows = result.workers.to_pylist()
+    if path.endswith(".jsonl"):
+        for row in rows:
+            row["habits"] = [str(habit) for habit in result.habits(row["worker"])]
+            for name, value in row.items():
+                if isinstance(value, float) and math.isnan(value):
+                    row[name] = None
+        write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in rows])
+        return
+    buffer = io.StringIO()
+    out = csv.DictWriter(buffer, result.workers.column_names, lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows)
+    write_text(path, [buffer.getvalue()])
 
 
 def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
@@ -143,10 +216,14 @@ def _tell(
     tell = warn if output == "-" else say
     tell(str(crowd.import_report))
     spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
+    notes = list(result.notes)
+    if result.trace:
+        end = "converged" if result.converged else f"stopped by {result.stop_reason}"
+        notes.insert(0, f"{end} after {len(result.trace)} rounds, {result.seconds:.1f} s")
     tell(
         f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
         f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
-        f"({'; '.join(result.notes)})"
+        f"({'; '.join(notes)})"
     )
     if scored:
         tell("against the gold:")

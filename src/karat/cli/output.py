@@ -109,6 +109,12 @@ class Steps:
         if self._bar and total:
             self._bar.update(self._task, completed=self._done + done / total)
 
+    def round(self, done: int, total: int, objective: float, seconds_left: float) -> None:
+        """Say how far iterative work is (a `karat.protocols.Progress`)."""
+        if self._bar:
+            text = f"round {done}, objective {objective:,.1f}, at most {seconds_left:.0f} s left"
+            self._bar.update(self._task, description=text, completed=self._done + done / total)
+
 
 @contextmanager
 def steps(total: int, *, quiet: bool = False) -> Iterator[Steps]:

@@ -119,7 +119,7 @@ class Variational(Aggregator):
         self.epsilon0 = epsilon0
         self.prior = prior
         self.forbidden = forbidden
-        self.trusted = trusted
+        self.trusted = trusted.split(",") if isinstance(trusted, str) else trusted
         self.history = history
         self.truth_prior = truth_prior
         self.start = start

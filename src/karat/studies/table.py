@@ -1,0 +1,79 @@
+"""What a study gives: tables with a caption, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a study.
+
+    Attributes:
+        caption: What it shows.
+        columns: Headings.
+        rows: Cells: text, numbers, or None for nothing.
+        digits: Decimals of numbers by heading; 2 where nothing is said.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    digits: dict[str, int] = field(default_factory=dict)
+
+    def markdown(self) -> str:
+        """Write it in Markdown, numbers to the right."""
+        numeric = [
+            all(isinstance(row[i], int | float | None) for row in self.rows)
+            for i in range(len(self.columns))
+        ]
+        lines = [
+            f"**{self.caption}**",
+            "",
+            "| " + " | ".join(self.columns) + " |",
+            "|" + "|".join("---:" if right else "---" for right in numeric) + "|",
+        ]
+        for row in self.rows:
+            cells = (self._cell(*pair) for pair in zip(self.columns, row, strict=True))
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries and lists, for JSON."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"caption": self.caption, "rows": rows}
+
+    def _cell(self, column: str, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, float):
+            return f"{value:.{self.digits.get(column, 2)}f}"
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Study:
+    """The result of a study.
+
+    Attributes:
+        title: Its name in words.
+        tables: The tables.
+        notes: What to know about them.
+    """
+
+    title: str
+    tables: Sequence[Table]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """Write all of it in Markdown."""
+        parts = [f"# {self.title}", *(table.markdown() for table in self.tables)]
+        parts += ["\n".join(f"* {note}" for note in self.notes)] if self.notes else []
+        return "\n\n".join(parts) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries and lists, for JSON."""
+        tables = [table.to_dict() for table in self.tables]
+        return {"title": self.title, "tables": tables, "notes": list(self.notes)}
