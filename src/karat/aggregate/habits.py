@@ -76,19 +76,26 @@ def habits(crowd: Crowd, codes: NDArray[np.int16], worker: int) -> list[Habit]:
     flat = np.repeat(crowd.offsets[answers.item] - bounds[:-1], lengths) + np.arange(bounds[-1])
     truth = np.where(answers.codes >= 0, codes[flat], np.int16(-1))
     given = np.where(codes[flat] >= 0, answers.codes, np.int16(-1))
-    skipped = np.concatenate([[0], np.cumsum((truth < 0) | (given < 0))])
-    gold = _whole(find_spans(Tagged(truth, bounds), crowd.tagset), skipped)
-    own = _whole(find_spans(Tagged(given, bounds), crowd.tagset), skipped)
+    left_open = (truth < 0) | (given < 0)
+    sides = [find_spans(Tagged(tags, bounds), crowd.tagset) for tags in (truth, given)]
+    doubtful = left_open.copy()
+    for side in sides:
+        for start, end in zip(side.start, side.end, strict=True):
+            if left_open[max(start - 1, 0) : end + 1].any():
+                doubtful[start:end] = True
+    gold, own = (_clear_of(side, doubtful) for side in sides)
     types = crowd.tagset.types
     seen, marked = Counter(s.type for s in gold), Counter(s.type for s in own)
     found: Counter[tuple[str, int, int, int]] = Counter()
-    for span, other in zip(gold, _partners(gold, own), strict=True):
-        found.update((kind, span.type, shift, to) for kind, shift, to in _compare(span, other))
+    merged = set()
     for span, other in zip(own, _partners(own, gold), strict=True):
         if not other:
             found["invents", span.type, 0, -1] += 1
-        same = [o for o in other if o.type == span.type]
-        found.update({("merges", span.type, 0, -1): len(same) if len(same) > 1 else 0})
+        if sum(o.type == span.type for o in other) > 1:
+            merged.add(span)
+    for span, other in zip(gold, _partners(gold, own), strict=True):
+        said = _compare(span, other, merged)
+        found.update((kind, span.type, shift, to) for kind, shift, to in said)
     rows = []
     for (kind, of, shift, to), count in found.items():
         total = (marked if kind == "invents" else seen)[of]
@@ -108,13 +115,10 @@ class _Span:
         return min(self.end, other.end) - max(self.start, other.start)
 
 
-def _whole(spans: SpanArray, skipped: NDArray[np.int64]) -> list[_Span]:
-    """Keep the spans that do not touch a token which either side leaves open."""
-    before = np.maximum(spans.start - 1, 0)
-    after = np.minimum(spans.end + 1, len(skipped) - 1)
-    kept = skipped[after] == skipped[before]
-    rows = zip(spans.start[kept], spans.end[kept], spans.type[kept], strict=True)
-    return [_Span(int(a), int(b), int(t)) for a, b, t in rows]
+def _clear_of(spans: SpanArray, doubtful: NDArray[np.bool_]) -> list[_Span]:
+    """Keep the spans without a doubtful token: one that a side left open, or beside such a one."""
+    rows = zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True)
+    return [_Span(a, b, kind) for a, b, kind in rows if not doubtful[a:b].any()]
 
 
 def _partners(left: list[_Span], right: list[_Span]) -> list[list[_Span]]:
@@ -131,7 +135,7 @@ def _partners(left: list[_Span], right: list[_Span]) -> list[list[_Span]]:
     return found
 
 
-def _compare(span: _Span, others: list[_Span]) -> list[tuple[str, int, int]]:
+def _compare(span: _Span, others: list[_Span], merged: set[_Span]) -> list[tuple[str, int, int]]:
     """Say what was done with a span: (kind, shift, other type)."""
     same = [o for o in others if o.type == span.type]
     if not others:
@@ -142,6 +146,8 @@ def _compare(span: _Span, others: list[_Span]) -> list[tuple[str, int, int]]:
     if len(same) > 1 and all(a.end <= b.start for a, b in pairwise(same)):
         return [("splits", 0, -1)]
     best = max(same, key=span.overlap)
+    if best in merged:
+        return [("merges", 0, -1)]
     found = []
     if best.start != span.start:
         found.append(("starts", best.start - span.start, -1))

@@ -37,7 +37,7 @@ class FileCheckpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 state = {name: file[name] for name in file.files}
             version, name = int(state.pop("version")), str(state.pop("fingerprint"))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

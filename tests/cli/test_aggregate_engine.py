@@ -1,0 +1,104 @@
+"""`karat aggregate` with the methods that iterate: progress, checkpoints, known truth, workers."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import karat
+from cli.test_cli import EXAMPLE, karat_run
+
+
+def test_bsc_writes_gold_and_says_how_it_went(tmp_path):
+    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "gold.conll")
+    assert run.returncode == 0
+    assert "converged after" in run.stdout
+    assert len((tmp_path / "gold.conll").read_text(encoding="utf-8")) > 1000
+
+
+def test_json_tells_objective_and_rounds():
+    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-cm+words", "--json")
+    facts = json.loads(run.stdout)["result"]
+    assert facts["method"] == "bsc-cm+words"
+    assert facts["iterations"] > 1
+    assert facts["objective"] < 0
+
+
+def test_the_number_of_threads_changes_nothing(tmp_path):
+    for n in (1, 2):
+        karat_run(
+            "aggregate", EXAMPLE, "-m", "bsc-seq", "--threads", n, "-o", tmp_path / f"{n}.jsonl"
+        )
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+
+
+def test_the_workers_are_written_as_a_table_and_with_their_habits(tmp_path):
+    for name in ("w.csv", "w.jsonl"):
+        run = karat_run(
+            "aggregate", EXAMPLE, "-m", "bsc-seq", "--workers-table", tmp_path / name, "--json"
+        )
+        assert run.returncode == 0
+    with (tmp_path / "w.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["worker"] for row in rows] == ["ana", "bo", "chi", "dov", "eli", "fay", "gus"]
+    lines = (tmp_path / "w.jsonl").read_text(encoding="utf-8").splitlines()
+    habits = {row["worker"]: row["habits"] for row in map(json.loads, lines)}
+    assert any("early" in habit for habit in habits["chi"])
+
+
+def test_known_truth_is_learned_from(tmp_path):
+    crowd = karat.read_crowd(EXAMPLE)
+    known = tmp_path / "known.conll"
+    karat.aggregate(crowd, "mv-token").write(known)
+    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--known", known, "--json")
+    facts = json.loads(run.stdout)["result"]
+    assert any("known truth" in note for note in facts["notes"])
+
+
+@pytest.mark.parametrize("name", ["gold.xyz", "gold", "gold.docx"])
+def test_an_ending_that_says_nothing_is_refused_before_any_work(tmp_path, name):
+    run = karat_run("aggregate", tmp_path / "none.tsv", "-o", tmp_path / name)
+    assert run.returncode == 1
+    assert ".conll" in run.stderr
+
+
+def test_a_checkpoint_is_resumed_and_a_foreign_one_refused(tmp_path):
+    state = tmp_path / "state.npz"
+    words = ("aggregate", EXAMPLE, "--checkpoint", state, "--json")
+    first = json.loads(karat_run(*words, "-m", "bsc-seq").stdout)["result"]
+    again = json.loads(karat_run(*words, "-m", "bsc-seq").stdout)["result"]
+    assert again["objective"] == first["objective"]
+    run = karat_run(*words, "-m", "bsc-cm")
+    assert run.returncode == 1
+    assert "another run" in run.stderr
+    state.write_bytes(state.read_bytes()[:100])
+    run = karat_run(*words, "-m", "bsc-seq")
+    assert run.returncode == 1
+    assert "damaged" in run.stderr
+
+
+def test_ctrl_c_leaves_the_result_of_the_last_round(tmp_path):
+    words = ["aggregate", str(EXAMPLE), "-m", "bsc-seq", "--param", "tol=0", "--param"]
+    words += ["max_iter=10000000", "-o", str(tmp_path / "gold.conll"), "--checkpoint"]
+    words += [str(tmp_path / "state.npz")]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "karat", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(1200):
+        if (tmp_path / "state.npz").exists() or run.poll() is not None:
+            break
+        time.sleep(0.1)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert "interrupted after" in err
+    assert (tmp_path / "gold.conll").exists()

@@ -1,0 +1,96 @@
+"""The studies run on the real data, and give the numbers that the project promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from karat.errors import InputError, UnknownNameError
+from karat.studies import STUDIES, run_study
+from karat.studies.table import Study, Table
+
+
+def test_a_table_is_written_in_markdown():
+    table = Table("Numbers", ("name", "x", "y"), (("a", 1.234, 5), ("b", None, 6)), {"x": 1})
+    assert table.markdown().splitlines() == [
+        "**Numbers**",
+        "",
+        "| name | x | y |",
+        "|---|---:|---:|",
+        "| a | 1.2 | 5 |",
+        "| b |  | 6 |",
+    ]
+
+
+def test_a_study_is_plain_dictionaries_for_json():
+    study = Study("S", [Table("T", ("a",), ((1,),))], ("n",))
+    tables = [{"caption": "T", "rows": [{"a": 1}]}]
+    assert study.to_dict() == {"title": "S", "tables": tables, "notes": ["n"]}
+    assert "* n" in study.markdown()
+
+
+def test_an_unknown_study_is_refused_with_the_names(tmp_path):
+    with pytest.raises(UnknownNameError, match="bsc"):
+        run_study("bcs", tmp_path)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_without_its_data_says_which_folder_it_needs(name, tmp_path):
+    with pytest.raises(InputError, match=str(tmp_path)):
+        run_study(name, tmp_path)
+    with pytest.raises(InputError, match="no folder"):
+        run_study(name, tmp_path / "none")
+
+
+@pytest.fixture(scope="module")
+def rows(data):
+    seen = []
+    study = run_study(
+        "bsc",
+        data,
+        methods=("mv-token", "ds", "bsc-seq", "bsc-seq+words"),
+        tuned=(),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen[-1] == (12, 12)
+    return {
+        (table.caption.split(",")[0], row["method"], row["half"]): row
+        for table in study.tables
+        for row in table.to_dict()["rows"]
+    }
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("source", "method", "half", "least"),
+    [
+        ("raw.zip", "ds", "test", 74.0),
+        ("raw.zip", "bsc-seq", "test", 76.4),
+        ("raw.zip", "bsc-seq", "val", 76.0),
+        ("raw.zip", "bsc-seq+words", "test", 77.4),
+        ("crowd_6056", "bsc-seq", "test", 74.6),
+        ("crowd_6056", "bsc-seq", "val", 77.4),
+        ("crowd_6056", "bsc-seq+words", "val", 77.9),
+        ("crowd.tsv.gz", "bsc-seq", "all", 76.0),
+        ("crowd.tsv.gz", "bsc-seq+words", "all", 77.6),
+    ],
+)
+def test_span_f1_on_the_real_crowd_is_not_below_what_was_seen(rows, source, method, half, least):
+    assert rows[source, method, half]["F1"] >= least
+
+
+@pytest.mark.realdata
+def test_every_result_on_the_real_crowd_is_well_formed(rows):
+    assert {row["illegal"] for row in rows.values()} == {0}
+
+
+@pytest.mark.realdata
+def test_the_cross_entropy_of_bsc_seq_keeps_its_promise(rows):
+    assert rows["raw.zip", "bsc-seq", "test"]["cross-entropy"] <= 0.42
+
+
+@pytest.mark.realdata
+def test_our_default_is_better_than_votes_on_single_labels(data):
+    (table,) = run_study("classification", data, methods=("mv-token", "ds")).tables
+    name, votes, ours = table.rows[-1]
+    assert name == "mean"
+    assert ours > 84.4 > votes
