@@ -102,3 +102,12 @@ def test_ctrl_c_leaves_the_result_of_the_last_round(tmp_path):
     assert run.returncode == 130, err
     assert "interrupted after" in err
     assert (tmp_path / "gold.conll").exists()
+
+
+def test_confidences_are_calibrated_on_known_truth():
+    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--calibrate", EXAMPLE, "--json")
+    facts = json.loads(run.stdout)["result"]
+    assert any("calibrated on" in note for note in facts["notes"])
+    run = karat_run("aggregate", EXAMPLE, "-m", "mv-token", "--calibrate", EXAMPLE)
+    assert run.returncode == 1
+    assert "posterior" in run.stderr

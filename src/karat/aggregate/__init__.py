@@ -19,13 +19,19 @@ from karat.plugins import plugins
 
 if TYPE_CHECKING:
     from karat.aggregate.base import Aggregator
+    from karat.aggregate.calibration import calibrate
     from karat.aggregate.consensus import Consensus
     from karat.protocols import Checkpoint, Progress, Runner
 
-__all__ = ["Aggregator", "Consensus", "aggregate", "get_aggregator", "methods"]
+__all__ = ["Aggregator", "Consensus", "aggregate", "calibrate", "get_aggregator", "methods"]
 
 __getattr__ = lazy(
-    __name__, {"Aggregator": "karat.aggregate.base", "Consensus": "karat.aggregate.consensus"}
+    __name__,
+    {
+        "Aggregator": "karat.aggregate.base",
+        "Consensus": "karat.aggregate.consensus",
+        "calibrate": "karat.aggregate.calibration",
+    },
 )
 
 

@@ -44,6 +44,13 @@ def aggregate(
             metavar="FILE", help="Known truth to learn from (not votes); --gold is only scored."
         ),
     ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Known truth to make confidences honest with; labels stay (not votes).",
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
     ] = None,
@@ -109,12 +116,17 @@ def aggregate(
     from karat.compute import FileCheckpoint, Threads
 
     keep = FileCheckpoint(checkpoint) if checkpoint else None
-    with steps(3, quiet=json) as step:
+    with steps(4 if calibrate else 3, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
         step(f"aggregating with {method}")
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
+        if calibrate:
+            from karat.aggregate.calibration import calibrate as honest
+
+            step("calibrating")
+            result = honest(result, calibrate)
         step("writing")
         scored = _score(crowd, result, policy)
         lost = _write(result, output, report, scored)

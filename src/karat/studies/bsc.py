@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from karat.aggregate import Consensus, aggregate
 from karat.aggregate.bsc.family import GRID
+from karat.aggregate.calibration import calibrate, measure_calibration
 from karat.compute import Threads
 from karat.crowd import Crowd, read_crowd
 from karat.errors import InputError
@@ -60,6 +61,7 @@ NOTES = (
         "By ELBO: the prior with the largest evidence bound of a small grid; by val: the prior of "
         "that grid with the best span F1 on the val half, whose own F1 is therefore flattered."
     ),
+    "ECE: expected calibration error over ten bins of equal width, of tokens and of spans.",
     (
         "Seconds: aggregating, without reading; the first method also compiles its kernels "
         "where they are not in Numba's cache."
@@ -126,6 +128,7 @@ def study(
             rows[source.name] += _rows(source, f"{method} by val ({best})", results[best], None)
     digits = {"cross-entropy": 3, "published F1": 1}
     tables = [Table(f"{name}", COLUMNS, tuple(found), digits) for name, found in rows.items()]
+    tables += [_calibration(source, runner) for source in sources if "val" in source.halves]
     return Study(
         "Worker models in Bayesian sequence combination",
         tables,
@@ -148,6 +151,26 @@ def _sources(data: Path) -> Iterator[Source]:
             part = np.array(crowd.attributes.column(column).to_pylist())
             halves = {half: part == half for half in ("val", "test")}
         yield Source(name, crowd, {**halves, "all": np.ones(crowd.n_items, np.bool_)})
+
+
+def _calibration(source: Source, runner: Threads) -> Table:
+    """Fit temperatures on the val half and measure confidences on the test half."""
+    val = np.repeat(source.halves["val"], np.diff(source.crowd.offsets))
+    gold = source.crowd.gold_tagged.codes
+    known = np.where(val, gold, np.int16(-1))
+    rows: list[tuple[Any, ...]] = []
+    for method in ("ds", "bsc-seq", "bsc-seq+words"):
+        plain = aggregate(source.crowd, method, runner=runner)
+        for name, result in ((method, plain), (f"{method}, calibrated", calibrate(plain, known))):
+            found = measure_calibration(result, gold, source.halves["test"])
+            temperature = result.params.get("temperature", 1.0)
+            rows.append(
+                (name, temperature, found.cross_entropy, found.token_error, found.span_error)
+            )
+    columns = ("method", "temperature", "cross-entropy", "token ECE", "span ECE")
+    digits = dict.fromkeys(columns[2:], 3)
+    caption = f"{source.name}: confidence on the test half, calibrated on the val half"
+    return Table(caption, columns, tuple(rows), digits)
 
 
 def _rows(

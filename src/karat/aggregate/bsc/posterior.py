@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from karat.aggregate.bsc.best_spans import best_spans
 from karat.aggregate.bsc.engine import Tables
@@ -24,6 +25,8 @@ from karat.spans import Codec, SpanArray, Tagged, find_spans, write_codes
 
 LEAST_MASS = 0.01
 """Spans below this posterior are not candidates for decoding."""
+LOGIT_EDGE = 1e-9
+"""Posteriors nearer to 0 or 1 than this are taken as this, so that their logit is finite."""
 Floats = NDArray[np.float64]
 
 
@@ -120,12 +123,15 @@ class Posterior:
         tables: The parameters.
         codec: The tag set.
         runner: Where to work.
+        span_scale: a and b of sigmoid(a + b logit(p)), which confidences of spans are put
+            through after a calibration; (0, 1) leaves the exact posterior.
     """
 
     shards: Sequence[Evidence]
     tables: Tables
     codec: Codec
     runner: Runner
+    span_scale: tuple[float, float] = (0.0, 1.0)
 
     @cached_property
     def steps(self) -> Steps:
@@ -159,7 +165,7 @@ class Posterior:
             offsets: int64 [n_items + 1].
 
         Returns:
-            float64 [n_items], P(path), and float64 [n_spans], exact posteriors.
+            float64 [n_items], P(path), and float64 [n_spans], P(span).
         """
         base = offsets[spans.item]
         kind = spans.type.astype(np.int64)
@@ -173,7 +179,8 @@ class Posterior:
             part[:, 0] -= first
             jobs.append((shard, codes[offsets[first] : offsets[last]], part))
         parts = self.runner.map(_confidences, jobs, (self.tables.log_table, self.steps))
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        masses = np.concatenate([p[1] for p in parts])
+        return np.concatenate([p[0] for p in parts]), scaled(masses, self.span_scale)
 
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
@@ -181,6 +188,7 @@ class Posterior:
         at = item - int(self.first_item[where])
         shard = self.shards[where].items(at, at + 1)
         *_, spans, mass = _marginals(shard, (self.tables.log_table, self.steps, least))
+        mass = scaled(mass, self.span_scale)
         found = [
             Alternative(int(a), int(b), self.codec.types[k], float(p))
             for (_, a, b, k), p in zip(spans, mass, strict=True)
@@ -203,6 +211,13 @@ def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> 
     )
     codes = write_codes(spans, offsets, codec)
     return np.where(found.codes < 0, np.int16(-1), codes)
+
+
+def scaled(mass: Floats, scale: tuple[float, float]) -> Floats:
+    """Put posteriors of spans through sigmoid(a + b logit(p))."""
+    if scale == (0.0, 1.0):
+        return mass
+    return np.asarray(expit(scale[0] + scale[1] * logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))))
 
 
 def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec) -> SpanArray:
