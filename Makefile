@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 OUT := out
+DATA ?= $(or $(KARAT_DATA),../shared/data)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint docs bench study torture clean
@@ -29,8 +30,11 @@ demo: $(STAMP) ## Run the main job on the example crowd
 	@echo; echo "== How well the workers agree =="
 	@$(BIN)/karat agree examples/crowd.tsv --plot $(OUT)/agreement.svg
 	@echo; echo "== From answers to gold, and how good it is =="
-	@$(BIN)/karat aggregate examples/crowd.tsv --method mv-token \
-		-o $(OUT)/gold.conll --report $(OUT)/report.html
+	@echo "(the first run compiles for some seconds)"
+	@$(BIN)/karat aggregate examples/crowd.tsv --method bsc-seq -o $(OUT)/gold.conll \
+		--report $(OUT)/report.html --workers-table $(OUT)/workers.jsonl
+	@echo; echo "== The same by majority vote, for comparison =="
+	@$(BIN)/karat aggregate examples/crowd.tsv --method mv-token -o $(OUT)/votes.conll
 	@echo; echo "Open $(OUT)/report.html in a browser; the labels are in $(OUT)/gold.conll."
 
 test: $(STAMP) ## Check style and types, and run all tests
@@ -49,8 +53,10 @@ docs: $(STAMP) ## Build the documentation into site/
 bench: $(STAMP) ## Run all benchmarks against the peers (long)
 	$(BIN)/python benchmarks/run.py
 
-study: $(STAMP) ## Redo the papers' tables (needs the real data)
-	@echo "No study yet: the first comes with the sequence models."
+study: $(STAMP) ## Redo the papers' tables (needs the real data in DATA)
+	@mkdir -p $(OUT)
+	$(BIN)/karat study bsc --data $(DATA) -o $(OUT)/study-bsc.md
+	$(BIN)/karat study classification --data $(DATA) -o $(OUT)/study-classification.md
 
 torture: $(STAMP) ## Fuzz the readers and the spans for long
 	$(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from karat.aggregate.bsc.evidence import Evidence
 from karat.aggregate.bsc.kernels.chain import chain_step
-from karat.aggregate.bsc.kernels.token import collect, token_step
+from karat.aggregate.bsc.kernels.token import token_step
+from karat.aggregate.bsc.kernels.votes import vote_step
 from karat.aggregate.bsc.truth import Truth
 from karat.aggregate.bsc.words import Vocabulary
 from karat.errors import InputError
@@ -213,19 +214,20 @@ def run_step(shard: Evidence, tables: Tables, sums: Sums, probs: NDArray[np.floa
     return float(log_z)
 
 
-def from_probs(shards: Sequence[Evidence], probs: NDArray[np.float32], model: Model) -> Sums:
-    """Give the statistics of posteriors from elsewhere, float32 [n_tokens, J]."""
-    sums = model.no_sums()
-    first = 0
-    for shard in shards:
-        last = first + shard.n_tokens
-        steps = sums.truth[1:] if model.truth.is_chain else np.zeros((0, 0))
-        collect(
-            shard.offsets, shard.bounds, shard.row, shard.active, probs[first:last],
-            sums.counts, sums.truth[0], steps,
-        )  # fmt: skip
-        first = last
+def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:
+    """Give the statistics of vote shares, known truth in their place."""
+    sums = runner.map_reduce(_vote_step, shards, model, Sums.add)
     sums.truth *= model.truth.allowed
+    return sums
+
+
+def _vote_step(shard: Evidence, model: Model) -> Sums:
+    sums = model.no_sums()
+    steps = sums.truth[1:] if model.truth.is_chain else np.zeros((0, 0))
+    vote_step(
+        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, model.rows.label,
+        sums.counts, sums.truth[0], steps,
+    )  # fmt: skip
     return sums
 
 

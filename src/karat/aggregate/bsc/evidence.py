@@ -48,12 +48,13 @@ class Evidence:
 
     def items(self, first: int, last: int) -> Evidence:
         """Give a slice of items as views; offsets and bounds keep their origin."""
-        tokens = slice(int(self.offsets[first]), int(self.offsets[last]))
+        origin = int(self.offsets[0])
+        tokens = slice(int(self.offsets[first]) - origin, int(self.offsets[last]) - origin)
         bounds = self.bounds[tokens.start : tokens.stop + 1]
         return Evidence(
             self.offsets[first : last + 1],
             bounds,
-            self.row[bounds[0] : bounds[-1]],
+            self.row[bounds[0] - self.bounds[0] : bounds[-1] - self.bounds[0]],
             self.active[first:last],
             self.gold[tokens] if len(self.gold) else self.gold,
             self.unary[tokens] if len(self.unary) else self.unary,

@@ -18,7 +18,7 @@ from karat.aggregate.bsc.engine import (
     Sums,
     Surroundings,
     cut,
-    from_probs,
+    from_votes,
     run,
     settle,
 )
@@ -29,10 +29,10 @@ from karat.aggregate.bsc.posterior import Posterior, decode_spans, spans_of
 from karat.aggregate.bsc.truth import Truth
 from karat.aggregate.bsc.words import Vocabulary
 from karat.aggregate.consensus import Consensus
-from karat.aggregate.votes import vote_counts
 from karat.aggregate.workers import worker_table
 from karat.crowd import Crowd
 from karat.errors import InputError, NotFittedError, UnknownNameError
+from karat.spans import Codec
 from karat.workermodels import Prior, Rows, WorkerModel, get_worker_model
 from karat.workermodels.rows import Floats
 
@@ -181,21 +181,14 @@ class Variational(Aggregator):
 
     def _prepare(self, crowd: Crowd, given: Given) -> Prepared:
         """Lay out the evidence, make the model, and find where to begin."""
-        workers, n_labels = self._worker_model(), len(crowd.tagset.tags)
-        memory = _memory_of(given.start, "start")
-        past = _memory_of(self.history, "history")
-        notes = []
-        known = given.known
-        if known is not None:
-            known, changed = legal_known(known, crowd)
-            notes.append(f"{int((known >= 0).sum())} tokens of known truth")
-            if changed:
-                notes.append(f"{changed} known tags made well-formed")
-        words = None
-        if self.text == "words":
-            words = Vocabulary.of(crowd, self.word_prior)
-            if memory is not None and memory.model.words is not None:
-                words = memory.model.words
+        workers = self._worker_model()
+        past = {
+            name: _memory_of(result, name)
+            for name, result in (("start", given.start), ("history", self.history))
+            if result is not None
+        }
+        known, notes = _known(crowd, given)
+        words = self._vocabulary(crowd, past.get("start"))
         evidence, rows = lay_out(
             crowd,
             has_memory=workers.has_memory,
@@ -204,26 +197,31 @@ class Variational(Aggregator):
             words=words.ids(crowd) if words else None,
             gold=known,
         )
-        before = {"start": memory, "history": past}
-        for one in before.values():
-            if one is not None:
-                one.check(crowd, workers.name)
-                evidence, rows = one.join(evidence, rows, crowd)
-        counts = {name: one.counts(rows, crowd) for name, one in before.items() if one is not None}
-        truth = (
-            Truth.chain(crowd.tagset, self.truth_prior)
-            if self.is_chain
-            else Truth.independent(n_labels, self.truth_prior, is_point=self.is_point)
-        )
+        for memory in past.values():
+            memory.check(crowd, workers.name)
+            evidence, rows = memory.join(evidence, rows, crowd)
+        counts = {name: memory.counts(rows, crowd) for name, memory in past.items()}
         prior = self._prior(crowd, rows, counts.get("history"))
-        model = Model(workers, rows, prior, truth, words)
+        model = Model(workers, rows, prior, self._truth(crowd.tagset), words)
         shards = cut(evidence, model.n_entries)
-        if memory is None:
-            sums = from_probs(shards, _vote_shares(crowd, known), model)
-        else:
+        if "start" in past:
+            memory = past["start"]
             every = np.concatenate([counts["start"], memory.words(model)])
             sums = Sums(every, memory.sums.truth.copy())
-        return Prepared(crowd, shards, model, sums, tuple(notes))
+        else:
+            sums = from_votes(model, shards, given.runner)
+        return Prepared(crowd, shards, model, sums, notes)
+
+    def _vocabulary(self, crowd: Crowd, memory: Memory | None) -> Vocabulary | None:
+        if self.text != "words":
+            return None
+        known = memory.model.words if memory else None
+        return known or Vocabulary.of(crowd, self.word_prior)
+
+    def _truth(self, codec: Codec) -> Truth:
+        if self.is_chain:
+            return Truth.chain(codec, self.truth_prior)
+        return Truth.independent(len(codec.tags), self.truth_prior, is_point=self.is_point)
 
     def _prior(self, crowd: Crowd, rows: Rows, history: Floats | None) -> Prior:
         mask = None
@@ -322,9 +320,17 @@ def _workers(result: Consensus) -> Any:
     return worker_table(result.crowd, result.codes, result.token_probs)
 
 
-def _memory_of(result: Consensus | None, what: str) -> Memory | None:
-    if result is None:
-        return None
+def _known(crowd: Crowd, given: Given) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:
+    """Make known truth legal, and say how much of it there is."""
+    if given.known is None:
+        return None, ()
+    known, changed = legal_known(given.known, crowd)
+    notes = [f"{int((known >= 0).sum())} tokens of known truth"]
+    notes += [f"{changed} known tags made well-formed"] if changed else []
+    return known, tuple(notes)
+
+
+def _memory_of(result: Consensus, what: str) -> Memory:
     memory = getattr(result, "memory", None)
     if not isinstance(memory, Memory):
         raise InputError(f"{what} must be a result of a Dawid-Skene or BSC method")
@@ -333,21 +339,6 @@ def _memory_of(result: Consensus | None, what: str) -> Memory | None:
 
 def _active(shards: Sequence[Evidence]) -> NDArray[np.bool_]:
     return np.concatenate([shard.active for shard in shards])
-
-
-def _vote_shares(crowd: Crowd, known: NDArray[np.int16] | None) -> NDArray[np.float32]:
-    """Give the shares of votes, known truth in their place; even where nobody voted."""
-    counts = vote_counts(crowd)
-    total = counts.sum(axis=1, keepdims=True)
-    n_labels = counts.shape[1]
-    shares: NDArray[np.float32] = np.where(
-        total > 0, counts / np.maximum(total, 1), 1 / n_labels
-    ).astype(np.float32)
-    if known is not None:
-        given = np.flatnonzero(known >= 0)
-        shares[given] = 0
-        shares[given, known[given]] = 1
-    return shares
 
 
 def _fingerprint(ready: Prepared, params: str) -> str:

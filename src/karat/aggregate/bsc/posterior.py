@@ -81,8 +81,9 @@ class Steps:
         path_start: float64 [J], ln, what a decoded path may begin with (-inf: not).
         path_step: float64 [J, J], ln, for decoded paths: always legal.
         path_end: float64 [J], ln.
-        pairs: uint8 [J + 1, J + 1], empty for PLAIN.
+        pairs: uint8 [J + 1, J + 1].
         type_of: int16 [J].
+        is_plain: Whether labels are no spans, which are then not listed.
     """
 
     start: Floats
@@ -93,6 +94,7 @@ class Steps:
     path_end: Floats
     pairs: NDArray[np.uint8]
     type_of: NDArray[np.int16]
+    is_plain: bool
 
     @classmethod
     def of(cls, tables: Tables, codec: Codec) -> Steps:
@@ -109,8 +111,9 @@ class Steps:
                 np.where(codec.start_mask, np.log(start), -np.inf),
                 np.where(codec.mask, np.log(step), -np.inf),
                 np.where(codec.end_mask, np.log(tables.end), -np.inf),
-                np.zeros((0, 0), np.uint8) if codec.rules.is_plain else codec.pairs,
+                codec.pairs,
                 codec.type_of,
+                codec.rules.is_plain,
             )
 
 
@@ -233,13 +236,14 @@ def _marginals(
     codes = np.empty(n_tokens, np.int16)
     probs = np.empty((n_tokens, log_table.shape[1]), np.float32)
     entropy = np.empty(n_items)
-    room = 0 if not len(s.pairs) else n_tokens + 1000
+    room = 0 if s.is_plain else n_tokens + 1000
+    pairs = np.zeros((0, 0), np.uint8) if s.is_plain else s.pairs
     while True:
         spans, mass = np.empty((room, 4), np.int64), np.empty(room)
         n_found = posterior_step(
             shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
             log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
-            s.pairs, s.type_of, least, codes, probs, entropy, spans, mass,
+            pairs, s.type_of, least, codes, probs, entropy, spans, mass,
         )  # fmt: skip
         if n_found <= room:
             return codes, probs, entropy, spans[:n_found], mass[:n_found]

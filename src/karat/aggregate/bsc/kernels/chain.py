@@ -12,12 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from karat._kernel import kernel
+from karat.aggregate.bsc.kernels.logarithms import (
+    forward_logarithms,
+    gather_logarithms,
+    pull,
+)
 
 MAX_PRODUCT = 40
 """Answers of a token up to which their product is safe: each factor is above 1e-7 or so."""
 SAFE_RATIO = 1e-87
 """Three forced steps in a row stay above 1e-261."""
-TINY = 1e-250
 
 
 @kernel
@@ -95,7 +99,8 @@ def chain_step(
                         total += step[i, j] * backward[j]
                         outer[i, j] += weight * backward[j]
                     before[i] = total
-                backward[:] = before
+                for i in range(n_labels):
+                    backward[i] = before[i]
         else:
             log_item = _in_logarithms(
                 first, length, bounds, row, gold, unary, log_table, start, step, end,
@@ -122,7 +127,8 @@ def _gather(first, length, bounds, row, gold, unary, table, evidence):
         if stop - begin > MAX_PRODUCT:
             return 0.0, False
         here = evidence[t]
-        here[:] = 1.0
+        for j in range(n_labels):
+            here[j] = 1.0
         for entry in range(begin, stop):
             values = table[row[entry]]
             for j in range(n_labels):
@@ -221,105 +227,24 @@ def _in_logarithms(
     log_z = forward_logarithms(length, evidence, start, step, end, forward, work)
     if not np.isfinite(log_z):
         return -np.inf
-    log_step = np.log(step)
-    backward[:] = np.log(end)
+    for j in range(n_labels):
+        backward[j] = np.log(end[j])
     for t in range(length - 1, -1, -1):
+        total = 0.0
         for j in range(n_labels):
             share[j] = np.exp(forward[t, j] + backward[j] - log_z)
-        share /= share.sum()
+            total += share[j]
+        for j in range(n_labels):
+            share[j] /= total
         _scatter(first + t, share, bounds, row, counts, probs)
         if t == 0:
-            start_counts += share
+            for j in range(n_labels):
+                start_counts[j] += share[j]
             break
         for j in range(n_labels):
             share[j] = evidence[t, j] + backward[j]
         for i in range(n_labels):
             for j in range(n_labels):
-                step_counts[i, j] += np.exp(forward[t - 1, i] + log_step[i, j] + share[j] - log_z)
+                step_counts[i, j] += step[i, j] * np.exp(forward[t - 1, i] + share[j] - log_z)
         pull(share, step, backward, work)
     return log_z
-
-
-@kernel
-def gather_logarithms(first, length, bounds, row, gold, unary, log_table, evidence):
-    """Sum the log evidence of an item's tokens into evidence[:length], -inf where gold forbids."""
-    for t in range(length):
-        token = first + t
-        here = evidence[t]
-        here[:] = 0.0
-        for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
-            here += log_table[row[entry]]
-        if len(unary):
-            here += unary[token]
-        if len(gold) and gold[token] >= 0:
-            for j in range(log_table.shape[1]):
-                if j != gold[token]:
-                    here[j] = -np.inf
-
-
-@kernel
-def forward_logarithms(length, evidence, start, step, end, forward, work):
-    """Run forward with logarithms; give ln Z, -inf if there is no path."""
-    for t in range(length):
-        if t == 0:
-            forward[t] = np.log(start) + evidence[t]
-        else:
-            push(forward[t - 1], step, forward[t], work)
-            forward[t] += evidence[t]
-    return log_sum(forward[length - 1] + np.log(end))
-
-
-@kernel
-def push(values, step, out, work):
-    """Set out[j] = ln sum_i exp(values[i]) step[i, j], without a logarithm of every pair.
-
-    Sums that would be lost beside the largest value are done one by one.
-    """
-    n_labels = len(out)
-    most = values.max()
-    out[:] = 0.0
-    if most == -np.inf:
-        out[:] = -np.inf
-        return
-    for i in range(n_labels):
-        work[i] = np.exp(values[i] - most)
-        for j in range(n_labels):
-            out[j] += work[i] * step[i, j]
-    for j in range(n_labels):
-        if out[j] > TINY:
-            out[j] = most + np.log(out[j])
-        else:
-            for i in range(n_labels):
-                work[i] = values[i] + np.log(step[i, j])
-            out[j] = log_sum(work)
-
-
-@kernel
-def pull(values, step, out, work):
-    """Set out[i] = ln sum_j step[i, j] exp(values[j])."""
-    n_labels = len(out)
-    most = values.max()
-    if most == -np.inf:
-        out[:] = -np.inf
-        return
-    for j in range(n_labels):
-        work[j] = np.exp(values[j] - most)
-    for i in range(n_labels):
-        total = 0.0
-        for j in range(n_labels):
-            total += step[i, j] * work[j]
-        out[i] = most + np.log(total) if total > TINY else -np.inf
-    for i in range(n_labels):
-        if out[i] == -np.inf:
-            for j in range(n_labels):
-                work[j] = values[j] + np.log(step[i, j])
-            out[i] = log_sum(work)
-
-
-@kernel
-def log_sum(values):
-    """Give ln sum exp, -inf for nothing but -inf."""
-    most = values.max()
-    if most == -np.inf:
-        return -np.inf
-    return most + np.log(np.exp(values - most).sum())

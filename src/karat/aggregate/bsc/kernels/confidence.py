@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from karat._kernel import kernel
-from karat.aggregate.bsc.kernels.chain import forward_logarithms, gather_logarithms, pull
-from karat.aggregate.bsc.kernels.posterior import span_mass
+from karat.aggregate.bsc.kernels.logarithms import forward_logarithms, gather_logarithms
+from karat.aggregate.bsc.kernels.posterior import backward_logarithms, logarithms, span_mass
 
 
 @kernel
@@ -17,7 +17,7 @@ def confidence_step(
     """Compute the posteriors of paths and spans; the first arguments are as for `chain_step`.
 
     Args:
-        pairs: uint8 [J + 1, J + 1], the pair table; empty for PLAIN.
+        pairs: uint8 [J + 1, J + 1], the pair table.
         type_of: int16 [J].
         codes: int16 [n_tokens], the paths; an item with a -1 is passed over.
         spans: int64 [n_spans, 4]: item, first token, last + 1, type; sorted by item.
@@ -30,8 +30,8 @@ def confidence_step(
         longest = max(longest, offsets[n + 1] - offsets[n])
     evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     backward = np.empty((longest, n_labels))
-    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
-    work = np.empty(n_labels)
+    log_start, log_step, log_end = logarithms(start, step, end)
+    work, after = np.empty(n_labels), np.empty(n_labels)
     at = 0
     for n in range(len(active)):
         first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
@@ -51,9 +51,7 @@ def confidence_step(
             paths[n] = np.exp(min(0.0, score + log_end[codes[first + length - 1]] - log_z))
         if at == len(spans) or spans[at, 0] != n:
             continue
-        backward[length - 1] = log_end
-        for t in range(length - 1, 0, -1):
-            pull(evidence[t] + backward[t], step, backward[t - 1], work)
+        backward_logarithms(length, evidence, step, log_end, backward, after, work)
         while at < len(spans) and spans[at, 0] == n:
             mass = span_mass(
                 spans[at, 1], spans[at, 2], spans[at, 3], length, evidence, forward, backward,

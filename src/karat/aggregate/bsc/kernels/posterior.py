@@ -12,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from karat._kernel import kernel
-from karat.aggregate.bsc.kernels.chain import (
+from karat.aggregate.bsc.kernels.logarithms import (
     forward_logarithms,
     gather_logarithms,
     log_sum,
+    log_sum_of_two,
     pull,
 )
 from karat.spans.pairs import ENDED, STARTS
@@ -51,8 +52,8 @@ def posterior_step(
     evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     backward = np.empty((longest, n_labels))
     back = np.empty((longest, n_labels), np.int16)
-    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
-    work = np.empty(n_labels)
+    log_start, log_step, log_end = logarithms(start, step, end)
+    work, after = np.empty(n_labels), np.empty(n_labels)
     found = 0
     for n in range(len(active)):
         first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
@@ -63,15 +64,14 @@ def posterior_step(
             continue
         gather_logarithms(first, length, bounds, row, gold, unary, log_table, evidence)
         log_z = forward_logarithms(length, evidence, start, step, end, forward, work)
-        backward[length - 1] = log_end
-        for t in range(length - 1, 0, -1):
-            pull(evidence[t] + backward[t], step, backward[t - 1], work)
+        backward_logarithms(length, evidence, step, log_end, backward, after, work)
         for t in range(length):
+            total = 0.0
             for j in range(n_labels):
                 work[j] = np.exp(forward[t, j] + backward[t, j] - log_z)
-            work /= work.sum()
+                total += work[j]
             for j in range(n_labels):
-                probs[first + t, j] = work[j]
+                probs[first + t, j] = work[j] / total
         _viterbi(length, evidence, path_start, path_step, path_end, back, codes, first)
         entropy[n] = _entropy(length, forward, log_step, log_end, log_z)
         if len(pairs):
@@ -83,10 +83,37 @@ def posterior_step(
 
 
 @kernel
+def logarithms(start, step, end):
+    """Give the logarithms of the chain."""
+    n_labels = len(start)
+    log_start, log_end = np.empty(n_labels), np.empty(n_labels)
+    log_step = np.empty((n_labels, n_labels))
+    for i in range(n_labels):
+        log_start[i], log_end[i] = np.log(start[i]), np.log(end[i])
+        for j in range(n_labels):
+            log_step[i, j] = np.log(step[i, j])
+    return log_start, log_step, log_end
+
+
+@kernel
+def backward_logarithms(length, evidence, step, log_end, backward, after, work):
+    """Run backward with logarithms into backward[:length]."""
+    n_labels = len(log_end)
+    for j in range(n_labels):
+        backward[length - 1, j] = log_end[j]
+    for t in range(length - 1, 0, -1):
+        for j in range(n_labels):
+            after[j] = evidence[t, j] + backward[t, j]
+        pull(after, step, backward[t - 1], work)
+
+
+@kernel
 def _viterbi(length, evidence, log_start, log_step, log_end, back, codes, first):
     """Write the best path. Among equals the lowest label wins."""
     n_labels = len(log_start)
-    best, now = log_start + evidence[0], np.empty(n_labels)
+    best, now = np.empty(n_labels), np.empty(n_labels)
+    for j in range(n_labels):
+        best[j] = log_start[j] + evidence[0, j]
     for t in range(1, length):
         for j in range(n_labels):
             most, at = -np.inf, 0
@@ -96,9 +123,13 @@ def _viterbi(length, evidence, log_start, log_step, log_end, back, codes, first)
                     most, at = value, i
             now[j] = most + evidence[t, j]
             back[t, j] = at
-        best[:] = now
-    best += log_end
-    label = np.argmax(best)
+        for j in range(n_labels):
+            best[j] = now[j]
+    label = 0
+    for j in range(n_labels):
+        best[j] += log_end[j]
+        if best[j] > best[label]:
+            label = j
     for t in range(length - 1, -1, -1):
         codes[first + t] = label
         if t:
@@ -126,7 +157,8 @@ def _entropy(length, forward, log_step, log_end, log_z):
                 log_p = forward[t - 1, i] + log_step[i, j] - norm
                 if log_p > -700.0:
                     now[j] += np.exp(log_p) * (before[i] - log_p)
-        before[:] = now
+        for j in range(n_labels):
+            before[j] = now[j]
     entropy = 0.0
     for j in range(n_labels):
         log_p = forward[length - 1, j] + log_end[j] - log_z
@@ -150,7 +182,7 @@ def _list_spans(
         for kind in range(n_types):
             enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside)
             for stop in range(begin + 1, length + 1):
-                through = log_sum(inside + backward[stop - 1]) - log_z
+                through = log_sum_of_two(inside, backward[stop - 1]) - log_z
                 if not through > np.log(least):
                     break
                 mass = np.exp(
@@ -165,7 +197,8 @@ def _list_spans(
                     found += 1
                 if stop < length:
                     stay(stop, kind, inside, new, evidence, log_step, pairs, type_of)
-                    inside[:] = new
+                    for j in range(n_labels):
+                        inside[j] = new[j]
     return found
 
 
@@ -180,7 +213,8 @@ def span_mass(
     enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside)
     for t in range(begin + 1, stop):
         stay(t, kind, inside, new, evidence, log_step, pairs, type_of)
-        inside[:] = new
+        for j in range(n_labels):
+            inside[j] = new[j]
     return leave(stop, length, inside, evidence, backward, log_step, log_end, pairs)
 
 
@@ -222,9 +256,10 @@ def leave(stop, length, inside, evidence, backward, log_step, log_end, pairs):
     """Give the log mass of ending the span before token `stop`."""
     n_labels = len(inside)
     if stop == length:
-        return log_sum(inside + log_end)
-    total, work = np.full(n_labels, -np.inf), np.empty(n_labels)
+        return log_sum_of_two(inside, log_end)
+    total, work = np.empty(n_labels), np.empty(n_labels)
     for i in range(n_labels):
+        total[i] = -np.inf
         if inside[i] == -np.inf:
             continue
         for j in range(n_labels):

@@ -9,6 +9,7 @@ import numpy as np
 
 from karat._kernel import kernel
 from karat.aggregate.bsc.kernels.chain import MAX_PRODUCT
+from karat.aggregate.bsc.kernels.logarithms import log_sum
 
 
 @kernel
@@ -26,7 +27,9 @@ def token_step(
     """
     n_labels = len(share)
     truth = np.empty(n_labels)
-    log_share = np.log(share)
+    log_share = np.empty(n_labels)
+    for j in range(n_labels):
+        log_share[j] = np.log(share[j])
     log_z, product = 0.0, 1.0
     for n in range(len(active)):
         if not active[n]:
@@ -84,42 +87,17 @@ def _multiply(token, begin, stop, row, gold, table, share, truth):
 def _in_logarithms(token, begin, stop, row, gold, unary, log_table, log_share, truth):
     """Do one token with logarithms; `truth` sums to 1 afterwards."""
     n_labels = len(log_share)
-    truth[:] = log_share
+    for j in range(n_labels):
+        truth[j] = log_share[j] + (unary[token, j] if len(unary) else 0.0)
     for entry in range(begin, stop):
-        truth += log_table[row[entry]]
-    if len(unary):
-        truth += unary[token]
+        values = log_table[row[entry]]
+        for j in range(n_labels):
+            truth[j] += values[j]
     if len(gold) and gold[token] >= 0:
         for j in range(n_labels):
             if j != gold[token]:
                 truth[j] = -np.inf
-    most = truth.max()
+    log_z = log_sum(truth)
     for j in range(n_labels):
-        truth[j] = np.exp(truth[j] - most)
-    total = truth.sum()
-    truth /= total
-    return most + np.log(total)
-
-
-@kernel
-def collect(offsets, bounds, row, active, probs, counts, start_counts, step_counts):
-    """Add given posteriors to the statistics, as if they were the E-step's.
-
-    Neighbouring tokens count as independent; `step_counts` may be empty.
-    """
-    n_labels = probs.shape[1]
-    for n in range(len(active)):
-        if not active[n]:
-            continue
-        first = offsets[n] - offsets[0]
-        for token in range(first, offsets[n + 1] - offsets[0]):
-            for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
-                for j in range(n_labels):
-                    counts[row[entry], j] += probs[token, j]
-            if token == first or not len(step_counts):
-                for j in range(n_labels):
-                    start_counts[j] += probs[token, j]
-            else:
-                for i in range(n_labels):
-                    for j in range(n_labels):
-                        step_counts[i, j] += probs[token - 1, i] * probs[token, j]
+        truth[j] = np.exp(truth[j] - log_z)
+    return log_z
