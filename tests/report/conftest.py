@@ -76,6 +76,11 @@ def consensus(crowd):
 
 
 @pytest.fixture(scope="session")
+def model(crowd):
+    return karat.aggregate(crowd, "bsc-seq")
+
+
+@pytest.fixture(scope="session")
 def agreement(crowd):
     return karat.agreement(crowd)
 

@@ -10,7 +10,14 @@ import pytest
 
 import karat
 from karat.crowd import CrowdBuilder
-from karat.report.doubtful import MAX_NAMES, MAX_PLACES, WINDOW, doubtful_places
+from karat.report.doubtful import (
+    MAX_NAMES,
+    MAX_PLACES,
+    NOTABLE,
+    WINDOW,
+    doubtful_places,
+    rejected_spans,
+)
 
 
 def _said(place):
@@ -142,3 +149,71 @@ def test_a_place_says_whether_it_is_the_gold(crowd, consensus):
     wrong = {(place.item, place.label) for place in places if not place.is_gold}
     assert 0 < len(wrong) < len(places)
     assert wrong <= spurious
+
+
+def _masses(model):
+    found = model.posterior.marginals()
+    base = model.crowd.offsets[found.item]
+    keys = zip(base + found.begin, base + found.stop, found.kind, strict=True)
+    return dict(zip(((int(a), int(b), int(k)) for a, b, k in keys), found.mass, strict=True))
+
+
+def _taken(model):
+    spans = model.span_array
+    return set(zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True))
+
+
+def test_rejected_spans_are_those_outside_the_result_with_their_posterior(model):
+    types = model.tagset.types
+    expected = {
+        key: mass
+        for key, mass in _masses(model).items()
+        if key not in _taken(model) and mass >= NOTABLE
+    }
+    found = {(c.start, c.end, types.index(c.type)): c.confidence for c in rejected_spans(model)}
+    assert expected
+    assert found == pytest.approx(expected)
+
+
+def test_the_most_probably_wrong_come_first(model):
+    places = doubtful_places(model)
+    wrong = [p.confidence if p.is_rejected else 1 - p.confidence for p in places]
+    assert wrong == sorted(wrong, reverse=True)
+    assert len(places) == MAX_PLACES
+    assert any(place.is_rejected for place in places)
+
+
+def test_a_rejected_span_that_touches_a_place_is_its_rival(build):
+    tokens = ["The", "Bank", "fell"]
+    crowd = build(
+        {
+            "s": (tokens, {"a": ["B-ORG", "I-ORG", "O"], "b": ["O", "B-ORG", "O"]}),
+            "t": (tokens, {"a": ["O", "B-ORG", "O"], "b": ["O", "B-ORG", "O"]}),
+            "u": (tokens, {"a": ["O", "O", "O"], "b": ["O", "O", "O"]}),
+        }
+    )
+    result = karat.aggregate(crowd, "bsc-seq")
+    place = next(place for place in doubtful_places(result) if place.item == "s")
+    alternatives = result.posterior.alternatives(0)
+    assert not place.is_rejected
+    ((type_, words, mass), *_) = place.rivals
+    second = alternatives[1]
+    assert (type_, words) == (second.type, " ".join(tokens[second.start : second.end]))
+    assert mass == pytest.approx(second.confidence)
+
+
+def test_a_rejected_span_on_its_own_is_a_place(model):
+    place = next(place for place in doubtful_places(model) if place.is_rejected)
+    item = model.crowd.item_ids.to_pylist().index(place.item)
+    spans = {(s.type, s.confidence) for s in model.posterior.alternatives(item)}
+    assert any(t == place.label and c == pytest.approx(place.confidence) for t, c in spans)
+    assert [given.note for given in place.answers if given.is_result] == ["no span here"]
+
+
+def test_votes_reject_nothing(consensus):
+    assert rejected_spans(consensus) == []
+    assert not any(place.is_rejected or place.rivals for place in doubtful_places(consensus))
+
+
+def test_single_labels_of_a_model_have_no_rejected_spans(labels):
+    assert rejected_spans(karat.aggregate(labels, "ds")) == []

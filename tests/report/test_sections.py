@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from karat.report.sections import MAX_FLAGGED, MAX_TYPES, score_types, workers_lead
+from karat.report.sections import MAX_FLAGGED, MAX_TYPES, score_types, spammers_lead, workers_lead
 from karat.report.workers import worker_table
 from karat.spans import Rates
 
@@ -43,3 +43,12 @@ def test_without_any_rate_there_is_nothing_to_compare(consensus):
         (),
         "",
     )
+
+
+def test_of_many_spammers_some_are_named(consensus, agreement):
+    table = worker_table(consensus, agreement)
+    assert spammers_lead(table) == ("", (), "")
+    names = tuple(f"w{n}" for n in range(MAX_FLAGGED + 2))
+    before, named, after = spammers_lead(replace(table, spammers=names))
+    assert (before, named) == ("The labels of ", names[:MAX_FLAGGED])
+    assert after.startswith(" and 2 more tell next to nothing")

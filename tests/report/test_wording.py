@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.report.wording import count, number, percent, plural, share, shorten
+from karat.report.wording import count, number, percent, plural, printable, share, shorten
 
 
 def test_numbers_are_written_as_readers_want_them():
@@ -30,3 +30,7 @@ def test_long_words_keep_both_ends_and_the_limit(limit):
     assert len(short) == limit
     assert (short[0], short[-1]) == ("a", "z")
     assert shorten(text[:limit], limit) == text[:limit]
+
+
+def test_control_characters_and_stray_surrogates_are_replaced():
+    assert printable("a\x00b\ud800c\td\u7ea2") == "a\ufffdb\ufffdc\td\u7ea2"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.crowd import CrowdBuilder
-from karat.report.workers import MAX_WORKERS, far_below, worker_table
+from karat.report.workers import LEAST_LABELS, MAX_WORKERS, far_below, spammers, worker_table
 
 
 def test_the_worst_by_gold_come_first(consensus, agreement):
@@ -105,3 +105,79 @@ def test_nobody_at_the_median_or_above_is_far_below(values):
     flagged = far_below(np.array(values, float))
     known = [value for value in values if value == value]  # noqa: PLR0124
     assert all(value < np.median(known) for value, bad in zip(values, flagged, strict=True) if bad)
+
+
+def _asked(tasks):
+    """A crowd of tokens: {worker: [tag per item]} with None where the worker was not asked."""
+    builder = CrowdBuilder()
+    for n in range(max(map(len, tasks.values()))):
+        item = builder.add_item(f"q{n}", [f"q{n}"])
+        for worker, labels in tasks.items():
+            if n < len(labels) and labels[n]:
+                builder.add_answer(item, worker, [labels[n]])
+    return karat.aggregate(builder.build(single=True), "ds")
+
+
+def _marked(result):
+    ids = result.crowd.worker_ids.to_pylist()
+    return [worker for worker, bad in zip(ids, spammers(result), strict=True) if bad]
+
+
+TRUTH = list("xy" * 40)
+
+
+def test_who_always_says_the_same_tells_nothing():
+    result = _asked({"a": TRUTH, "b": TRUTH, "c": TRUTH, "d": ["x"] * 80})
+    assert _marked(result) == ["d"]
+    row = next(row for row in worker_table(result, None).rows if row.worker == "d")
+    assert row.is_spammer
+    assert "tells next to nothing" in row.remark
+
+
+def test_who_was_only_asked_what_is_always_the_same_is_no_spammer():
+    only = [label if label == "x" else None for label in TRUTH]
+    assert _marked(_asked({"a": TRUTH, "b": TRUTH, "c": TRUTH, "d": only})) == []
+
+
+def test_few_labels_make_no_spammer():
+    assert (
+        _marked(_asked({"a": TRUTH, "b": TRUTH, "c": TRUTH, "d": ["x"] * (LEAST_LABELS - 1)})) == []
+    )
+
+
+def test_what_chance_seems_to_tell_is_taken_off():
+    rng = np.random.default_rng(5)
+    truth = list("abcdefgh" * 12)
+    guessed = list(rng.choice(list("abcdefgh"), 96))
+    result = _asked({"a": truth, "b": truth, "c": truth, "d": guessed})
+    bits = dict(zip("abcd", result.workers.column("information").to_pylist(), strict=True))
+    assert bits["d"] > 0.1 * bits["a"]
+    assert _marked(result) == ["d"]
+
+
+def test_good_workers_with_few_labels_of_many_kinds_are_no_spammers():
+    kinds = [f"{n % 40:02}" for n in range(400)]
+    tasks = {f"w{k}": [x if n % 10 == k else None for n, x in enumerate(kinds)] for k in range(10)}
+    assert _marked(_asked({**tasks, "a": kinds, "b": kinds})) == []
+
+
+def test_votes_know_no_spammers(consensus):
+    assert not spammers(consensus).any()
+    assert worker_table(consensus, None).bounded is None
+
+
+def test_a_model_shows_the_expected_accuracy_with_its_interval(model):
+    table = worker_table(model, None)
+    at = table.columns.index("Labels right, expected")
+    assert table.bounded == at
+    assert table.is_rate[at]
+    for row in table.rows:
+        assert row.bounds[0] < row.rates[at] < row.bounds[1]
+
+
+def test_bits_per_label_are_no_share(model):
+    table = worker_table(model, None)
+    at = table.columns.index("Bits per label")
+    assert not table.is_rate[at]
+    assert not {"Low", "High"} & set(table.columns)
+    assert table.spammers == ("gus",)

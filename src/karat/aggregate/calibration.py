@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 from karat.aggregate.bsc.engine import Tables
 from karat.aggregate.bsc.posterior import LOGIT_EDGE, Posterior, scaled
 from karat.aggregate.consensus import Consensus
+from karat.aggregate.reliability import (
+    LEAST_PROB,
+    judged_spans,
+    span_reliability,
+    token_cross_entropy,
+    token_reliability,
+)
 from karat.crowd import ReadOptions
 from karat.crowd.gold import attach_gold
 from karat.errors import InputError
-from karat.spans import SpanArray, Tagged, find_spans
 
-FLOOR = 1e-12
-"""Least probability in a cross-entropy."""
 MAX_TEMPERATURE = 20.0
-N_BINS = 10
 FEW = 100
 FEW_SPANS = 50
 """Fewer known tokens are too few to fit a temperature, fewer known spans for the sigmoid."""
@@ -65,45 +68,14 @@ def measure_calibration(
     Raises:
         InputError: No token has both gold and a label.
     """
-    crowd = result.crowd
-    chosen = np.ones(crowd.n_items, np.bool_) if items is None else items
-    tokens = np.repeat(chosen, np.diff(crowd.offsets))
-    known = np.flatnonzero(tokens & (gold >= 0) & (result.codes >= 0))
-    if not len(known):
+    offsets = result.crowd.offsets
+    chosen = np.ones(len(offsets) - 1, np.bool_) if items is None else items
+    truth = np.where(np.repeat(chosen, np.diff(offsets)), gold, np.int16(-1)).astype(np.int16)
+    tokens, spans = token_reliability(result, truth), span_reliability(result, truth)
+    if not tokens.n:
         raise InputError("no token has both gold and a label: calibration cannot be measured")
-    probs = result.token_probs[known, gold[known]].astype(np.float64)
-    hits = gold[known] == result.codes[known]
-    right, kept = _judged_spans(result, gold)
-    kept &= chosen[result.span_array.item]
-    return Calibration(
-        cross_entropy=float(-np.log(np.maximum(probs, FLOOR)).mean()),
-        token_error=calibration_error(result.token_confidence[known], hits),
-        span_error=calibration_error(result.span_confidence[kept], right[kept]),
-        n_tokens=len(known),
-        n_spans=int(kept.sum()),
-    )
-
-
-def calibration_error(
-    confidence: NDArray[np.float32], right: NDArray[np.bool_], n_bins: int = N_BINS
-) -> float:
-    """Give the expected calibration error over bins of equal width, NaN for nothing.
-
-    >>> calibration_error(np.array([0.9, 0.9], np.float32), np.array([True, False]))
-    0.4000000059604645
-    """
-    if not len(confidence):
-        return float("nan")
-    bins = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
-    apart = np.bincount(bins, confidence.astype(np.float64) - right, n_bins)
-    return float(np.abs(apart).sum() / len(confidence))
-
-
-def right_spans_of(found: SpanArray, truth: SpanArray) -> NDArray[np.bool_]:
-    """Say which spans are exactly among some others, bool [n_spans]."""
-    known = set(zip(truth.start.tolist(), truth.end.tolist(), truth.type.tolist(), strict=True))
-    rows = zip(found.start.tolist(), found.end.tolist(), found.type.tolist(), strict=True)
-    return np.fromiter((row in known for row in rows), np.bool_, count=len(found))
+    cross_entropy = token_cross_entropy(result, truth)
+    return Calibration(cross_entropy, tokens.ece, spans.ece, tokens.n, spans.n)
 
 
 def calibrate(result: Consensus, gold: Any) -> Consensus:
@@ -141,12 +113,12 @@ def calibrate(result: Consensus, gold: Any) -> Consensus:
     def loss(log_temperature: float) -> float:
         cooled = _cooled(result.posterior, float(np.exp(log_temperature)))
         probs = cooled.marginals(least=np.inf).probs[known, codes[known]]
-        return float(-np.log(np.maximum(probs.astype(np.float64), FLOOR)).mean())
+        return float(-np.log(np.maximum(probs.astype(np.float64), LEAST_PROB)).mean())
 
     bounds = (-np.log(MAX_TEMPERATURE), np.log(MAX_TEMPERATURE))
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02})
     cooled = at_temperature(result, float(np.exp(found.x)))
-    right, kept = _judged_spans(result, codes)
+    right, kept = judged_spans(result, codes)
     note = f"confidence calibrated on {len(known)} known tokens"
     if kept.sum() >= FEW_SPANS:
         scale = _fit_sigmoid(cooled.span_confidence[kept].astype(np.float64), right[kept])
@@ -184,17 +156,6 @@ def at_temperature(result: Consensus, temperature: float) -> Consensus:
         params={**result.params, "temperature": temperature},
         notes=(*result.notes, f"confidence at temperature {temperature:.2f}"),
     )
-
-
-def _judged_spans(
-    result: Consensus, gold: NDArray[np.int16]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which of a result's spans are right, and which are in items with gold throughout."""
-    crowd, spans = result.crowd, result.span_array
-    unknown = np.concatenate([[0], np.cumsum(gold < 0)])
-    whole = unknown[crowd.offsets[1:]] == unknown[crowd.offsets[:-1]]
-    truth = find_spans(Tagged(gold, crowd.offsets), crowd.tagset)
-    return right_spans_of(spans, truth), whole[spans.item]
 
 
 def _fit_sigmoid(mass: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[float, float]:

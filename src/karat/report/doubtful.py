@@ -1,11 +1,13 @@
 """The most doubtful places of a consensus, each in its sentence, with what every worker said there.
 
-In a crowd of spans a place is a span of the result; with PLAIN labels it is a token.
+In a crowd of spans a place is a span of the result, or – where the method knows their posterior –
+one that was rejected; with PLAIN labels it is a token.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from karat.report.wording import shorten
 from karat.spans import Span, Tagged, find_spans
 
 MAX_PLACES = 20
+MAX_RIVALS = 4
+NOTABLE = 0.05
+"""Rejected spans with a smaller posterior are not told."""
 MAX_NAMES = 12
 WINDOW = 25
 """Tokens shown before and after the place."""
@@ -53,7 +58,9 @@ class Place:
         item: Id of the item.
         group: Its document, "" if unknown.
         label: Type of the span, or the label.
-        confidence: Of the result here.
+        confidence: Of this span or label; of a rejected span its posterior.
+        is_rejected: Whether the span is not in the result.
+        rivals: Rejected spans that overlap it, the likeliest first: (type, words, posterior).
         before: Words before it, shortened.
         words: Its own words; "" where the token is no text of its own.
         after: Words after it, shortened.
@@ -74,10 +81,16 @@ class Place:
     n_answers: int
     gold: tuple[tuple[str, str], ...] | None
     is_gold: bool
+    is_rejected: bool = False
+    rivals: tuple[tuple[str, str, float], ...] = ()
 
 
 def doubtful_places(consensus: Consensus) -> list[Place]:
-    """Give the places with the lowest confidence; what is certain is not among them."""
+    """Give the places that are most probably wrong; what is certain is not among them.
+
+    Wrong is a span of the result with one minus its confidence, and a rejected one with its
+    posterior. Rejected spans that overlap a place are no places of their own but its rivals.
+    """
     if consensus.tagset.rules.is_plain:
         confidence = np.where(consensus.codes >= 0, consensus.token_confidence, 1.0)
         start = np.arange(len(confidence))
@@ -85,10 +98,75 @@ def doubtful_places(consensus: Consensus) -> list[Place]:
     else:
         confidence = consensus.span_confidence
         start, end = consensus.span_array.start, consensus.span_array.end
-    return [
-        _place(consensus, int(start[i]), int(end[i]), float(confidence[i]))
-        for i in _lowest(confidence)
+    chosen = [
+        Candidate(int(start[i]), int(end[i]), "", float(confidence[i])) for i in _lowest(confidence)
     ]
+    rejected = rejected_spans(consensus)
+    heads = _apart(consensus, rejected)
+    places = sorted([*chosen, *heads], key=lambda c: -c.wrong)[:MAX_PLACES]
+    return [_place(consensus, place, rejected) for place in places]
+
+
+class Candidate(NamedTuple):
+    """A span that the truth may hold.
+
+    Attributes:
+        start: First token, of all tokens of the crowd.
+        end: One past the last.
+        type: Its type, "" for what the result has there.
+        confidence: Its posterior.
+    """
+
+    start: int
+    end: int
+    type: str
+    confidence: float
+
+    @property
+    def wrong(self) -> float:
+        """Probability that it was a mistake to take it or, with a type, to reject it."""
+        return self.confidence if self.type else 1 - self.confidence
+
+    def overlaps(self, other: Candidate) -> bool:
+        """Say whether they share a token."""
+        return self.start < other.end and other.start < self.end
+
+
+def rejected_spans(consensus: Consensus) -> list[Candidate]:
+    """List the spans outside the result with a notable posterior; none for votes."""
+    posterior = consensus.posterior
+    if consensus.tagset.rules.is_plain or not hasattr(posterior, "marginals"):
+        return []
+    found, taken = posterior.marginals(NOTABLE), consensus.span_array
+    base = consensus.crowd.offsets[found.item]
+    start, end = base + found.begin, base + found.stop
+    n_types, width = len(consensus.tagset.types), len(consensus.codes) + 1
+    keys = (start * width + end) * n_types + found.kind
+    known = (taken.start.astype(np.int64) * width + taken.end) * n_types + taken.type
+    left = np.flatnonzero(~np.isin(keys, known) & (found.mass >= NOTABLE))
+    order = left[np.lexsort((found.kind[left], end[left], start[left], -found.mass[left]))]
+    types = consensus.tagset.types
+    return [
+        Candidate(int(start[i]), int(end[i]), types[found.kind[i]], float(found.mass[i]))
+        for i in order.tolist()
+    ]
+
+
+def _apart(consensus: Consensus, rejected: list[Candidate]) -> list[Candidate]:
+    """Give the likeliest rejected spans that overlap neither the result nor a likelier one."""
+    spans = consensus.span_array
+    covered = np.zeros(len(consensus.codes) + 1, np.int64)
+    np.add.at(covered, spans.start, 1)
+    np.add.at(covered, spans.end, -1)
+    before = np.concatenate([[0], np.cumsum(np.cumsum(covered))])
+    heads: list[Candidate] = []
+    for one in rejected:
+        free = before[one.end] == before[one.start]
+        if free and not any(one.overlaps(head) for head in heads):
+            heads.append(one)
+            if len(heads) == MAX_PLACES:
+                break
+    return heads
 
 
 def _lowest(confidence: NDArray[np.floating]) -> list[int]:
@@ -101,12 +179,12 @@ def _lowest(confidence: NDArray[np.floating]) -> list[int]:
     return [int(i) for i in open_[order]]
 
 
-def _place(consensus: Consensus, start: int, end: int, confidence: float) -> Place:
+def _place(consensus: Consensus, place: Candidate, rejected: list[Candidate]) -> Place:
     crowd = consensus.crowd
-    n = int(np.searchsorted(crowd.offsets, start, side="right")) - 1
+    n = int(np.searchsorted(crowd.offsets, place.start, side="right")) - 1
     base, stop = int(crowd.offsets[n]), int(crowd.offsets[n + 1])
     tokens: list[str] = crowd.tokens[n].as_py()
-    a, b = start - base, end - base
+    a, b = place.start - base, place.end - base
     item = crowd.item_ids[n].as_py()
     gold = None if crowd.gold is None else crowd.gold[base:stop]
     reading = _Reading(crowd, tokens, a, b)
@@ -114,11 +192,12 @@ def _place(consensus: Consensus, start: int, end: int, confidence: float) -> Pla
     result = reading.read(consensus.codes[base:stop])
     group = "" if crowd.groups is None else crowd.groups[n].as_py() or ""
     before, words, after = _context(crowd, n, tokens, a, b)
+    rivals = [one for one in rejected if one.overlaps(place) and one != place][:MAX_RIVALS]
     return Place(
         item=item,
         group=group,
-        label=result[0][0].type,
-        confidence=confidence,
+        label=place.type or result[0][0].type,
+        confidence=place.confidence,
         before=before,
         words=words,
         after=after,
@@ -126,6 +205,11 @@ def _place(consensus: Consensus, start: int, end: int, confidence: float) -> Pla
         n_answers=len(crowd.by_item[n]),
         gold=None if truth is None else reading.name(truth[0]),
         is_gold=truth == result,
+        is_rejected=bool(place.type),
+        rivals=tuple(
+            (one.type, shorten(_joined(tokens[one.start - base : one.end - base])), one.confidence)
+            for one in rivals
+        ),
     )
 
 

@@ -6,7 +6,6 @@ content security policy in the page forbids scripts and requests in any case.
 
 from __future__ import annotations
 
-import unicodedata
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,9 @@ from karat.aggregate import Consensus
 from karat.crowd import Agreement
 from karat.crowd.atomic import write_text
 from karat.errors import MissingExtraError
-from karat.report import sections
-from karat.report.distributions import distributions
+from karat.report import pictures, sections
 from karat.report.doubtful import doubtful_places
-from karat.report.plots import MAX_POINTS, agreement_figure, inline_svg
-from karat.report.wording import count, percent, shorten
+from karat.report.wording import count, percent, printable, shorten
 from karat.report.workers import worker_table
 from karat.spans import Score
 
@@ -35,9 +32,10 @@ def write_report(
     """Write a report on a consensus as one HTML file.
 
     The file needs no network and no script. Sections without content are left out: without
-    `agreement` its measures and the picture, without `score` the score. At most 200 workers, 20
-    doubtful places and 20 faults are listed, so that the file stays small for large crowds. The
-    same arguments give the same bytes.
+    `agreement` its measures and the picture, without `score` the score; what only models know –
+    calibration against the crowd's gold, confusions, rejected spans – for votes. At most 200
+    workers, 20 doubtful places and 20 faults are listed and 12 labels drawn, so that the file stays
+    small for large crowds. The same arguments give the same bytes.
 
     Args:
         consensus: The result to report on.
@@ -63,7 +61,7 @@ def render(
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_printable,
+        finalize=_clean,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -85,42 +83,18 @@ def render(
         score_types=sections.score_types(score),
         schemes=sections.schemes(consensus, score),
         measures=sections.measures(consensus, agreement),
-        figure=_figure(consensus, agreement),
+        figure=pictures.agreement_picture(consensus, agreement),
+        calibration=pictures.calibration_picture(consensus),
+        trace=pictures.trace_picture(consensus),
+        confusion=pictures.confusion_pictures(consensus, [row.worker for row in workers.rows]),
         workers=workers,
         workers_lead=sections.workers_lead(workers),
+        spammers_lead=sections.spammers_lead(workers),
+        is_model=consensus.posterior is not None,
         imported=sections.imported(consensus),
         places=doubtful_places(consensus),
     )
 
 
-def _figure(consensus: Consensus, agreement: Agreement | None) -> dict[str, Any] | None:
-    """Give the picture, its text alternative and the same in numbers."""
-    if agreement is None:
-        return None
-    from markupsafe import Markup
-
-    shown = distributions(consensus.crowd, agreement)
-    description = " ".join(one.describe() for one in shown)
-    svg = inline_svg(agreement_figure(consensus.crowd, agreement), "Box plots", description)
-    return {
-        "svg": Markup(svg),  # noqa: S704 - drawn by us, holds no text of strangers
-        "columns": [one.title + (", %" if one.is_rate else "") for one in shown],
-        "rows": [
-            (name, [one.show(one.quartiles[i]) for one in shown])
-            for i, name in enumerate(
-                ("least", "1st quartile", "median", "3rd quartile", "most", "mean")
-            )
-        ],
-        "capped": any(len(one.values) > MAX_POINTS for one in shown),
-        "max_points": MAX_POINTS,
-    }
-
-
-def _printable(value: Any) -> Any:
-    """Show control characters, which HTML forbids, and stray surrogates as a replacement mark."""
-    if type(value) is not str or value.isprintable():
-        return value
-    bad = {"Cc", "Cs"}
-    return "".join(
-        "\ufffd" if unicodedata.category(c) in bad and c not in "\t\n" else c for c in value
-    )
+def _clean(value: Any) -> Any:
+    return printable(value) if type(value) is str else value

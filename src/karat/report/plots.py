@@ -1,36 +1,24 @@
-"""Pictures, drawn with Matplotlib's object interface: no pyplot, no change of global settings."""
+"""The picture of a crowd: three box plots of how much the workers did and how well."""
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.crowd import Agreement, Crowd
-from karat.crowd.atomic import new_file
-from karat.errors import MissingExtraError, UnknownNameError
+from karat.report.canvas import BOX, GRID, INK, MUTED, POINT, bare, new_figure, own_settings, write
 from karat.report.distributions import Distribution, distributions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, GRID, BOX, POINT = "#1b2631", "#5c6875", "#dde3e8", "#d9e8f4", "#0072b2"
-"""The colours; blue on grey is told apart under every colour blindness."""
-
-SUFFIXES = (".pdf", ".png", ".svg")
 WHISKER = 1.5
 """Box heights that a whisker may be long."""
 MAX_POINTS = 200
 """Points drawn per box; of more values every n-th in their order is drawn, both ends included."""
-_FONT = "DejaVu Sans"
-"""Comes with Matplotlib, so that every machine draws the same."""
 
 
 def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
@@ -51,12 +39,8 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "report", "a picture") from None
-    with _own_settings():
-        figure = Figure(figsize=(4.4, 3.0), dpi=200, facecolor="white")
+    figure = new_figure(4.4, 3.0)
+    with own_settings():
         axes = figure.subplots(1, 3)
         figure.subplots_adjust(left=0.085, right=0.885, top=0.84, bottom=0.04, wspace=1.05)
         for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
@@ -64,101 +48,22 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure as .svg, .png or .pdf; the same figure gives the same bytes.
-
-    Raises:
-        UnknownNameError: The name ends in something else.
-        InputError: The path cannot be written.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise UnknownNameError("picture format", suffix, SUFFIXES)
-    date = {".svg": "Date", ".pdf": "CreationDate"}.get(suffix)
-    metadata = {date: None} if date else {}
-    with new_file(path) as temporary, temporary.open("wb") as out:
-        _save(figure, out, format=suffix[1:], metadata=metadata)
-
-
-def inline_svg(figure: Figure, title: str, description: str) -> str:
-    """Give a figure as an SVG element for an HTML page.
-
-    Its text takes the page's font, its colours are the page's CSS variables (`--fig-ink`,
-    `--fig-muted`, `--fig-grid`, `--fig-box`, `--fig-point`), its ground is transparent.
-
-    Args:
-        figure: The figure.
-        title: Its short name, read aloud in place of the picture.
-        description: What it shows, in sentences.
-    """
-    from html import escape
-
-    buffer = io.BytesIO()
-    _save(figure, buffer, format="svg", svg_text="none", facecolor="none")
-    svg = buffer.getvalue().decode()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
-    for name, colour in _variables().items():
-        svg = svg.replace(colour, f"var({name})")
-    box = re.search(r'viewBox="[^"]*"', svg)
-    assert box
-    labels = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-    head = f'<svg {box[0]} role="img" aria-label="{escape(f"{title}. {description}")}">{labels}'
-    body = re.sub(r"\n\s*", "\n", re.sub(r"<svg.*?>", "", svg, count=1, flags=re.DOTALL))
-    return head + body.strip()
-
-
-def _variables() -> dict[str, str]:
-    names = ("--fig-ink", "--fig-muted", "--fig-grid", "--fig-box", "--fig-point")
-    return dict(zip(names, (INK, MUTED, GRID, BOX, POINT), strict=True))
-
-
-@contextmanager
-def _own_settings() -> Iterator[None]:
-    """Set Matplotlib's defaults for a while, whatever style the caller's program has chosen."""
-    from matplotlib import style
-
-    with style.context("default"):
-        yield
-
-
-def _save(
-    figure: Figure, out: Any, *, svg_text: Literal["path", "none"] = "path", **options: Any
-) -> None:
-    """Save so that the bytes are always the same; `svg_text` says whether letters become paths."""
-    import matplotlib as mpl
-
-    with _own_settings(), mpl.rc_context({"svg.hashsalt": "karat", "svg.fonttype": svg_text}):
-        figure.savefig(out, **options)
-
-
 def _draw(ax: Axes, shown: Distribution, letter: str) -> None:
     title = f"({letter}) {shown.what}" + (", %" if shown.is_rate else "")
-    _write(ax, -0.4, 1.14, title, weight="bold")
-    _write(ax, -0.4, 1.065, shown.per, color=MUTED)
-    for side in ("top", "right", "bottom", "left"):
-        ax.spines[side].set_visible(False)
-    ax.set_facecolor("none")
+    write(ax, -0.4, 1.14, title, weight="bold")
+    write(ax, -0.4, 1.065, shown.per, color=MUTED)
+    bare(ax)
     ax.set_xticks([])
     ax.set_xlim(-0.4, 0.4)
     _scale(ax, shown)
-    ax.tick_params(axis="y", length=0, pad=2, labelsize=8.5, labelcolor=MUTED)
-    ax.tick_params(axis="y", labelfontfamily=_FONT)
     ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
     ax.set_axisbelow(True)
     if not len(shown.values):
-        _write(ax, 0.1, 0.5, "no values", color=MUTED)
+        write(ax, 0.1, 0.5, "no values", color=MUTED)
         return
     _box(ax, shown.values)
     _scatter(ax, _thinned(shown.values))
     _label_quartiles(ax, shown)
-
-
-def _write(ax: Axes, x: float, y: float, words: str, **look: Any) -> None:
-    """Write at a place in the axes' own measure, 0 to 1 from corner to corner."""
-    look = {"color": INK, "size": 9.5, "family": _FONT, **look}
-    ax.text(x, y, words, transform=ax.transAxes, clip_on=False, **look)
 
 
 def _scatter(ax: Axes, points: NDArray[np.float64]) -> None:
@@ -232,5 +137,5 @@ def _label_quartiles(ax: Axes, shown: Distribution) -> None:
         words = shown.show(value)
         if words not in seen:
             look = {"color": colour, "weight": weight, "size": 9, "va": "center_baseline"}
-            _write(ax, 1.04, y, words, **look)
+            write(ax, 1.04, y, words, **look)
         seen.add(words)

@@ -25,6 +25,10 @@ ALPHA_MEANING = (
     "By convention 0.80 is reliable and 0.67 the least to draw conclusions from."
 )
 FAR_BELOW = "(under half of the median, or an outlier of the box plot)"
+SPAM = (
+    "tell next to nothing about the truth: less than a tenth of the median bits per label, once "
+    "what chance alone seems to tell is taken off, though there was something to tell"
+)
 SCHEME_MEANING = {
     "strict": "bounds and type",
     "exact": "bounds, any type",
@@ -190,6 +194,19 @@ def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
     before = f"{order} Far below the others {verb} {count(len(flagged))} of {whole}: "
     after = f"{f' and {count(more)} more' if more > 0 else ''} {FAR_BELOW}."
     return before, flagged[:MAX_FLAGGED], after
+
+
+def spammers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
+    """Say whose labels tell next to nothing.
+
+    Returns:
+        The words before the names, the names, and the words after them; all empty if nobody's.
+    """
+    if not table.spammers:
+        return "", (), ""
+    more = len(table.spammers) - MAX_FLAGGED
+    others = f" and {count(more)} more" if more > 0 else ""
+    return "The labels of ", table.spammers[:MAX_FLAGGED], f"{others} {SPAM}."
 
 
 def imported(consensus: Consensus) -> dict[str, Any] | None:

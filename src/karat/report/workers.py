@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from karat.aggregate import Consensus
+from karat.aggregate.workers import confusion_counts
 from karat.crowd import Agreement
 
 MAX_WORKERS = 200
@@ -21,15 +22,25 @@ MIN_GAP = 0.1
 FEW = 5
 """Below this many answers a worker's rate says little."""
 
+SPAMMER = 0.1
+"""Whose labels tell less than this share of the median information tells next to nothing."""
+LEAST_LABELS = 30
+"""With fewer labels nobody is called a spammer."""
+OCCUPIED = 0.5
+"""Expected labels from which on a cell counts as seen."""
+
 KNOWN = {
     "span_f1": "F1 against gold",
     "token_accuracy": "Labels equal to gold",
     "span_agreement": "F1 against the result",
     "token_agreement": "Labels equal to the result",
+    "accuracy": "Labels right, expected",
     "f1_others": "F1 against the others",
+    "information": "Bits per label",
 }
-"""Rates that karat's tables hold, in the order in which the first that is there ranks workers."""
-_COUNTS = ("worker", "answers", "labels", "groups")
+"""Columns that karat's tables hold, in the order in which the first that is there ranks workers."""
+NO_RATES = {"information"}
+_COUNTS = ("worker", "answers", "labels", "groups", "low", "high")
 _MAX_EXTRA = 3
 
 
@@ -44,6 +55,8 @@ class WorkerRow:
         rates: One value per column of the table, None where there is none.
         remark: What to know, in words; "" for nothing.
         is_far_below: Whether the worker is far below the others.
+        is_spammer: Whether the labels tell next to nothing about the truth.
+        bounds: The 95 % credible interval of the expected accuracy, None if unknown.
     """
 
     worker: str
@@ -52,6 +65,8 @@ class WorkerRow:
     rates: tuple[float | None, ...]
     remark: str
     is_far_below: bool
+    is_spammer: bool = False
+    bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +80,8 @@ class WorkerTable:
         rows: At most `MAX_WORKERS`.
         n_workers: All workers.
         far_below: Ids of the workers who are far below the others, of all workers.
+        spammers: Ids of the workers whose labels tell next to nothing, of all workers.
+        bounded: Index of the column that `bounds` belong to, None if there are none.
     """
 
     columns: tuple[str, ...]
@@ -73,6 +90,8 @@ class WorkerTable:
     rows: tuple[WorkerRow, ...]
     n_workers: int
     far_below: tuple[str, ...]
+    spammers: tuple[str, ...] = ()
+    bounded: int | None = None
 
 
 def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTable:
@@ -85,7 +104,8 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
     answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
     given = crowd.latest.codes >= 0
     labels = np.bincount(crowd.worker_of[given], minlength=crowd.n_workers)
-    below = far_below(values)
+    below, spam = far_below(values), spammers(consensus)
+    low, high = _bounds(consensus)
     order = np.argsort(values, kind="stable")  # NaN comes last
     rows = tuple(
         WorkerRow(
@@ -93,8 +113,10 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
             answers=int(answers[n]),
             labels=int(labels[n]),
             rates=tuple(_known(column[n]) for column in found.values()),
-            remark=_remark(int(answers[n]), bool(below[n])),
+            remark=_remark(int(answers[n]), bool(below[n]), bool(spam[n])),
             is_far_below=bool(below[n]),
+            is_spammer=bool(spam[n]),
+            bounds=None if np.isnan(low[n]) else (float(low[n]), float(high[n])),
         )
         for n in order[:MAX_WORKERS].tolist()
     )
@@ -102,11 +124,13 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
     headings = {name: _heading(name, plain=plain) for name in found}
     return WorkerTable(
         columns=tuple(headings.values()),
-        is_rate=tuple(name in KNOWN for name in found),
+        is_rate=tuple(name in KNOWN and name not in NO_RATES for name in found),
         ranked_by=headings.get(rank, ""),
         rows=rows,
         n_workers=crowd.n_workers,
         far_below=tuple(crowd.worker_ids[n].as_py() for n in flagged),
+        spammers=tuple(crowd.worker_ids[n].as_py() for n in order.tolist() if spam[n]),
+        bounded=list(found).index("accuracy") if "accuracy" in found else None,
     )
 
 
@@ -128,6 +152,56 @@ def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     first, median, third = np.percentile(known, [25, 50, 75])
     outlier = min(first - FENCE * (third - first), median - MIN_GAP)
     return np.asarray(values < max(outlier, median / 2))
+
+
+def spammers(consensus: Consensus) -> NDArray[np.bool_]:
+    """Say whose labels tell next to nothing about the truth, bool [n_workers].
+
+    Their information – the bits that one label tells about the truth – is below a tenth of the
+    median of all workers. Few labels seem to tell something by chance alone: that is taken off
+    first (Miller and Madow 1955). Two kinds of workers are spared: those with less than 30 labels,
+    and those who were asked for nothing that could tell more, for example sentences that hold no
+    span: the truth of their tokens has an entropy below a half of that median. Votes know no
+    information.
+    """
+    crowd, table = consensus.crowd, consensus.workers
+    marked = np.zeros(crowd.n_workers, np.bool_)
+    if not {"information", "labels"} <= set(table.column_names):
+        return marked
+    bits = _aligned(table, "information", crowd.worker_ids)
+    labels = _aligned(table, "labels", crowd.worker_ids)
+    if np.isnan(bits).all():
+        return marked
+    median = float(np.nanmedian(bits))
+    most = (len(crowd.tagset.tags) - 1) ** 2 / (2 * np.log(2) * np.maximum(labels, 1))
+    suspects = (bits < SPAMMER * median + most) & (labels >= LEAST_LABELS)
+    for n in np.flatnonzero(suspects).tolist():
+        counts = confusion_counts(crowd, consensus.token_probs, n)
+        tells = bits[n] - _chance(counts)
+        marked[n] = tells < SPAMMER * median and _entropy(counts.sum(axis=1)) >= median / 2
+    return marked
+
+
+def _chance(counts: NDArray[np.float64]) -> float:
+    """Bits that counts of truth and label seem to share by chance alone."""
+    cells = np.count_nonzero(counts >= OCCUPIED)
+    rows = np.count_nonzero(counts.sum(axis=1) >= OCCUPIED)
+    columns = np.count_nonzero(counts.sum(axis=0) >= OCCUPIED)
+    return float((cells - rows - columns + 1) / (2 * np.log(2) * counts.sum()))
+
+
+def _entropy(counts: NDArray[np.float64]) -> float:
+    """Entropy in bits."""
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def _bounds(consensus: Consensus) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    table, ids = consensus.workers, consensus.crowd.worker_ids
+    if not {"accuracy", "low", "high"} <= set(table.column_names):
+        none = np.full(len(ids), np.nan)
+        return none, none
+    return _aligned(table, "low", ids), _aligned(table, "high", ids)
 
 
 def _rates(consensus: Consensus, agreement: Agreement | None) -> dict[str, NDArray[np.float64]]:
@@ -170,13 +244,12 @@ def _heading(name: str, *, plain: bool) -> str:
     return KNOWN.get(name, name.replace("_", " ").capitalize())
 
 
-def _remark(n_answers: int, is_far_below: bool) -> str:
+def _remark(n_answers: int, is_far_below: bool, is_spammer: bool) -> str:
     if not n_answers:
         return "gave no answer"
     few = f"only {n_answers} answer{'s' if n_answers > 1 else ''}" if n_answers < FEW else ""
-    if is_far_below:
-        return f"far below the others, but {few}" if few else "far below the others"
-    return few
+    found = ["far below the others"] * is_far_below + ["tells next to nothing"] * is_spammer
+    return ", but ".join(part for part in (", ".join(found), few) if part)
 
 
 def _known(value: float) -> float | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from karat.aggregate import Consensus, aggregate
 from karat.aggregate.bsc.family import GRID
 from karat.aggregate.calibration import calibrate, measure_calibration
+from karat.aggregate.reliability import LEAST_PROB
 from karat.compute import Threads
 from karat.crowd import Crowd, read_crowd
 from karat.errors import InputError
@@ -45,13 +46,11 @@ PUBLISHED = {
 }
 """Span F1 on the test half of the 6,056 sentences (Simpson and Gurevych 2019; their BSC has a model
 of the text)."""
-FLOOR = 1e-12
-"""Least probability in a cross-entropy."""
 NOTES = (
     "Span F1 by conlleval's reading; every output is well-formed (illegal counts tags).",
     (
         "Cross-entropy: mean of -ln P(gold tag) over tokens with gold and answers, nats; "
-        f"probabilities below {FLOOR} count as {FLOOR}."
+        f"probabilities below {LEAST_PROB} count as {LEAST_PROB}."
     ),
     (
         "Published F1: test half of the 6,056 sentences, data of crowd_6056 "
@@ -185,7 +184,7 @@ def _rows(
         rates = score_codes(Tagged(gold, offsets), Tagged(codes, offsets), crowd.tagset)
         known = np.flatnonzero((gold >= 0) & (codes >= 0))
         probs = result.token_probs[tokens][known, gold[known]].astype(np.float64)
-        entropy = float(-np.log(np.maximum(probs, FLOOR)).mean())
+        entropy = float(-np.log(np.maximum(probs, LEAST_PROB)).mean())
         illegal = len(find_errors(Tagged(codes, offsets), crowd.tagset))
         shares = (100 * rates.precision, 100 * rates.recall, 100 * rates.f1)
         shown = published if half == "test" else None

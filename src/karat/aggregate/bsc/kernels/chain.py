@@ -245,6 +245,8 @@ def _in_logarithms(
             share[j] = evidence[t, j] + backward[j]
         for i in range(n_labels):
             for j in range(n_labels):
-                step_counts[i, j] += step[i, j] * np.exp(forward[t - 1, i] + share[j] - log_z)
+                if step[i, j] > 0.0:  # else 0 times a product that may overflow
+                    log_p = forward[t - 1, i] + share[j] - log_z + np.log(step[i, j])
+                    step_counts[i, j] += np.exp(log_p)
         pull(share, step, backward, work)
     return log_z
