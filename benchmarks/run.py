@@ -17,27 +17,33 @@ from pathlib import Path
 from pairs import Row
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("spans", "read", "start")
-PEERS = ("numpy", "pyarrow", "iobes", "seqeval", "pandas", "typer")
+BENCHMARKS = ("spans", "read", "start", "aggregate")
+TABLES = ("classification",)
+"""Modules whose `report()` is text: what they measure is no ratio."""
+PEERS = ("numpy", "scipy", "numba", "pyarrow", "iobes", "seqeval", "crowd-kit", "pandas", "typer")
 
 
 def main() -> int:
     """Run, print, write; exit 1 if a promise is not kept."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="only these")
-    chosen = parser.parse_args().names or list(BENCHMARKS)
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, *TABLES, []], help="only these")
+    chosen = parser.parse_args().names or [*BENCHMARKS, *TABLES]
     sys.path.insert(0, str(HERE))
     lines = ["# Benchmarks", "", *_about(), ""]
     kept = True
     for name in chosen:
-        module = importlib.import_module(f"bench_{name}")
-        rows: list[Row] = module.run()
-        kept &= all(row.ok for row in rows)
-        if rows:
-            lines += [f"## {(module.__doc__ or name).splitlines()[0]}", "", *_table(rows), ""]
+        module = importlib.import_module(name if name in TABLES else f"bench_{name}")
+        if name in TABLES:
+            body = [module.report()]
+        else:
+            rows: list[Row] = module.run()
+            kept &= all(row.ok for row in rows)
+            body = _table(rows) if rows else []
+        if body:
+            lines += [f"## {(module.__doc__ or name).splitlines()[0]}", "", *body, ""]
     text = "\n".join(lines)
     print(text)
-    if len(chosen) == len(BENCHMARKS):
+    if len(chosen) == len(BENCHMARKS) + len(TABLES):
         (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
     return 0 if kept else 1
 

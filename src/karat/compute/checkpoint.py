@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,11 @@ import numpy as np
 from karat.errors import InputError
 
 VERSION = 1
+DAMAGED = (
+    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
+    zlib.error, struct.error,
+)  # fmt: skip
+"""What NumPy and zipfile raise when they read something else, or what is left of a file."""
 
 
 class FileCheckpoint:
@@ -40,7 +47,7 @@ class FileCheckpoint:
             with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 state = {name: file[name] for name in file.files}
             version, name = int(state.pop("version")), str(state.pop("fingerprint"))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise InputError(
                 f"{self.path} is not a checkpoint of karat, or it is damaged ({error}): remove it "
                 "to start anew"

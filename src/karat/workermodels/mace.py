@@ -66,7 +66,11 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         return table
 
     def divergence(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior) -> float:
-        """Add the divergences of knowing and of the habits."""
+        """Add the divergences of knowing and of the habits.
+
+        A history is evidence whose truth is given: what it says of who knew is summed out anew
+        under every posterior, so its part of the bound is subtracted here.
+        """
         before = self._before(rows, prior)
         both = posterior.knows + posterior.guesses
         alpha = np.stack([posterior.knows, posterior.guesses])
@@ -78,7 +82,10 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         habits = divergence(
             posterior.habit, before.habit, posterior.habit_total, before.habit_total, expected
         )
-        return knowing + habits
+        if prior.history is None:
+            return knowing + habits
+        past = float((prior.history * self.log_table(posterior, rows)).sum())
+        return knowing + habits - past
 
     def mean(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, worker: int) -> Floats:
         """Give the expected confusion matrix, knowing and habit independent."""

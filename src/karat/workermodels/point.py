@@ -52,4 +52,7 @@ class PointAccuracy(Accuracy):
         right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
         hit = np.log(posterior.right / posterior.both)
         miss = np.log(posterior.wrong / posterior.both)
-        return -float((right[:, None] * hit + wrong * miss).sum())
+        past = 0.0
+        if prior.history is not None:
+            past = float((prior.history * self.log_table(posterior, rows)).sum())
+        return -float((right[:, None] * hit + wrong * miss).sum()) - past

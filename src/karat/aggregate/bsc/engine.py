@@ -106,7 +106,17 @@ class Model:
         return Sums(np.zeros((self.n_entries, n_labels)), np.zeros_like(self.truth.allowed, float))
 
     def update(self, sums: Sums, last: Any) -> tuple[Any, Tables, float]:
-        """Give the workers' posterior, the tables of the next E-step, and the divergence."""
+        """Give the workers' posterior, the tables of the next E-step, and the divergence.
+
+        Raises:
+            InputError: The statistics are those of a truth with a chain and this one has none, or
+                the other way round.
+        """
+        if sums.truth.shape != self.truth.allowed.shape:
+            raise InputError(
+                "the earlier result is of a method with a chain and this one has none, or the "
+                "other way round: start from a result of the same method"
+            )
         n = len(self.rows)
         posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
         logs = self.workers.log_table(posterior, self.rows)
@@ -265,7 +275,8 @@ def run(
             if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= stopping.tol * abs(trace[-2]):
                 return replace(fit, converged=True, stop_reason="tol")
             sums = new
-            _keep(model, sums, trace, posterior, around)
+            if len(trace) < stopping.max_iter:  # else a resumed run would do a step too many
+                _keep(model, sums, trace, posterior, around)
     except KeyboardInterrupt:
         if fit is None:
             raise

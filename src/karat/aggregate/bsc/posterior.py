@@ -18,8 +18,8 @@ from scipy.special import expit, logit
 from karat.aggregate.bsc.best_spans import best_spans
 from karat.aggregate.bsc.engine import Tables
 from karat.aggregate.bsc.evidence import Evidence
-from karat.aggregate.bsc.kernels.confidence import confidence_step
-from karat.aggregate.bsc.kernels.posterior import posterior_step
+from karat.chains.kernels.confidence import confidence_step
+from karat.chains.kernels.posterior import posterior_step
 from karat.protocols import Runner
 from karat.spans import Codec, SpanArray, Tagged, find_spans, write_codes
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from karat._kernel import kernel
-from karat.aggregate.bsc.kernels.logarithms import (
+from karat.chains.kernels.logarithms import (
     forward_logarithms,
     gather_logarithms,
     pull,

@@ -9,7 +9,7 @@ import numpy as np
 
 from karat._kernel import kernel
 from karat.aggregate.bsc.kernels.chain import MAX_PRODUCT
-from karat.aggregate.bsc.kernels.logarithms import log_sum
+from karat.chains.kernels.logarithms import log_sum
 
 
 @kernel

@@ -1,0 +1,123 @@
+"""A piece of work in a fresh process: its seconds, its added peak memory, and how far it got.
+
+Spawned, not forked, so that nothing is inherited. The work is first done on little data, so that
+neither imports nor compilers count; then memory is given back, the kernel's high-water mark is
+reset (Linux: /proc/self/clear_refs), and the real run is measured. A run over its time limit is
+ended; what it told before is kept.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+Tell = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        seconds: Of the run; the time until the end of its limit, if it was ended.
+        added_mb: Peak memory that the run added, MiB; NaN if it was ended.
+        value: What `judge` gave, None if it was ended.
+        told: What it told last, or None.
+        finished: Whether it came to its end.
+    """
+
+    seconds: float
+    added_mb: float
+    value: Any
+    told: Any
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """What to do; functions of modules, so that a spawned process finds them.
+
+    Attributes:
+        prepare: Makes the data; not measured.
+        run: The work on the data; it may `tell` how far it is.
+        judge: Makes the value to hand back of data and result; not measured.
+    """
+
+    prepare: Callable[[Any], Any]
+    run: Callable[[Any, Tell], Any]
+    judge: Callable[[Any, Any], Any]
+
+
+def measured(work: Work, little: Any, much: Any, limit: float = 3600.0) -> Outcome:
+    """Measure `run(prepare(much), tell)` in a process of its own.
+
+    Args:
+        work: What to do.
+        little: Argument of `prepare` for the run that warms up.
+        much: Argument of `prepare` for the run that counts.
+        limit: Seconds that the run may take.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(there, work, little, much))
+    process.start()
+    there.close()
+    told, begin = None, None
+    while True:
+        left = None if begin is None else begin + limit - time.perf_counter()
+        if left is not None and (left <= 0 or not here.poll(left)):
+            process.terminate()
+            process.join()
+            return Outcome(limit, float("nan"), None, told, finished=False)
+        kind, value = here.recv()
+        if kind == "begin":
+            begin = time.perf_counter()
+        elif kind == "ran":
+            begin = None
+        elif kind == "told":
+            told = value
+        elif kind == "end":
+            process.join()
+            return Outcome(*value, told, finished=True)
+
+
+def _child(there: Any, work: Work, little: Any, much: Any) -> None:
+    small = work.prepare(little)
+    work.judge(small, work.run(small, lambda _: None))
+    data = work.prepare(much)
+    before = settled_memory()
+    there.send(("begin", None))
+    begin = time.perf_counter()
+    result = work.run(data, lambda value: there.send(("told", value)))
+    seconds = time.perf_counter() - begin
+    added = max(0.0, peak_memory() - before)
+    there.send(("ran", None))  # judging has no limit
+    there.send(("end", (seconds, added, work.judge(data, result))))
+
+
+def settled_memory() -> float:
+    """Give memory back, reset the high-water mark, and give the resident memory in MiB."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _status("VmRSS")
+
+
+def peak_memory() -> float:
+    """Give the high-water mark in MiB."""
+    return _status("VmHWM")
+
+
+def _status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    line = next(line for line in lines if line.startswith(name))
+    return int(line.split()[1]) / 1024

@@ -1,0 +1,118 @@
+"""Files that hold the state of a run: whole or refused."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from karat.compute import FileCheckpoint
+from karat.errors import InputError
+
+STATE = {"counts": np.arange(6.0).reshape(2, 3), "trace": np.array([1.0, 2.0])}
+
+
+@pytest.fixture
+def kept(tmp_path):
+    checkpoint = FileCheckpoint(tmp_path / "run.ckpt")
+    checkpoint.save("name", STATE)
+    return checkpoint
+
+
+def test_a_state_comes_back_to_the_bit_and_replaces_the_last(kept):
+    for factor in (1, np.pi):
+        kept.save("name", {name: value * factor for name, value in STATE.items()})
+        found = kept.load("name")
+        assert found.keys() == STATE.keys()
+        for name, value in STATE.items():
+            assert found[name].tobytes() == (value * factor).tobytes()
+    assert [path.name for path in kept.path.parent.iterdir()] == ["run.ckpt"]
+
+
+def test_no_file_is_no_state(tmp_path):
+    assert FileCheckpoint(tmp_path / "none").load("name") is None
+
+
+def test_a_folder_that_is_not_there_is_refused_at_once(tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        FileCheckpoint(tmp_path / "none" / "run")
+
+
+def test_the_checkpoint_of_another_run_is_refused(kept):
+    with pytest.raises(InputError, match="another run"):
+        kept.load("other")
+
+
+def test_another_version_is_refused(kept, monkeypatch):
+    monkeypatch.setattr("karat.compute.checkpoint.VERSION", 2)
+    with pytest.raises(InputError, match="version 1, not 2"):
+        kept.load("name")
+
+
+def test_a_failed_write_leaves_the_last_state_and_no_rest(kept):
+    with pytest.raises(ValueError, match="no"):
+        kept.save("name", {"bad": _Bad()})
+    assert kept.load("name").keys() == STATE.keys()
+    assert [path.name for path in kept.path.parent.iterdir()] == ["run.ckpt"]
+
+
+class _Bad:
+    def __array__(self, dtype=None, copy=None):
+        raise ValueError("no")
+
+
+def test_a_truncated_file_is_refused_wherever_it_is_cut(kept):
+    data = kept.path.read_bytes()
+    for size in [*range(0, len(data), 7), len(data) - 1]:
+        kept.path.write_bytes(data[:size])
+        with pytest.raises(InputError, match="damaged"):
+            kept.load("name")
+
+
+def test_a_damaged_byte_is_refused_or_does_no_harm(kept):
+    data = kept.path.read_bytes()
+    for place in range(0, len(data), 2):
+        for flip in (1 << place % 7,):
+            kept.path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+            try:
+                found = kept.load("name")
+            except InputError:
+                continue
+            for name in found.keys() & STATE.keys():
+                assert found[name].tobytes() == STATE[name].tobytes(), place
+
+
+def _npy():
+    stream = io.BytesIO()
+    np.save(stream, np.arange(3))
+    return stream.getvalue()
+
+
+def _foreign():
+    stream = io.BytesIO()
+    np.savez(stream, a=np.arange(3))
+    return stream.getvalue()
+
+
+def _pickled():
+    stream = io.BytesIO()
+    np.savez(stream, version=1, fingerprint="name", a=np.array([{}], object))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"hello\n", b"PK\x03\x04", _npy(), _foreign(), _pickled(), b"\x80\x04."],
+    ids=["empty", "text", "zip", "npy", "foreign", "objects", "pickle"],
+)
+def test_a_file_that_is_no_checkpoint_is_refused(kept, data):
+    kept.path.write_bytes(data)
+    with pytest.raises(InputError, match="not a checkpoint of karat, or it is damaged"):
+        kept.load("name")
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    with pytest.raises(InputError):
+        FileCheckpoint(tmp_path / "run").load("name")
