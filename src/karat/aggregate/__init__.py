@@ -54,9 +54,9 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         UnknownNameError: There is no such method; the message names them all.
         InputError: The method has no such parameter.
     """
-    base, _, text = method.partition("+")
+    base, plus, text = method.partition("+")
     place = METHODS[base][0] if base in METHODS else plugins("karat.methods").get(method)
-    if place is None or (text and (text not in TEXTS or not base.startswith("bsc-"))):
+    if place is None or (plus and (text not in TEXTS or not base.startswith("bsc-"))):
         raise UnknownNameError("method", method, methods())
     module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)

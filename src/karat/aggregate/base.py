@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from karat.aggregate.consensus import Consensus
@@ -59,6 +60,9 @@ class Aggregator(ABC):
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
         """Compute the consensus of a crowd with at least one answer."""
 
+    def _check(self) -> None:  # noqa: B027 - a method without bounds has nothing to check
+        """Refuse parameters that make no sense; `fit` calls it, for they may have changed."""
+
     def fit(
         self,
         crowd: Any,
@@ -74,21 +78,26 @@ class Aggregator(ABC):
         Args:
             crowd: A `Crowd`, or a DataFrame with columns task (or item), worker, label.
             gold: Known labels to learn from, as for `read_crowd`: they are taken as the truth. The
-                crowd's own gold is never used to decide. Votes know nothing of either.
+                crowd's own gold is never used to decide. Votes know nothing of either. Tags that
+                only known labels have join those of the result's crowd.
             start: An earlier result to go on from, for example before new answers came.
             runner: Where to work, for example `karat.compute.Threads(2)`; by default this thread.
             progress: Who is told of every step.
             checkpoint: Where the state is kept after every step, to resume from.
 
         Raises:
-            InputError: The crowd has no answer, or does not suit the method.
+            InputError: The crowd has no answer, or does not suit the method; or a parameter that
+                was set later makes no sense.
         """
+        self._check()
         found = as_crowd(crowd)
         known = None
         if gold is not None:
-            from karat.crowd.gold import attach_gold
+            from karat.crowd.gold import attach_gold, recode
 
-            known = attach_gold(found.with_gold(None), gold, ReadOptions()).gold
+            attached = attach_gold(found.with_gold(None), gold, ReadOptions())
+            # Known truth may have tags that no answer has: its codes are those of the joined tags.
+            known, found = attached.gold, recode(found, attached.tagset)
         if not len(found.latest):
             raise InputError("the crowd has no answer: there is nothing to aggregate")
         given = Given(known, start, runner or Serial(), progress, checkpoint)
@@ -112,7 +121,7 @@ class Aggregator(ABC):
         result = self.fit(crowd, gold).result_
         if isinstance(crowd, Crowd):
             return result.tags
-        tasks, labels = result.crowd.item_ids.to_pylist(), result.labels
+        tasks, labels = result.crowd.item_ids, result.label_array
         import narwhals as nw
 
         frame = nw.from_native(crowd, eager_only=True)
@@ -120,12 +129,12 @@ class Aggregator(ABC):
             import pandas as pd
 
             column = next(c for c in ("task", "item") if c in frame.columns)
-            index = pd.Index(tasks, name=column)
             if frame.schema[column].is_integer():
-                index = index.astype("int64")
-            return pd.Series(labels, index=index, name="label")
-        columns = {"task": tasks, "label": labels}
-        return nw.from_dict(columns, backend=frame.implementation).to_native()
+                tasks = tasks.cast(pa.int64())
+            index = pd.Index(tasks.to_pandas(), name=column)
+            return pd.Series(labels.to_pandas().array, index=index, name="label")
+        table = pa.table({"task": tasks, "label": labels})
+        return nw.from_arrow(table, backend=frame.implementation).to_native()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Give the parameters by name."""

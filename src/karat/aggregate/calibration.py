@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.aggregate.bsc.engine import Tables
 from karat.aggregate.bsc.posterior import LOGIT_EDGE, Posterior, scaled
+from karat.aggregate.bsc.tables import Tables
 from karat.aggregate.consensus import Consensus
 from karat.aggregate.reliability import (
     LEAST_PROB,

@@ -93,9 +93,19 @@ class Consensus:
     @cached_property
     def labels(self) -> list[str]:
         """The label of every item of a crowd of single labels."""
+        return list(self.label_array.to_pylist())
+
+    @property
+    def label_array(self) -> pa.Array:
+        """The labels of single labels as an Arrow string array; "?" where nobody answered.
+
+        Raises:
+            InputError: The items are not single labels.
+        """
         if not self.crowd.is_classification:
             raise InputError("labels are for crowds of single labels; use tags or spans")
-        return [tags[0] for tags in self.tags]
+        words = pa.array([*self.tagset.tags, "?"], pa.string())
+        return words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
 
     @cached_property
     def span_array(self) -> SpanArray:

@@ -22,7 +22,8 @@ class _Independent(Variational):
         alpha0: Pseudo-count of every label for every truth.
         epsilon0: Pseudo-count of the right label beyond it.
         prior: "given", "auto" or "population", as for `Variational`.
-        trusted: Ids of workers who are believed to be good from the start.
+        trusted: Ids of workers who are believed to be good from the start, also as one string with
+            commas.
         history: An earlier result whose workers are remembered.
         truth_prior: Pseudo-count of every label in the shares of the truth.
         decode: "viterbi", the likeliest well-formed labels, or "mbr", the spans of largest

@@ -235,8 +235,8 @@ class DenseBsc:
     bonus: float = 18.75
     forbidden: float = 0.1
     truth_prior: float = 1.0
-    start: str = "outside"
-    skipped: str = "own"
+    at_start: str = "outside"
+    after_skip: str = "own"
     gold: list | None = None
     words: list | None = None
     n_words: int = 0
@@ -248,9 +248,9 @@ class DenseBsc:
         n = self.n = len(self.codec.tags)
         outside = -1 if self.codec.rules.is_plain else self.codec.tags.index("O")
         states = n
-        self.at_start, self.after_skip = 0, 0
+        self.first, self.later = 0, 0
         if self.model == "seq":
-            for name, rule in (("at_start", self.start), ("after_skip", self.skipped)):
+            for name, rule in (("first", self.at_start), ("later", self.after_skip)):
                 if rule == "outside" and outside >= 0:
                     setattr(self, name, outside)
                 else:
@@ -275,10 +275,10 @@ class DenseBsc:
     def labels_of(self, n):
         """Give (token, worker, previous state, label) of every given label of an item."""
         for k, codes in self.items[n].items():
-            previous = self.at_start
+            previous = self.first
             for t, code in enumerate(codes):
                 if code < 0:
-                    previous = self.after_skip if self.model == "seq" else 0
+                    previous = self.later if self.model == "seq" else 0
                     continue
                 yield t, k, previous if self.model == "seq" else 0, code
                 previous = code

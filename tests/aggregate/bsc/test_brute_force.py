@@ -104,14 +104,16 @@ def test_a_run_equals_the_same_run_by_enumeration(codec, model, seed):
 
 
 @every_codec
-@pytest.mark.parametrize("start", ["own", "outside"])
-@pytest.mark.parametrize("skipped", ["own", "outside"])
-def test_previous_labels_at_starts_and_after_skips_equal_the_enumeration(codec, start, skipped):
+@pytest.mark.parametrize("at_start", ["own", "outside"])
+@pytest.mark.parametrize("after_skip", ["own", "outside"])
+def test_previous_labels_at_starts_and_after_skips_equal_the_enumeration(
+    codec, at_start, after_skip
+):
     rng = np.random.default_rng(7)
     items = oracle.random_items(rng, codec, skip=0.4, longest=4)
-    dense = oracle.DenseBsc(codec, items, 3, "seq", start=start, skipped=skipped)
+    dense = oracle.DenseBsc(codec, items, 3, "seq", at_start=at_start, after_skip=after_skip)
     crowd = oracle.crowd_of(codec, items, workers=3)
-    method = BscSeq(start=start, skipped=skipped, max_iter=3, tol=0)
+    method = BscSeq(at_start=at_start, after_skip=after_skip, max_iter=3, tol=0)
     result = method.fit(crowd).result_
     compare(dense, crowd, result, dense.run(3))
 

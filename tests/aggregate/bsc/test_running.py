@@ -12,9 +12,11 @@ import pytest
 import karat
 from aggregate.bsc import oracle
 from karat.aggregate import get_aggregator, methods
+from karat.aggregate.bsc import engine
 from karat.aggregate.bsc.engine import Stopping
 from karat.compute import FileCheckpoint
-from karat.errors import InputError, KaratError, NotFittedError
+from karat.errors import InputError, NotFittedError
+from karat.protocols import Serial
 from karat.spans import Codec, validate
 
 BIO = Codec.from_types(["X", "Y"], "BIO")
@@ -102,7 +104,7 @@ def test_a_run_that_was_over_gives_the_same_result_from_its_checkpoint(method, t
 
 @pytest.mark.parametrize(
     ("change", "options"),
-    [(1, {}), (0, {"epsilon0": 5.0}), (0, {"skipped": "outside"})],
+    [(1, {}), (0, {"epsilon0": 5.0}), (0, {"after_skip": "outside"})],
     ids=["answers", "prior", "option"],
 )
 def test_the_checkpoint_of_other_answers_or_parameters_is_refused(change, options, tmp_path):
@@ -121,19 +123,38 @@ def test_a_damaged_checkpoint_stops_the_run_with_the_file_name(tmp_path):
         karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, max_iter=3)
 
 
-@pytest.mark.xfail(reason="family.py names a run without its tags and its history")
-@pytest.mark.parametrize("what", ["tags", "history"])
-def test_the_checkpoint_of_other_tags_or_another_history_is_refused(what, tmp_path):
+@pytest.mark.parametrize("what", ["tags", "encoding", "history", "start", "method"])
+def test_a_checkpoint_belongs_to_its_tags_and_to_what_the_run_began_with(what, tmp_path):
     checkpoint = FileCheckpoint(tmp_path / "run")
-    codecs = [Codec.from_types(types, "BIO") for types in ("X", "XY" if what == "tags" else "X")]
-    one, two = (oracle.crowd_of(codec, [{0: [0, 1], 1: [1, 0]}]) for codec in codecs)
-    pasts = [None, None]
-    if what == "history":
+    codecs = [
+        Codec.from_types("X", "BIO"),
+        Codec.from_types("X", "IOB1" if what == "encoding" else "BIO"),
+    ]
+    if what == "tags":
+        codecs[1] = Codec.from_types("Y", "BIO")
+    crowds = [oracle.crowd_of(codec, [{0: [0, 1], 1: [1, 0]}]) for codec in codecs]
+    methods_ = ["bsc-cm", "bsc-cv" if what == "method" else "bsc-cm"]
+    options = [{}, {}]
+    if what in {"history", "start"}:
         rows = [{0: [0, 1], 1: [1, 0]}, {0: [0, 1], 1: [1, 1]}]
-        pasts = [karat.aggregate(oracle.crowd_of(codecs[0], [row]), "bsc-cm") for row in rows]
-    karat.aggregate(one, "bsc-cm", checkpoint=checkpoint, history=pasts[0], max_iter=4, tol=0)
+        options = [
+            {what: karat.aggregate(oracle.crowd_of(codecs[0], [row]), "bsc-cm")} for row in rows
+        ]
+
+    def go(n):
+        return karat.aggregate(
+            crowds[n], methods_[n], checkpoint=checkpoint, max_iter=4, tol=0, **options[n]
+        )
+
+    identical(go(0), go(0))
     with pytest.raises(InputError, match="another run"):
-        karat.aggregate(two, "bsc-cm", checkpoint=checkpoint, history=pasts[1], max_iter=4, tol=0)
+        go(1)
+
+
+def test_a_checkpoint_does_not_mind_how_trusted_workers_are_written(tmp_path):
+    options = {"checkpoint": FileCheckpoint(tmp_path / "run"), "max_iter": 4, "tol": 0}
+    one = karat.aggregate(crowd_of(), "bsc-cm", trusted="w0, w1", **options)
+    identical(one, karat.aggregate(crowd_of(), "bsc-cm", trusted=["w0", "w1"], **options))
 
 
 # Ctrl-C
@@ -303,27 +324,88 @@ def test_a_trusted_worker_is_believed_against_two_others(method):
     assert np.diagonal(accuracy[0]).mean() > np.diagonal(before[0]).mean()
 
 
-@pytest.mark.xfail(reason="family.py looks for trusted workers in the new crowd", raises=InputError)
-def test_new_items_need_not_have_the_trusted_workers():
-    crowd = crowd_of()
-    aggregator = get_aggregator("bsc-cm", trusted=["w0"])
-    aggregator.fit(crowd)
+def without_the_first_worker(crowd):
     answers = crowd.answers.take(crowd.answers.worker > 0)
     answers = replace(answers, worker=answers.worker - 1)
-    aggregator.predict(replace(crowd, answers=answers, worker_ids=crowd.worker_ids.slice(1)))
+    return replace(crowd, answers=answers, worker_ids=crowd.worker_ids.slice(1))
 
 
-@pytest.mark.xfail(reason="family.py predicts with the given prior, not with the one it chose")
-@pytest.mark.parametrize("prior", ["auto", "population"])
-def test_a_prediction_uses_the_prior_that_the_fit_chose(prior):
+def test_new_items_need_not_have_the_trusted_workers():
     crowd = crowd_of()
-    aggregator = get_aggregator("bsc-cm", prior=prior, tol=1e-12, max_iter=1000)
-    fitted = aggregator.fit(crowd).result_
-    found = aggregator.predict(crowd)
-    np.testing.assert_allclose(found.token_probs, fitted.token_probs, atol=1e-4)
+    aggregator = get_aggregator("bsc-cm", trusted=["w0", "w3"])
+    aggregator.fit(crowd)
+    found = aggregator.predict(without_the_first_worker(crowd))
+    assert found.memory.model.prior.bonus.tolist() == [18.75, 18.75, 118.75, 18.75]
 
 
-@pytest.mark.xfail(reason="family.py resumes the second run from the checkpoint of the first")
+def test_an_unknown_worker_has_the_bonus_that_the_grid_chose():
+    crowd = crowd_of(n_items=20)
+    aggregator = get_aggregator("bsc-cm", prior="auto", trusted=["w1"])
+    fitted = aggregator.fit(without_the_first_worker(crowd)).result_
+    (note,) = (note for note in fitted.notes if note.startswith("prior chosen"))
+    chosen = float(note.rpartition("=")[2])
+    assert chosen != 18.75
+    found = aggregator.predict(crowd).memory.model.prior
+    assert found.bonus.tolist() == [chosen, chosen + 100, chosen, chosen, chosen]
+    assert found.off == fitted.memory.model.prior.off
+
+
+@pytest.mark.parametrize("prior", ["given", "auto", "population"])
+@pytest.mark.parametrize("model", ["cm", "seq", "acc", "mace"])
+def test_a_prediction_uses_the_prior_that_the_fit_chose(prior, model):
+    """Also with trust, a history, and parameters that were set after the fit."""
+    crowd = crowd_of(n_items=20)
+    some, rest = crowd.select_items(np.arange(12)), crowd.select_items(np.arange(12, 20))
+    aggregator = get_aggregator(
+        f"bsc-{model}", prior=prior, tol=1e-13, max_iter=5000, trusted="w2",
+        history=karat.aggregate(rest, f"bsc-{model}"),
+    )  # fmt: skip
+    fitted = aggregator.fit(some).result_
+    aggregator.set_params(prior="given", alpha0=50.0, history=None, trusted=(), truth_prior=9.0)
+    found = aggregator.predict(some)
+    np.testing.assert_allclose(found.token_probs, fitted.token_probs, atol=2e-4)
+
+
+def test_a_worker_whom_only_the_history_knows_is_known_in_predictions():
+    crowd = crowd_of(n_items=20)
+    past = karat.aggregate(crowd, "bsc-cm")
+    aggregator = get_aggregator("bsc-cm", history=past)
+    aggregator.fit(without_the_first_worker(crowd))
+    prior = aggregator.predict(crowd).memory.model.prior
+    assert prior.history.sum() == pytest.approx(past.memory.sums.counts.sum())
+
+
+def test_earlier_results_must_mean_the_same_by_a_previous_label():
+    """With one state apart each, the tables have the same shape and mean something else."""
+    crowd = crowd_of()
+    past = karat.aggregate(crowd, "bsc-seq", at_start="own", after_skip="outside")
+    for what in ("start", "history"):
+        with pytest.raises(InputError, match=f"{what}: .* has at_start='own', this one 'outside'"):
+            karat.aggregate(crowd, "bsc-seq", max_iter=1, **{what: past})
+
+
+@pytest.mark.parametrize("n_starts", [1, 3])
+@pytest.mark.parametrize("prior", ["auto", "population"])
+def test_a_run_that_finds_its_prior_leaves_a_checkpoint_of_the_last_run_only(
+    prior, n_starts, tmp_path
+):
+    options = {"prior": prior, "max_iter": 6, "tol": 0, "n_starts": n_starts}
+    checkpoint = FileCheckpoint(tmp_path / "run")
+    whole = karat.aggregate(crowd_of(), "bsc-cm", **options)
+    heard = []
+
+    def kill(done, *_):
+        heard.append(done)
+        if done == 4 and heard.count(4) == (2 if prior == "population" else 1):
+            raise Killed
+
+    with pytest.raises(Killed):
+        karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, progress=kill, **options)
+    assert checkpoint.path.exists()
+    for _ in range(2):
+        identical(karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, **options), whole)
+
+
 def test_a_run_with_the_population_as_prior_is_the_same_with_a_checkpoint(tmp_path):
     options = {"prior": "population", "max_iter": 6, "tol": 0}
     plain = karat.aggregate(crowd_of(), "bsc-cm", **options)
@@ -333,18 +415,84 @@ def test_a_run_with_the_population_as_prior_is_the_same_with_a_checkpoint(tmp_pa
     identical(plain, kept)
 
 
-@pytest.mark.xfail(reason="family.py goes on with the other starts after Ctrl-C")
+class Pressed(Serial):
+    """A runner during whose n-th E-step somebody presses Ctrl-C; counts them all."""
+
+    def __init__(self, at):
+        self.at, self.steps = at, 0
+
+    def map_reduce(self, fn, shards, params, merge):
+        self.steps += fn is engine.e_step
+        if fn is engine.e_step and self.steps == self.at:
+            raise KeyboardInterrupt
+        return super().map_reduce(fn, shards, params, merge)
+
+
 def test_ctrl_c_stops_the_other_starts_too():
     crowd = crowd_of(3)
     result = karat.aggregate(
         crowd, "mace", n_starts=5, progress=raise_at(1, KeyboardInterrupt()), tol=0, max_iter=30
     )
     assert result.stop_reason == "interrupted"
+    assert len(result.trace) == 1
 
 
-@pytest.mark.xfail(reason="`karat.aggregate` has a `start` of its own", raises=InputError)
+@pytest.mark.parametrize("at", [5, 8, 9, 11])
+def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
+    """Steps 5 and 9 are the first of the second and of the third start."""
+    crowd, runner = crowd_of(3), Pressed(at)
+    options = {"max_iter": 4, "tol": 0, "random_state": 1}
+    result = is_defined(karat.aggregate(crowd, "mace", n_starts=5, runner=runner, **options))
+    assert (result.stop_reason, result.converged) == ("interrupted", False)
+    assert runner.steps == at
+    best = karat.aggregate(crowd, "mace", n_starts=1 + (at > 8), **options)
+    assert result.trace[-1] >= best.trace[-1]
+
+
+@pytest.mark.parametrize("at", [2, 4, 5, 30])
+def test_ctrl_c_ends_the_search_for_a_prior(at):
+    crowd, runner = crowd_of(), Pressed(at)
+    options = {"prior": "auto", "max_iter": 3, "tol": 0}
+    result = is_defined(karat.aggregate(crowd, "bsc-cm", runner=runner, **options))
+    assert (result.stop_reason, result.converged) == ("interrupted", False)
+    assert runner.steps == at
+    assert any(note.startswith("prior chosen") for note in result.notes)
+
+
+@pytest.mark.parametrize("at", [3, 4, 5, 6])
+def test_ctrl_c_ends_the_search_for_the_population(at):
+    """The first run has steps 1 to 4, the second 5 to 8."""
+    crowd, runner = crowd_of(), Pressed(at)
+    options = {"prior": "population", "max_iter": 4, "tol": 0}
+    result = is_defined(karat.aggregate(crowd, "bsc-cm", runner=runner, **options))
+    assert (result.stop_reason, result.converged) == ("interrupted", False)
+    assert runner.steps == at
+    assert len(result.trace) == (at - 1 if at < 6 else 1)
+    assert (result.memory.model.prior.base is None) == (at < 6)
+    if at < 6:
+        plain = karat.aggregate(crowd, "bsc-cm", max_iter=at - 1, tol=0)
+        np.testing.assert_array_equal(result.token_probs, plain.token_probs)
+
+
+@pytest.mark.parametrize("prior", ["given", "auto", "population"])
+def test_ctrl_c_before_the_first_step_leaves_nothing(prior):
+    with pytest.raises(KeyboardInterrupt):
+        karat.aggregate(crowd_of(), "bsc-cm", prior=prior, runner=Pressed(1), n_starts=3)
+
+
 def test_every_parameter_of_a_method_can_be_given_to_aggregate():
-    karat.aggregate(crowd_of(), "bsc-seq", start="own")
+    own = karat.aggregate(crowd_of(), "bsc-seq", at_start="own", max_iter=2)
+    outside = karat.aggregate(crowd_of(), "bsc-seq", max_iter=2)
+    assert own.memory.model.rows.n_previous == outside.memory.model.rows.n_previous + 1
+
+
+@pytest.mark.parametrize("given", ["w0,w2", "w0, w2,", ["w0", "w2"], ("w0", "w2")])
+def test_trusted_workers_are_ids_or_one_string_and_come_back_as_given(given):
+    aggregator = get_aggregator("ibcc", trusted=given)
+    assert aggregator.get_params()["trusted"] is given
+    bonus = aggregator.fit(crowd_of()).result_.memory.model.prior.bonus
+    assert np.flatnonzero(bonus > 50).tolist() == [0, 2]
+    assert aggregator.result_.params["trusted"] is given
 
 
 def test_an_unknown_trusted_worker_is_refused():
@@ -458,25 +606,38 @@ def test_gold_whose_items_are_whole_is_made_well_formed_and_counted():
     assert "1 known tags made well-formed" in result.notes
 
 
-@pytest.mark.xfail(reason="base.py takes codes of the gold's tag set for codes of the crowd's")
-@pytest.mark.parametrize("tag", ["B-Y", "B-A"])
-def test_gold_with_a_type_that_nobody_gave_is_refused_or_kept_by_name(tag):
-    crowd = oracle.crowd_of(BIO, [{0: [0, 1]}], workers=1)
-    other = Codec.from_types(["A", "X", "Y"], "BIO")
-    known = oracle.crowd_of(other, [{0: [0, 1]}], workers=1)
-    known = known.with_gold(np.array([0, other.tags.index(tag)], np.int16))
-    try:
-        result = karat.aggregate(crowd, "bsc-cm", gold=known)
-    except KaratError:
-        return
-    assert result.tags == [["O", tag]]
+@pytest.mark.parametrize(
+    ("types", "tag"),
+    [("AXY", "B-A"), ("AXY", "B-Y"), ("XYZ", "B-X"), ("AY", "B-Y"), ("AY", "B-A"), ("X", "B-X")],
+)
+def test_gold_with_another_tag_set_is_read_by_name(types, tag):
+    """The answers, the crowd's own gold and the known truth all have the codes of the result."""
+    crowd = oracle.crowd_of(BIO, [{0: [0, 1], 1: [2, 4]}, {0: [1, 3]}], workers=2)
+    crowd = crowd.with_gold(np.array([2, -1, 1, 3], np.int16))
+    other = Codec.from_types(types, "BIO")
+    known = oracle.crowd_of(other, [{0: [0, 1]}, {0: [0, 0]}], workers=1)
+    known = known.with_gold(np.array([0, other.tags.index(tag), -1, -1], np.int16))
+    result = karat.aggregate(crowd, "bsc-cm", gold=known)
+    assert result.tags == [["O", tag], ["B-X", "I-X"]]
+    assert set(result.tagset.types) == {"X", "Y", *types}
+    assert [result.tagset.tags[c] for c in result.crowd.gold if c >= 0] == ["B-Y", "B-X", "I-X"]
+    assert result.crowd.answers_of("s0") == crowd.answers_of("s0")
+    assert karat.score(crowd, result).n_tokens == 3
+
+
+def test_gold_with_the_tags_of_the_crowd_leaves_the_crowd_as_it_is():
+    crowd = crowd_of()
+    known = crowd.with_gold(np.zeros(crowd.n_tokens, np.int16))
+    assert karat.aggregate(crowd, "mv-token", gold=known).crowd is crowd
 
 
 BAD = [
     {"alpha0": float("nan")}, {"alpha0": 0.05}, {"alpha0": 1e-12}, {"alpha0": "x"},
     {"epsilon0": -1}, {"epsilon0": float("inf")}, {"tol": -1}, {"tol": float("nan")},
     {"tol": 1}, {"max_iter": 0}, {"max_iter": 2.5}, {"truth_prior": float("nan")},
-    {"truth_prior": 0}, {"n_starts": 0}, {"prior": "flat"}, {"decode": "best"},
+    {"truth_prior": 0}, {"n_starts": 0}, {"prior": "flat"}, {"decode": "best"}, {"tol": "x"},
+    {"n_starts": 1.5}, {"random_state": -1}, {"random_state": 0.5}, {"trusted": 12},
+    {"trusted": ["w0", 1]}, {"history": "past"}, {"truth_prior": "x"}, {"epsilon0": [1.0]},
 ]  # fmt: skip
 
 
@@ -487,25 +648,30 @@ def test_a_parameter_that_makes_no_sense_is_refused_when_the_method_is_made(meth
         get_aggregator(method, **bad)
 
 
-UNCHECKED = {"truth_prior", "n_starts", "prior", "decode"}
+@pytest.mark.parametrize("bad", BAD, ids=str)
+@pytest.mark.parametrize("method", ["bsc-seq", "ibcc", "ds"])
+def test_a_parameter_that_makes_no_sense_is_refused_when_it_was_set_later(method, bad):
+    aggregator = get_aggregator(method).fit(crowd_of())
+    aggregator.set_params(**bad)
+    with pytest.raises(InputError):
+        aggregator.fit(crowd_of())
+    with pytest.raises(InputError):
+        aggregator.predict(crowd_of())
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [
-        pytest.param(bad, marks=pytest.mark.xfail(reason="family.py checks only in __init__"))
-        if UNCHECKED & bad.keys() and "nan" not in str(bad)
-        else bad
-        for bad in BAD
-    ],
-    ids=str,
+    ("name", "value"), [("at_start", "O"), ("after_skip", None), ("forbidden", 0)]
 )
-@pytest.mark.parametrize("method", ["bsc-seq", "ibcc", "ds"])
-def test_a_parameter_that_makes_no_sense_is_refused_when_it_was_set_later(method, bad):
-    aggregator = get_aggregator(method)
-    with pytest.raises(InputError):
-        aggregator.set_params(**bad)
-        aggregator.fit(crowd_of())
+def test_a_parameter_of_sequences_that_makes_no_sense_is_refused_by_its_name(name, value):
+    with pytest.raises(InputError, match=name):
+        get_aggregator("bsc-cm", **{name: value})
+    with pytest.raises(InputError, match=name):
+        get_aggregator("bsc-cm").set_params(**{name: value}).fit(crowd_of())
+
+
+def test_numbers_of_numpy_are_numbers():
+    options = {"alpha0": np.float32(1.5), "epsilon0": np.int64(3), "n_starts": np.int64(2)}
+    is_defined(karat.aggregate(crowd_of(), "bsc-cm", max_iter=2, **options))
 
 
 def test_stopping_takes_its_limits():

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from karat.aggregate.bsc.evidence import Evidence
 from karat.aggregate.bsc.kernels.chain import chain_step
+from karat.aggregate.bsc.kernels.lanes import lanes_step
 from karat.aggregate.bsc.kernels.token import token_step
 from karat.aggregate.bsc.kernels.votes import vote_step
+from karat.aggregate.bsc.tables import Sums, Tables
 from karat.aggregate.bsc.truth import Truth
 from karat.aggregate.bsc.words import Vocabulary
 from karat.errors import InputError
@@ -32,49 +34,6 @@ ENTRIES_PER_SHARD = 1 << 15
 MAX_SHARDS = 32
 SETTLE = 20
 POSTERIOR = "posterior/"
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """What an E-step needs of the parameters.
-
-    Attributes:
-        log_table: float64 [n_rows + n_words, J], E ln A and E ln omega.
-        table: Its exponential.
-        truth: float64 [1 or J + 1, J], exp(E ln T), 0 where forbidden.
-        end: float64 [J].
-    """
-
-    log_table: Floats
-    table: Floats
-    truth: Floats
-    end: Floats
-
-
-@dataclass(eq=False)
-class Sums:
-    """The statistics of some items: what the updates need.
-
-    Attributes:
-        counts: float64 [n_rows + n_words, J].
-        truth: float64 [1 or J + 1, J].
-        log_z: Sum of ln Z.
-    """
-
-    counts: Floats
-    truth: Floats
-    log_z: float = 0.0
-
-    def copy(self) -> Sums:
-        """Copy."""
-        return Sums(self.counts.copy(), self.truth.copy(), self.log_z)
-
-    def add(self, other: Sums) -> Sums:
-        """Add other statistics to these."""
-        self.counts += other.counts
-        self.truth += other.truth
-        self.log_z += other.log_z
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +169,38 @@ def e_step(shard: Evidence, tables: Tables) -> Sums:
 
 def run_step(shard: Evidence, tables: Tables, sums: Sums, probs: NDArray[np.float32]) -> float:
     """Call the kernel that suits; fills `sums` and, unless it is empty, `probs`; gives ln Z."""
+    local, log_scale = shard.localise(tables)
+    counts = sums.counts if local is tables else np.zeros_like(local.table)
     arrays = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
-    both = (tables.table, tables.log_table)
-    if len(tables.truth) == 1:
-        log_z = token_step(*arrays, *both, tables.truth[0], sums.counts, sums.truth[0], probs)
-        return float(log_z)
-    log_z, bad = chain_step(
-        *arrays, *both, tables.truth[0], tables.truth[1:], tables.end,
-        sums.counts, sums.truth[0], sums.truth[1:], probs,
-    )  # fmt: skip
+    both = (local.table, local.log_table)
+    if len(local.truth) == 1:
+        log_z = token_step(*arrays, *both, local.truth[0], counts, sums.truth[0], probs)
+    else:
+        log_z = _chain(shard, local, counts, sums, probs)
+    if local is not tables:
+        shard.globalise(counts, sums)
+    return float(log_z) + log_scale
+
+
+def _chain(
+    shard: Evidence, local: Tables, counts: Floats, sums: Sums, probs: NDArray[np.float32]
+) -> float:
+    """Do most items side by side, and what is left one by one."""
+    truth = (local.truth[0], local.truth[1:], local.end)
+    out = (counts, sums.truth[0], sums.truth[1:], probs)
+    known = (shard.offsets, shard.bounds, shard.row)
+    left = np.zeros(len(shard.active), np.bool_)
+    log_z = lanes_step(
+        shard.by_length, *known, shard.gold, shard.unary, local.table, *truth, *out, left
+    )
+    rest, bad = 0.0, -1
+    if left.any():
+        rest, bad = chain_step(
+            *known, left, shard.gold, shard.unary, local.table, local.log_table, *truth, *out
+        )
     if bad >= 0:
         raise InputError("no legal sequence of tags agrees with the known truth of an item")
-    return float(log_z)
+    return float(log_z + rest)
 
 
 def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:

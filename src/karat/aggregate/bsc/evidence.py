@@ -8,17 +8,26 @@ needs: 4 bytes per answered token and 8 per token.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.aggregate.bsc.kernels.layout import count_rows, fill_rows
+from karat.aggregate.bsc.kernels.layout import (
+    count_plain,
+    count_rows,
+    fill_rows,
+    lay_out_plain,
+)
+from karat.aggregate.bsc.tables import Sums, Tables
 from karat.crowd import Crowd
 from karat.errors import InputError, UnknownNameError
 from karat.workermodels import Rows
 
 PREVIOUS = ("outside", "own")
 """What stands for a previous label that does not exist: `O`, or a state of its own."""
+MAX_PLAIN = 20_000_000
+"""Most pairs of worker and label for which a table of all of them is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +54,20 @@ class Evidence:
     def n_tokens(self) -> int:
         """Number of tokens."""
         return len(self.bounds) - 1
+
+    @cached_property
+    def by_length(self) -> NDArray[np.int32]:
+        """The active items that have tokens, the longest first."""
+        lengths = np.diff(self.offsets)
+        order = np.argsort(-lengths, kind="stable")
+        return order[(self.active & (lengths > 0))[order]].astype(np.int32)
+
+    def localise(self, tables: Tables) -> tuple[Tables, float]:
+        """Give the tables that `row` refers to, and the logarithm taken out of them all."""
+        return tables, 0.0
+
+    def globalise(self, local: NDArray[np.float64], sums: Sums) -> None:
+        """Add counts of the tables of `localise` to those of the rows; nothing to do here."""
 
     def items(self, first: int, last: int) -> Evidence:
         """Give a slice of items as views; offsets and bounds keep their origin."""
@@ -89,16 +112,55 @@ def lay_out(
     for what, value in (("start", start), ("skipped", skipped)):
         if value not in PREVIOUS:
             raise UnknownNameError(f"previous label ({what})", value, PREVIOUS)
+    n_labels = len(crowd.tagset.tags)
+    small = crowd.n_workers * n_labels <= MAX_PLAIN
+    if not has_memory and small and words is None:
+        bounds, row, rows = _without_memory(crowd)
+    else:
+        states = _previous_states(crowd, has_memory, start, skipped)
+        bounds, row, rows = _by_worker(crowd, has_memory, states, words)
+    active = _answered(bounds, crowd.offsets, 0 if words is None else 1)
+    known = np.zeros(0, np.int16)
+    if gold is not None and (gold >= 0).any():
+        known = np.ascontiguousarray(gold, np.int16)
+        active |= _any_by_item(known >= 0, crowd.offsets)
+    extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
+    return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
+
+
+def _without_memory(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
+    """Number (worker, label) in the order of the answers: they need not be sorted by worker."""
+    answers, n_labels = crowd.latest, len(crowd.tagset.tags)
+    used = np.zeros(crowd.n_workers * n_labels, np.bool_)
+    bounds = np.zeros(crowd.n_tokens + 1, np.int64)
+    arrays = (answers.item, answers.worker, answers.offset, answers.codes, crowd.offsets)
+    count_plain(*arrays, n_labels, used, bounds)
+    np.cumsum(bounds, out=bounds)
+    pairs = np.flatnonzero(used)
+    number = np.full(len(used), -1, np.int32)
+    number[pairs] = np.arange(len(pairs))
+    row = np.empty(int(bounds[-1]), np.int32)
+    lay_out_plain(*arrays, number, n_labels, bounds, row)
+    worker, label = np.divmod(pairs, n_labels)
+    previous = np.zeros(len(pairs), np.int16)
+    shape = (crowd.n_workers, 1, n_labels)
+    return bounds, row, Rows(worker.astype(np.int32), previous, label.astype(np.int16), *shape)
+
+
+def _by_worker(
+    crowd: Crowd, has_memory: bool, states: tuple[int, int, int], words: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
+    """Number (worker, previous label, label) worker by worker, with scratch for one of them."""
     answers, view, n_labels = crowd.latest, crowd.by_worker, len(crowd.tagset.tags)
-    begin, after, n_previous = _previous_states(crowd, has_memory, start, skipped)
-    per_token = np.zeros(crowd.n_tokens + 1, np.int64)
+    begin, after, n_previous = states
+    bounds = np.zeros(crowd.n_tokens + 1, np.int64)
     arrays = (view.order, view.bounds, answers.item, answers.offset, answers.codes, crowd.offsets)
-    n_rows = count_rows(*arrays, has_memory, begin, after, n_previous, n_labels, per_token)
+    n_rows = count_rows(*arrays, has_memory, begin, after, n_previous, n_labels, bounds)
     if n_rows >= np.iinfo(np.int32).max:  # pragma: no cover - needs 2e9 distinct rows
         raise InputError(f"{n_rows} pairs of worker and label are too many")
     if words is not None:
-        per_token[1:] += 1
-    bounds = np.cumsum(per_token)
+        bounds[1:] += 1
+    np.cumsum(bounds, out=bounds)
     row = np.empty(int(bounds[-1]), np.int32)
     place = bounds[:-1].copy()
     worker = np.empty(n_rows, np.int32)
@@ -108,14 +170,7 @@ def lay_out(
     )
     if words is not None:
         row[place] = n_rows + words
-    active = np.diff(view_bounds(crowd)) > 0
-    known = np.zeros(0, np.int16)
-    if gold is not None and (gold >= 0).any():
-        known = np.ascontiguousarray(gold, np.int16)
-        active |= _any_by_item(known >= 0, crowd.offsets)
-    extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
-    rows = Rows(worker, previous, label, crowd.n_workers, n_previous, n_labels)
-    return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
+    return bounds, row, Rows(worker, previous, label, crowd.n_workers, n_previous, n_labels)
 
 
 def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
@@ -130,17 +185,12 @@ def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
     return np.vstack([codec.mask, own])
 
 
-def view_bounds(crowd: Crowd) -> NDArray[np.int64]:
-    """Count given labels up to every item, int64 [n_items + 1]; skipped tokens do not count."""
-    answers = crowd.latest
-    given = (
-        np.add.reduceat(np.append(answers.codes >= 0, False).astype(np.int64), answers.offset[:-1])
-        if len(answers)
-        else np.zeros(0, np.int64)
-    )
-    given[answers.lengths == 0] = 0
-    counts = np.bincount(answers.item, given, crowd.n_items).astype(np.int64)
-    return np.concatenate([[0], np.cumsum(counts)])
+def _answered(
+    bounds: NDArray[np.int64], offsets: NDArray[np.int64], width: int
+) -> NDArray[np.bool_]:
+    """Say which items have a label; `width` entries of every token (words) are none."""
+    n_tokens = np.diff(offsets)
+    return np.asarray(np.diff(bounds[offsets]) > width * n_tokens)
 
 
 def _previous_states(

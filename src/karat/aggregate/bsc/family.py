@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.aggregate.base import Aggregator, Given
+from karat.aggregate.bsc.attempts import best_start, interrupted, is_interrupted
 from karat.aggregate.bsc.engine import (
     Fit,
     Model,
     Stopping,
-    Sums,
     Surroundings,
     cut,
     from_votes,
     run,
     settle,
 )
-from karat.aggregate.bsc.evidence import Evidence, lay_out, previous_mask
+from karat.aggregate.bsc.evidence import PREVIOUS, Evidence, lay_out
 from karat.aggregate.bsc.known import legal_known
 from karat.aggregate.bsc.memory import Memory
+from karat.aggregate.bsc.patterns import compress
 from karat.aggregate.bsc.posterior import Posterior, decode_spans, spans_of
+from karat.aggregate.bsc.prepared import Prepared
+from karat.aggregate.bsc.priors import (
+    GRID,
+    PRIORS,
+    best_of_grid,
+    given_prior,
+    population_prior,
+    trusted_ids,
+)
+from karat.aggregate.bsc.tables import Sums
 from karat.aggregate.bsc.truth import Truth
 from karat.aggregate.bsc.words import Vocabulary
 from karat.aggregate.consensus import Consensus
@@ -33,34 +43,17 @@ from karat.aggregate.workers import worker_table
 from karat.crowd import Crowd
 from karat.errors import InputError, NotFittedError, UnknownNameError
 from karat.spans import Codec
-from karat.workermodels import Prior, Rows, WorkerModel, get_worker_model
-from karat.workermodels.rows import Floats
+from karat.workermodels import WorkerModel, get_worker_model
+from karat.workermodels.prior import LEAST, LEAST_FORBIDDEN
+
+__all__ = ["GRID", "Variational"]  # the studies tune over the grid
 
 DECODERS = ("mbr", "viterbi")
-PRIORS = ("given", "auto", "population")
-GRID = tuple((off, bonus) for off in (0.1, 0.3, 1.25, 3.0) for bonus in (1.0, 5.0, 18.75, 50.0))
-"""alpha0 and epsilon0 that `prior="auto"` tries."""
-TRUST = 100.0
-"""More right answers that a trusted worker is believed to have given."""
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A crowd made ready for the engine.
-
-    Attributes:
-        crowd: The crowd.
-        shards: Its evidence.
-        model: What stays fixed.
-        sums: The statistics to begin with.
-        notes: What to tell.
-    """
-
-    crowd: Crowd
-    shards: Sequence[Evidence]
-    model: Model
-    sums: Sums
-    notes: tuple[str, ...]
+LEAST_VALUES = {
+    "alpha0": LEAST, "epsilon0": 0.0, "forbidden": LEAST_FORBIDDEN, "truth_prior": 1e-3,
+    "word_prior": 1e-3, "tol": 0.0,
+}  # fmt: skip
+"""The least value of every parameter that is a number."""
 
 
 class Variational(Aggregator):
@@ -73,12 +66,13 @@ class Variational(Aggregator):
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
             workers and calibration, not for F1.
         forbidden: Pseudo-count of what the encoding forbids after the previous label.
-        trusted: Ids of workers who are believed to be good from the start.
+        trusted: Ids of workers who are believed to be good from the start, also as one string with
+            commas.
         history: An earlier result of the same method: what it learned of the workers counts as if
             they had given those answers here too.
         truth_prior: Pseudo-count of every step of the truth.
-        start: Previous label at an item's first token: "outside" (`O`) or "own", a state apart.
-        skipped: Previous label after a token that the worker skipped: the same choice.
+        at_start: Previous label at an item's first token: "outside" (`O`) or "own", a state apart.
+        after_skip: Previous label after a token that the worker skipped: the same choice.
         word_prior: nu0 of the word model, for methods with +words.
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
@@ -102,8 +96,8 @@ class Variational(Aggregator):
         trusted: Sequence[str] = (),
         history: Consensus | None = None,
         truth_prior: float = 1.0,
-        start: str = "outside",
-        skipped: str = "own",
+        at_start: str = "outside",
+        after_skip: str = "own",
         word_prior: float = 1.0,
         decode: str = "mbr",
         tol: float = 1e-5,
@@ -111,38 +105,56 @@ class Variational(Aggregator):
         n_starts: int = 1,
         random_state: int | None = 0,
     ) -> None:
-        if prior not in PRIORS:
-            raise UnknownNameError("prior", prior, PRIORS)
-        if decode not in DECODERS:
-            raise UnknownNameError("decoder", decode, DECODERS)
         self.alpha0 = alpha0
         self.epsilon0 = epsilon0
         self.prior = prior
         self.forbidden = forbidden
-        self.trusted = trusted.split(",") if isinstance(trusted, str) else trusted
+        self.trusted = trusted
         self.history = history
         self.truth_prior = truth_prior
-        self.start = start
-        self.skipped = skipped
+        self.at_start = at_start
+        self.after_skip = after_skip
         self.word_prior = word_prior
         self.decode = decode
         self.tol = tol
         self.max_iter = max_iter
         self.n_starts = n_starts
         self.random_state = random_state
-        Prior(alpha0, epsilon0, None, forbidden)
-        Stopping(tol, max_iter)
-        for name, value in (("truth_prior", truth_prior), ("word_prior", word_prior)):
-            if not isinstance(value, float | int) or not 1e-3 <= value < np.inf:
-                raise InputError(f"{name} must be a number of at least 0.001, not {value!r}")
-        if not isinstance(n_starts, int) or n_starts < 1:
-            raise InputError(f"n_starts must be a whole number of at least 1, not {n_starts!r}")
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse parameters that make no sense."""
+        for what, name, allowed in (
+            ("prior", self.prior, PRIORS),
+            ("decoder", self.decode, DECODERS),
+            ("previous label (at_start)", self.at_start, PREVIOUS),
+            ("previous label (after_skip)", self.after_skip, PREVIOUS),
+        ):
+            if name not in allowed:
+                raise UnknownNameError(what, name, allowed)
+        for name, least in LEAST_VALUES.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not least <= value < np.inf:
+                raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
+        Stopping(self.tol, self.max_iter)
+        if not isinstance(self.n_starts, int | np.integer) or self.n_starts < 1:
+            raise InputError(
+                f"n_starts must be a whole number of at least 1, not {self.n_starts!r}"
+            )
+        seed = self.random_state
+        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+            raise InputError(f"random_state must be a whole number or None, not {seed!r}")
+        trusted_ids(self.trusted)
+        if self.history is not None:
+            _memory_of(self.history, "history")
 
     def _worker_model(self) -> WorkerModel[Any]:
         return get_worker_model(self.worker_model)
 
     def predict(self, crowd: Crowd, *, runner: Any = None) -> Consensus:
         """Label new items of known workers, without learning from them.
+
+        Everything is as the fit left it: the prior that it chose, trust, and the history.
 
         Args:
             crowd: Other items with the same tags; workers are found by id, unknown ones have the
@@ -155,8 +167,9 @@ class Variational(Aggregator):
         """
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
+        self._check()
         given = Given(start=self.result_, runner=runner or Given().runner)
-        ready = self._prepare(crowd, given)
+        ready = self._prepare(crowd, given, fitted=self.result_)
         posterior, tables = settle(ready.model, ready.sums)
         fit = Fit(
             ready.sums,
@@ -169,22 +182,45 @@ class Variational(Aggregator):
         return self._result(ready, fit, given)
 
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
-        ready = self._prepare(crowd, given)
-        stopping = Stopping(self.tol, self.max_iter)
-        if self.prior == "auto":
-            ready = self._best_prior(ready, stopping, given)
-        fit = self._best_start(ready, stopping, given)
-        if self.prior == "population":
-            ready = self._with_population(ready, fit)
-            fit = run(ready.model, ready.shards, fit.sums, stopping, self._around(ready, given))
+        ready, fit = self._fit(self._prepare(crowd, given), given)
         return self._result(ready, fit, given)
 
-    def _prepare(self, crowd: Crowd, given: Given) -> Prepared:
-        """Lay out the evidence, make the model, and find where to begin."""
+    def _fit(self, ready: Prepared, given: Given) -> tuple[Prepared, Fit]:
+        """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""
+        stopping, around = Stopping(self.tol, self.max_iter), self._around(ready, given)
+        if self.prior == "auto":
+            best = best_of_grid(
+                ready.model, ready.shards, ready.sums, stopping, given.runner, ready.plain_bonus
+            )
+            fit, notes = best.fit, (*ready.notes, best.note)
+            ready = replace(
+                ready, model=best.model, plain_bonus=best.bonus, sums=fit.sums, notes=notes
+            )
+            if is_interrupted(fit):
+                return ready, fit
+        has_more = self.prior == "population"
+        fit = best_start(
+            ready.model, ready.shards, ready.sums, stopping,
+            replace(around, checkpoint=None) if has_more else around,
+            n_starts=self.n_starts, random_state=self.random_state,
+        )  # fmt: skip
+        if not has_more or is_interrupted(fit):
+            return ready, fit
+        model = replace(ready.model, prior=population_prior(ready.model, fit.sums))
+        notes = (*ready.notes, "prior: the habits of all workers together")
+        try:
+            last = run(model, ready.shards, fit.sums, stopping, around)
+        except KeyboardInterrupt:  # before the first step was done
+            return ready, interrupted(fit)
+        return replace(ready, model=model, notes=notes), last
+
+    def _prepare(self, crowd: Crowd, given: Given, fitted: Consensus | None = None) -> Prepared:
+        """Lay out the evidence, make the model – or take that of a fit –, find where to begin."""
         workers = self._worker_model()
+        history = fitted.params["history"] if fitted else self.history
         past = {
-            name: _memory_of(result, name)
-            for name, result in (("start", given.start), ("history", self.history))
+            name: self._past(result, name)
+            for name, result in (("start", given.start), ("history", history))
             if result is not None
         }
         known, notes = _known(crowd, given)
@@ -192,8 +228,8 @@ class Variational(Aggregator):
         evidence, rows = lay_out(
             crowd,
             has_memory=workers.has_memory,
-            start=self.start,
-            skipped=self.skipped,
+            start=self.at_start,
+            skipped=self.after_skip,
             words=words.ids(crowd) if words else None,
             gold=known,
         )
@@ -201,8 +237,16 @@ class Variational(Aggregator):
             memory.check(crowd, workers.name)
             evidence, rows = memory.join(evidence, rows, crowd)
         counts = {name: memory.counts(rows, crowd) for name, memory in past.items()}
-        prior = self._prior(crowd, rows, counts.get("history"))
-        model = Model(workers, rows, prior, self._truth(crowd.tagset), words)
+        if fitted:
+            bonus, truth = past["start"].plain_bonus, past["start"].model.truth
+            prior = past["start"].prior(crowd, counts.get("history"))
+        else:
+            bonus, truth = float(self.epsilon0), self._truth(crowd.tagset)
+            prior = given_prior(
+                crowd, rows.n_previous, off=self.alpha0, bonus=bonus, forbidden=self.forbidden,
+                trusted=trusted_ids(self.trusted), history=counts.get("history"),
+            )  # fmt: skip
+        model = Model(workers, rows, prior, truth, words)
         shards = cut(evidence, model.n_entries)
         if "start" in past:
             memory = past["start"]
@@ -210,7 +254,8 @@ class Variational(Aggregator):
             sums = Sums(every, memory.sums.truth.copy())
         else:
             sums = from_votes(model, shards, given.runner)
-        return Prepared(crowd, shards, model, sums, notes)
+        shards = [compress(shard, len(rows)) for shard in shards]
+        return Prepared(crowd, shards, model, bonus, sums, notes)
 
     def _vocabulary(self, crowd: Crowd, memory: Memory | None) -> Vocabulary | None:
         if self.text != "words":
@@ -223,66 +268,24 @@ class Variational(Aggregator):
             return Truth.chain(codec, self.truth_prior)
         return Truth.independent(len(codec.tags), self.truth_prior, is_point=self.is_point)
 
-    def _prior(self, crowd: Crowd, rows: Rows, history: Floats | None) -> Prior:
-        mask = None
-        if rows.n_previous > 1 and not crowd.tagset.rules.is_plain:
-            mask = previous_mask(crowd, rows.n_previous)
-        bonus: float | Floats = self.epsilon0
-        if len(self.trusted):
-            bonus = np.full(crowd.n_workers, float(self.epsilon0))
-            for name in self.trusted:
-                bonus[crowd.worker_index(name)] += TRUST
-        return Prior(self.alpha0, bonus, mask, self.forbidden, None, history)
-
-    def _best_prior(self, ready: Prepared, stopping: Stopping, given: Given) -> Prepared:
-        """Try the grid, each from where the last stopped, and keep the largest evidence bound."""
-        best, found = -np.inf, ready
-        sums = ready.sums
-        around = Surroundings(given.runner)
-        quick = Stopping(max(stopping.tol, 1e-4), min(stopping.max_iter, 20))
-        for off, bonus in GRID:
-            extra = np.asarray(ready.model.prior.bonus) - self.epsilon0
-            prior = replace(ready.model.prior, off=off, bonus=bonus + extra)
-            model = replace(ready.model, prior=prior)
-            fit = run(model, ready.shards, sums, quick, around)
-            sums = fit.sums
-            if fit.trace[-1] > best:
-                best = fit.trace[-1]
-                note = f"prior chosen by the evidence bound: alpha0={off}, epsilon0={bonus}"
-                found = replace(ready, model=model, sums=sums, notes=(*ready.notes, note))
-        return found
-
-    def _best_start(self, ready: Prepared, stopping: Stopping, given: Given) -> Fit:
-        """Run from votes, and from as many other points as asked for; keep the best objective."""
-        best = run(ready.model, ready.shards, ready.sums, stopping, self._around(ready, given))
-        rng = np.random.default_rng(self.random_state)
-        for _ in range(1, self.n_starts):
-            sums = ready.sums.copy()
-            # Every row of every worker is believed or doubted anew: the starts really differ.
-            n = len(ready.model.rows)
-            sums.counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
-            fit = run(ready.model, ready.shards, sums, stopping, Surroundings(given.runner))
-            if fit.trace[-1] > best.trace[-1]:
-                best = fit
-        return best
-
-    def _with_population(self, ready: Prepared, fit: Fit) -> Prepared:
-        """Put the mean worker's habits in place of the flat prior."""
-        rows, old = ready.model.rows, ready.model.prior
-        base = np.zeros((rows.n_previous, rows.n_labels, rows.n_labels))
-        by_label = base.transpose(0, 2, 1)  # a view: previous, given, truth
-        np.add.at(by_label, (rows.previous, rows.label), fit.sums.counts[: len(rows)])
-        base += 0.1
-        base *= np.mean(old.bonus) / base.sum(axis=2, keepdims=True)
-        prior = replace(old, base=np.maximum(base, 0.1))
-        note = "prior: the habits of all workers together"
-        model = replace(ready.model, prior=prior)
-        return replace(ready, model=model, notes=(*ready.notes, note))
+    def _past(self, result: Consensus, what: str) -> Memory:
+        """Give what a result remembers, if it means the same by a previous label."""
+        memory = _memory_of(result, what)
+        for name in ("at_start", "after_skip") if memory.model.workers.has_memory else ():
+            was, now = result.params.get(name), getattr(self, name)
+            if was != now:
+                raise InputError(
+                    f"{what}: the earlier result has {name}={was!r}, this one {now!r}: they must "
+                    "be the same"
+                )
+        return memory
 
     def _around(self, ready: Prepared, given: Given) -> Surroundings:
         fingerprint = ""
         if given.checkpoint is not None:
-            fingerprint = _fingerprint(ready, repr(self))
+            trusted = trusted_ids(self.trusted)
+            params = {**self.get_params(), "history": None, "trusted": trusted}
+            fingerprint = ready.fingerprint(self.name, params, is_warm=given.start is not None)
         return Surroundings(given.runner, given.progress, given.checkpoint, fingerprint)
 
     def _result(self, ready: Prepared, fit: Fit, given: Given) -> Consensus:
@@ -312,7 +315,9 @@ class Variational(Aggregator):
             notes=tuple(notes),
             entropy=last.entropy.astype(np.float32),
             posterior=posterior,
-            memory=Memory(ready.model, fit.sums, fit.posterior, crowd.worker_ids, codec),
+            memory=Memory(
+                ready.model, fit.sums, fit.posterior, crowd.worker_ids, codec, ready.plain_bonus
+            ),
         )
 
 
@@ -339,12 +344,3 @@ def _memory_of(result: Consensus, what: str) -> Memory:
 
 def _active(shards: Sequence[Evidence]) -> NDArray[np.bool_]:
     return np.concatenate([shard.active for shard in shards])
-
-
-def _fingerprint(ready: Prepared, params: str) -> str:
-    """Name a run by its answers and its parameters."""
-    digest = hashlib.blake2b(params.encode(), digest_size=16)
-    for shard in ready.shards:
-        for array in (shard.offsets, shard.bounds, shard.row, shard.gold):
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from karat.aggregate.bsc.engine import Model, Sums
+from karat.aggregate.bsc.engine import Model
 from karat.aggregate.bsc.evidence import Evidence
+from karat.aggregate.bsc.tables import Sums
 from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.spans import Codec
-from karat.workermodels import Rows
+from karat.workermodels import Prior, Rows
 from karat.workermodels.rows import Floats
 
 
@@ -33,6 +34,7 @@ class Memory:
         posterior: The workers' posterior.
         worker_ids: Arrow string array [n_workers].
         codec: The tag set.
+        plain_bonus: epsilon0 of workers who are not trusted, also of unknown ones.
     """
 
     model: Model
@@ -40,6 +42,7 @@ class Memory:
     posterior: Any
     worker_ids: pa.Array
     codec: Codec
+    plain_bonus: float
 
     def check(self, crowd: Crowd, model: str) -> None:
         """Check that it fits a crowd and a worker model.
@@ -89,11 +92,30 @@ class Memory:
         counts[place] = self.sums.counts[: len(self.model.rows)][kept]
         return counts
 
+    def prior(self, crowd: Crowd, history: Floats | None) -> Prior:
+        """Give the prior of the fit for the workers of another crowd.
+
+        Args:
+            crowd: The crowd; workers are found by id, unknown ones have the plain bonus.
+            history: float64 [n_rows, J], the fit's history for the rows of the other crowd.
+        """
+        old = self.model.prior
+        bonus = old.bonus
+        if np.ndim(bonus):
+            here = self._places(crowd)
+            kept, bonus = here >= 0, np.full(crowd.n_workers, self.plain_bonus)
+            bonus[here[kept]] = old.right_bonus(len(here))[kept]
+        return replace(old, bonus=bonus, history=history)
+
+    def _places(self, crowd: Crowd) -> NDArray[np.int64]:
+        """Give every remembered worker's index in a crowd, -1 if it does not have him."""
+        place = pc.fill_null(pc.index_in(self.worker_ids, value_set=crowd.worker_ids), -1)
+        return np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
+
     def _keys(self, crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the keys of the rows whose workers the crowd has, and which rows these are."""
         old = self.model.rows
-        place = pc.fill_null(pc.index_in(self.worker_ids, value_set=crowd.worker_ids), -1)
-        worker = place.to_numpy(zero_copy_only=False)[old.worker]
+        worker = self._places(crowd)[old.worker]
         kept = np.flatnonzero(worker >= 0)
         return _key(old, worker)[kept], kept
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from karat.aggregate.bsc.best_spans import best_spans
-from karat.aggregate.bsc.engine import Tables
 from karat.aggregate.bsc.evidence import Evidence
+from karat.aggregate.bsc.kernels.token import label_step
+from karat.aggregate.bsc.tables import Tables
 from karat.chains.kernels.confidence import confidence_step
 from karat.chains.kernels.posterior import posterior_step
 from karat.protocols import Runner
@@ -148,14 +149,21 @@ class Posterior:
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
-        params = (self.tables.log_table, self.steps, least)
-        parts = self.runner.map(_marginals, list(self.shards), params)
-        items = [p[3][:, 0] + first for p, first in zip(parts, self.first_item, strict=False)]
-        spans = np.concatenate([p[3] for p in parts])
-        codes, probs, entropy = (np.concatenate([p[i] for p in parts]) for i in range(3))
-        mass = np.concatenate([p[4] for p in parts])
-        begin, stop, kind = spans.T[1:]
-        return Marginals(codes, probs, entropy, np.concatenate(items), begin, stop, kind, mass)
+        n_items, n_labels = int(self.first_item[-1]), self.tables.log_table.shape[1]
+        n_tokens = sum(shard.n_tokens for shard in self.shards)
+        codes, entropy = np.empty(n_tokens, np.int16), np.empty(n_items)
+        probs = np.empty((n_tokens, n_labels), np.float32)
+        jobs, token = [], 0
+        for shard, first in zip(self.shards, self.first_item.tolist(), strict=False):
+            own = slice(token, token + shard.n_tokens)
+            items = slice(first, first + len(shard.active))
+            jobs.append((shard, codes[own], probs[own], entropy[items]))
+            token = own.stop
+        parts = self.runner.map(_marginals, jobs, (self.tables, self.steps, least))
+        spans, mass = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        shift = np.repeat(self.first_item[:-1], [len(part[1]) for part in parts])
+        item, begin, stop, kind = spans.T
+        return Marginals(codes, probs, entropy, item + shift, begin, stop, kind, mass)
 
     def confidences(
         self, codes: NDArray[np.int16], spans: SpanArray, offsets: NDArray[np.int64]
@@ -181,7 +189,7 @@ class Posterior:
             part = found[own].astype(np.int64)
             part[:, 0] -= first
             jobs.append((shard, codes[offsets[first] : offsets[last]], part))
-        parts = self.runner.map(_confidences, jobs, (self.tables.log_table, self.steps))
+        parts = self.runner.map(_confidences, jobs, (self.tables, self.steps))
         masses = np.concatenate([p[1] for p in parts])
         return np.concatenate([p[0] for p in parts]), scaled(masses, self.span_scale)
 
@@ -190,7 +198,13 @@ class Posterior:
         where = int(np.searchsorted(self.first_item, item, side="right")) - 1
         at = item - int(self.first_item[where])
         shard = self.shards[where].items(at, at + 1)
-        *_, spans, mass = _marginals(shard, (self.tables.log_table, self.steps, least))
+        n_labels = self.tables.log_table.shape[1]
+        unread = (
+            np.empty(shard.n_tokens, np.int16),
+            np.empty((shard.n_tokens, n_labels), np.float32),
+        )
+        job = (shard, *unread, np.empty(1))
+        spans, mass = _marginals(job, (self.tables, self.steps, least))
         mass = scaled(mass, self.span_scale)
         found = [
             Alternative(int(a), int(b), self.codec.types[k], float(p))
@@ -229,35 +243,50 @@ def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec)
 
 
 def _marginals(
-    shard: Evidence, params: tuple[Floats, Steps, float]
-) -> tuple[NDArray[np.int16], NDArray[np.float32], Floats, NDArray[np.int64], Floats]:
-    log_table, s, least = params
-    n_tokens, n_items = shard.n_tokens, len(shard.active)
-    codes = np.empty(n_tokens, np.int16)
-    probs = np.empty((n_tokens, log_table.shape[1]), np.float32)
-    entropy = np.empty(n_items)
-    room = 0 if s.is_plain else n_tokens + 1000
-    pairs = np.zeros((0, 0), np.uint8) if s.is_plain else s.pairs
+    job: tuple[Evidence, NDArray[np.int16], NDArray[np.float32], Floats],
+    params: tuple[Tables, Steps, float],
+) -> tuple[NDArray[np.int64], Floats]:
+    """Fill the codes, probabilities and entropies of a shard; give its spans and their masses."""
+    (shard, codes, probs, entropy), (tables, s, least) = job, params
+    local, _ = shard.localise(tables)
+    known = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+    if _is_single(shard, s):
+        label_step(*known, local.table, local.log_table, s.start, codes, probs, entropy)
+        return np.empty((0, 4), np.int64), np.empty(0)
+    pairs = np.zeros((0, 0), np.uint8) if s.is_plain or least > 1 else s.pairs
+    room = shard.n_tokens // 4 + 1000 if len(pairs) else 0
     while True:
         spans, mass = np.empty((room, 4), np.int64), np.empty(room)
         n_found = posterior_step(
-            shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
-            log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
+            *known, local.log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
             pairs, s.type_of, least, codes, probs, entropy, spans, mass,
         )  # fmt: skip
         if n_found <= room:
-            return codes, probs, entropy, spans[:n_found], mass[:n_found]
+            return spans[:n_found], mass[:n_found]
         room = n_found
 
 
+def _is_single(shard: Evidence, s: Steps) -> bool:
+    """Say whether items are single labels, for which there is a short way."""
+    alone = bool((np.diff(shard.offsets) == 1).all())
+    return s.is_plain and alone and not len(shard.unary)
+
+
 def _confidences(
-    job: tuple[Evidence, NDArray[np.int16], NDArray[np.int64]], params: tuple[Floats, Steps]
+    job: tuple[Evidence, NDArray[np.int16], NDArray[np.int64]], params: tuple[Tables, Steps]
 ) -> tuple[Floats, Floats]:
-    (shard, codes, spans), (log_table, s) = job, params
+    (shard, codes, spans), (tables, s) = job, params
+    if _is_single(shard, s):
+        probs = np.empty((len(codes), tables.log_table.shape[1]), np.float32)
+        _marginals((shard, np.empty_like(codes), probs, np.empty(len(codes))), (tables, s, np.inf))
+        own = np.take_along_axis(probs, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
+        paths = np.where(codes >= 0, own, 0).astype(np.float64)
+        return paths, paths[spans[:, 0]]
+    local, _ = shard.localise(tables)
     paths, masses = np.zeros(len(shard.active)), np.zeros(len(spans))
     confidence_step(
         shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
-        log_table, s.start, s.step, s.end, s.pairs, s.type_of,
+        local.log_table, s.start, s.step, s.end, s.pairs, s.type_of,
         np.ascontiguousarray(codes), np.ascontiguousarray(spans), paths, masses,
     )  # fmt: skip
     return paths, masses

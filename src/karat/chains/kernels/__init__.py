@@ -1,1 +1,1 @@
-"""Forward-backward, best paths and span posteriors, compiled by Numba: arrays in, arrays written."""
+"""Forward-backward, best paths and span posteriors, compiled by Numba."""

@@ -15,6 +15,7 @@ from karat._kernel import kernel
 from karat.chains.kernels.logarithms import (
     forward_logarithms,
     gather_logarithms,
+    largest,
     log_sum,
     log_sum_of_two,
     pull,
@@ -73,11 +74,11 @@ def posterior_step(
             for j in range(n_labels):
                 probs[first + t, j] = work[j] / total
         _viterbi(length, evidence, path_start, path_step, path_end, back, codes, first)
-        entropy[n] = _entropy(length, forward, log_step, log_end, log_z)
+        entropy[n] = _entropy(length, forward, step, log_step, log_end, log_z, work)
         if len(pairs):
             found = _list_spans(
                 n, length, evidence, forward, backward, log_start, log_step, log_end, log_z,
-                pairs, type_of, least, spans, masses, found,
+                pairs, type_of, least, probs[first : first + length], spans, masses, found,
             )  # fmt: skip
     return found
 
@@ -137,26 +138,27 @@ def _viterbi(length, evidence, log_start, log_step, log_end, back, codes, first)
 
 
 @kernel
-def _entropy(length, forward, log_step, log_end, log_z):
+def _entropy(length, forward, step, log_step, log_end, log_z, work):
     """Give the entropy of the path: H_t(j) = sum_i p(i | j) (H_{t-1}(i) - ln p(i | j))."""
     n_labels = len(log_end)
     before, now = np.zeros(n_labels), np.zeros(n_labels)
     for t in range(1, length):
+        most = largest(forward[t - 1])
+        for i in range(n_labels):
+            work[i] = np.exp(forward[t - 1, i] - most)
         for j in range(n_labels):
-            most = -np.inf
-            for i in range(n_labels):
-                most = max(most, forward[t - 1, i] + log_step[i, j])
-            now[j] = 0.0
-            if most == -np.inf:
-                continue
             total = 0.0
             for i in range(n_labels):
-                total += np.exp(forward[t - 1, i] + log_step[i, j] - most)
+                total += work[i] * step[i, j]
+            now[j] = 0.0
+            if not total > 1e-250:  # as unlikely as to add nothing
+                continue
             norm = most + np.log(total)
             for i in range(n_labels):
-                log_p = forward[t - 1, i] + log_step[i, j] - norm
-                if log_p > -700.0:
-                    now[j] += np.exp(log_p) * (before[i] - log_p)
+                p = work[i] * step[i, j] / total
+                if p > 1e-300:
+                    log_p = forward[t - 1, i] + log_step[i, j] - norm
+                    now[j] += p * (before[i] - log_p)
         for j in range(n_labels):
             before[j] = now[j]
     entropy = 0.0
@@ -170,7 +172,7 @@ def _entropy(length, forward, log_step, log_end, log_z):
 @kernel
 def _list_spans(
     n, length, evidence, forward, backward, log_start, log_step, log_end, log_z,
-    pairs, type_of, least, spans, masses, found,
+    pairs, type_of, least, probs, spans, masses, found,
 ):  # fmt: skip
     """List the spans of an item with at least some posterior mass."""
     n_labels = len(log_end)
@@ -180,6 +182,12 @@ def _list_spans(
     inside, new = np.empty(n_labels), np.empty(n_labels)
     for begin in range(length):
         for kind in range(n_types):
+            share = 0.0
+            for j in range(n_labels):
+                if type_of[j] == kind:
+                    share += probs[begin, j]
+            if share < 0.999 * least:  # no span can begin here; probs are float32
+                continue
             enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside)
             for stop in range(begin + 1, length + 1):
                 through = log_sum_of_two(inside, backward[stop - 1]) - log_z

@@ -66,7 +66,7 @@ def chain_step(
         if not active[n] or length == 0:
             continue
         first = offsets[n] - offsets[0]
-        log_item, safe = _gather(first, length, bounds, row, gold, unary, table, evidence)
+        log_item, safe = gather(first, length, bounds, row, gold, unary, table, evidence)
         if safe:
             log_item += _forward(length, evidence, start, step, forward)
             last = 0.0
@@ -84,7 +84,7 @@ def chain_step(
                     total += before[j]
                 for j in range(n_labels):
                     before[j] /= total
-                _scatter(first + t, before, bounds, row, counts, probs)
+                scatter(first + t, before, bounds, row, counts, probs)
                 if t == 0:
                     for j in range(n_labels):
                         start_counts[j] += before[j]
@@ -116,7 +116,7 @@ def chain_step(
 
 
 @kernel
-def _gather(first, length, bounds, row, gold, unary, table, evidence):
+def gather(first, length, bounds, row, gold, unary, table, evidence):
     """Multiply the evidence of every token, its largest 1; give the logarithms taken out."""
     n_labels = table.shape[1]
     log_scale, safe = 0.0, True
@@ -201,7 +201,7 @@ def _forward(length, evidence, start, step, forward):
 
 
 @kernel
-def _scatter(token, share, bounds, row, counts, probs):
+def scatter(token, share, bounds, row, counts, probs):
     """Add r_t to the rows of the token's answers, and keep it if asked to."""
     n_labels = len(share)
     if len(counts):
@@ -236,7 +236,7 @@ def _in_logarithms(
             total += share[j]
         for j in range(n_labels):
             share[j] /= total
-        _scatter(first + t, share, bounds, row, counts, probs)
+        scatter(first + t, share, bounds, row, counts, probs)
         if t == 0:
             for j in range(n_labels):
                 start_counts[j] += share[j]

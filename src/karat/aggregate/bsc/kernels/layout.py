@@ -97,3 +97,45 @@ def fill_rows(
                     if has_memory:
                         previous = code
                 token += 1
+
+
+@kernel
+def lay_out_plain(item, worker, offset, codes, tokens, number, n_labels, bounds, row):
+    """Do both without memory, in the order of the answers; a token's rows end up sorted.
+
+    Args:
+        item, offset, codes, tokens: As for `count_rows`.
+        worker: int32 [n_answers].
+        number: int32 [n_workers * J], of every row, -1 where there is none.
+        n_labels: J.
+        bounds: int64 [n_tokens + 1], where every token's rows begin.
+        row: int32 [n_labels_given], written.
+    """
+    filled = np.zeros(len(bounds) - 1, np.int32)
+    for answer in range(len(item)):
+        token = tokens[item[answer]]
+        base = np.int64(worker[answer]) * n_labels
+        for i in range(offset[answer], offset[answer + 1]):
+            if codes[i] >= 0:
+                own = number[base + codes[i]]
+                first = bounds[token]
+                at = first + filled[token]
+                filled[token] += 1
+                while at > first and row[at - 1] > own:
+                    row[at] = row[at - 1]
+                    at -= 1
+                row[at] = own
+            token += 1
+
+
+@kernel
+def count_plain(item, worker, offset, codes, tokens, n_labels, used, per_token):
+    """Count the labels of every token t in per_token[t + 1], and mark the rows that are used."""
+    for answer in range(len(item)):
+        token = tokens[item[answer]]
+        base = np.int64(worker[answer]) * n_labels
+        for i in range(offset[answer], offset[answer + 1]):
+            if codes[i] >= 0:
+                used[base + codes[i]] = True
+                per_token[token + 1] += 1
+            token += 1

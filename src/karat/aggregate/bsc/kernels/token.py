@@ -101,3 +101,47 @@ def _in_logarithms(token, begin, stop, row, gold, unary, log_table, log_share, t
     for j in range(n_labels):
         truth[j] = np.exp(truth[j] - log_z)
     return log_z
+
+
+@kernel
+def label_step(
+    offsets, bounds, row, active, gold, unary, table, log_table, share, codes, probs, entropy
+):
+    """Give the labels of items that are single tokens: the last pass where there is no chain.
+
+    Args:
+        offsets, bounds, row, active, gold, unary, table, log_table, share: As for `token_step`;
+            `unary` is empty.
+        codes: int16 [n_items], the likeliest labels, written; -1 in items that are not active.
+        probs: float32 [n_items, J], written.
+        entropy: float64 [n_items], in nats, written.
+    """
+    n_labels = len(share)
+    truth, log_share = np.empty(n_labels), np.empty(n_labels)
+    for j in range(n_labels):
+        log_share[j] = np.log(share[j])
+    for n in range(len(active)):
+        token = offsets[n] - offsets[0]
+        entropy[n] = 0.0
+        if not active[n]:
+            codes[token] = -1
+            for j in range(n_labels):
+                probs[token, j] = 0.0
+            continue
+        begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
+        total = 0.0
+        if stop - begin <= MAX_PRODUCT:
+            total = _multiply(token, begin, stop, row, gold, table, share, truth)
+        if not total > 1e-250:
+            _in_logarithms(token, begin, stop, row, gold, unary, log_table, log_share, truth)
+            total = 1.0
+        best = 0
+        for j in range(n_labels):
+            p = truth[j] / total
+            probs[token, j] = p
+            if probs[token, j] > probs[token, best]:  # in float32: what is equal to 7 digits ties
+                best = j
+            if p > 0.0:
+                entropy[n] -= p * np.log(p)
+        codes[token] = best
+        entropy[n] = max(entropy[n], 0.0)
