@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import karat
+from karat.aggregate import get_aggregator
 from karat.errors import InputError
 from karat.spans import parse
 
@@ -78,6 +82,37 @@ def test_entropy_is_zero_only_where_all_is_sure(result):
     sure = result.confidence > 1 - 1e-7
     assert result.entropy[sure].max(initial=0) < 1e-4
     assert result.entropy[~sure].min() > 0
+
+
+def test_the_labels_of_single_labels_are_their_tags_and_question_marks_without_answers():
+    data = b"task,worker,label\n1,a,x\n2,a,?\n3,b,y\n"
+    found = karat.aggregate(data, "mv-token")
+    assert found.labels == ["x", "?", "y"]
+    assert found.label_array.to_pylist() == [tags[0] for tags in found.tags]
+
+
+def test_spans_have_no_single_labels(result):
+    for ask in (lambda: result.labels, lambda: result.label_array):
+        with pytest.raises(InputError, match="use tags or spans"):
+            ask()
+
+
+@pytest.mark.parametrize("tasks", [[3, 3, 7], ["q", "q", "p"]])
+def test_a_series_of_labels_is_the_one_that_pandas_makes_of_lists(tasks):
+    frame = pd.DataFrame({"task": tasks, "worker": ["a", "b", "a"], "label": ["x", "x", "?"]})
+    found = get_aggregator("mv-token").fit_predict(frame)
+    index = pd.Index(list(dict.fromkeys(tasks)), name="task")
+    pd.testing.assert_series_equal(
+        found, pd.Series(["x", "?"], index, name="label"), check_exact=True
+    )
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_a_frame_of_labels_is_of_the_make_of_the_answers(make):
+    found = get_aggregator("mv-token").fit_predict(
+        make({"task": [3, 3, 7], "worker": ["a", "b", "a"], "label": ["x", "x", "?"]})
+    )
+    assert found.equals(make({"task": ["3", "7"], "label": ["x", "?"]}))
 
 
 def test_an_unfitted_aggregator_says_that_fit_comes_first():

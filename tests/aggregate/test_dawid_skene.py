@@ -87,6 +87,7 @@ def test_the_engine_equals_a_direct_dense_em(method, seed, off, bonus, prior):
 def test_on_items_of_one_token_the_chain_changes_nothing(chained, alone, seed):
     crowd = crowd_of(simulated(seed)[0])
     options = {"alpha0": 1.0, "epsilon0": 2.0, "max_iter": 5, "tol": 0, "n_starts": 1}
+    options["truth_prior"] = 1.0
     one = karat.aggregate(crowd, chained, **options)
     two = karat.aggregate(crowd, alone, **options)
     np.testing.assert_allclose(one.trace, two.trace, rtol=0, atol=1e-8)
@@ -99,7 +100,7 @@ def test_on_items_of_one_token_the_chain_changes_nothing(chained, alone, seed):
 def test_the_direct_dense_ibcc_has_the_same_counts_to_eight_digits(seed):
     labels, _ = simulated(seed)
     steps = dense_em(labels, off=1.0, bonus=1.0, prior=1.0, n_steps=9, bayes=True)
-    memory = karat.aggregate(crowd_of(labels), "ibcc", max_iter=10, tol=0).memory
+    memory = karat.aggregate(crowd_of(labels), "ibcc", truth_prior=1.0, max_iter=10, tol=0).memory
     given = (labels[..., None] == np.arange(J)).astype(float)
     counts = np.einsum("nj,nki->kij", steps[-1], given)
     rows = memory.model.rows

@@ -395,6 +395,43 @@ def test_times_of_a_data_frame_are_milliseconds(unit, zone):
     assert karat.read_crowd(frame).answers.submitted.tolist() == [1704110400000, -1]
 
 
+def in_chunks(table):
+    return pa.concat_tables([table.slice(1, 2), table.slice(0, 1), table.slice(3)])
+
+
+def test_ids_stand_in_the_order_of_the_rows_though_a_table_comes_in_chunks():
+    columns = {
+        "task": [7, 9, 8, 7, 10],
+        "worker": list("baabc"),
+        "label": ["x", None, "", "y", "x"],
+    }
+    crowd = karat.read_crowd(in_chunks(pa.table(columns)))
+    assert crowd.item_ids.to_pylist() == ["9", "8", "7", "10"]
+    assert crowd.worker_ids.to_pylist() == ["a", "b", "c"]
+    assert crowd.answers_of("7") == {"b": ["y"]}
+    assert crowd.answers_of("9") == {}
+
+
+def test_categories_may_be_unused_stand_in_any_order_and_twice():
+    words = pa.array(["c", "b", "a", "b", None])
+    named = {
+        "task": pa.DictionaryArray.from_arrays(pa.array([1, 2, 3]), words),
+        "worker": ["w"] * 3,
+        "label": pa.DictionaryArray.from_arrays(pa.array([4, None, 1]), words),
+    }
+    crowd = karat.read_crowd(pa.table(named))
+    assert crowd.item_ids.to_pylist() == ["b", "a"]
+    assert crowd.answers_of("b") == {"w": ["b"]}
+    assert crowd.tagset.tags == ("b",)
+    frame = pd.DataFrame({"task": pd.Categorical([5, 3], [3, 4, 5]), "worker": "w", "label": 1})
+    assert karat.read_crowd(frame).item_ids.to_pylist() == ["5", "3"]
+
+
+def test_an_empty_cell_is_refused_at_every_row_that_has_it():
+    table = pa.table({"task": [1, None, 2, None], "worker": list("abab"), "label": list("xxxx")})
+    refusal(table, "line 2: the item is empty", "line 4: the item is empty")
+
+
 def test_columns_that_are_not_asked_for_may_hold_anything():
     frame = pd.DataFrame({"task": [1], "worker": ["a"], "label": ["x"], "notes": [[1, "b"]]})
     assert karat.read_crowd(frame).n_items == 1

@@ -1,4 +1,4 @@
-"""Repeated answers against plain counting."""
+"""Repeated answers against plain counting: sorted as in small crowds, linear as in large ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.crowd.repeats import MAX_ATTEMPT, count_first, number_attempts
+from karat.crowd import grouping
+from karat.crowd.repeats import MAX_ATTEMPT, count_first, latest_answers, number_attempts
 from karat.errors import InputError
 
 KEYS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=12)
+
+
+@pytest.fixture(scope="module", params=[grouping.LARGE, 1], ids=["sorted", "linear"], autouse=True)
+def large(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "LARGE", request.param)
+        yield
 
 
 def columns(keys):
@@ -60,3 +68,30 @@ def test_more_attempts_than_int16_can_count_are_refused():
         InputError, match="one worker has 32769 answers to one item, more than 32767"
     ):
         number_attempts(more, more)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), max_size=12))
+def test_of_every_worker_and_item_the_highest_attempt_counts_of_equal_ones_the_later(rows):
+    last = {}
+    for n, (i, w, a) in enumerate(rows):
+        if (i, w) not in last or a >= rows[last[i, w]][2]:
+            last[i, w] = n
+    item, worker = columns([row[:2] for row in rows])
+    attempt = np.array([row[2] for row in rows], np.int16)
+    found = latest_answers(item, worker, attempt)
+    assert np.flatnonzero(found).tolist() == sorted(last.values())
+    assert found.dtype == np.bool_
+
+
+@given(st.integers(0, 99), st.sampled_from([1, 7, 300]), st.sampled_from(["last", "first"]))
+def test_the_linear_path_equals_the_sorting_path(seed, n_ids, repeated):
+    rng = np.random.default_rng(seed)
+    item, worker = rng.integers(n_ids, size=(2, 2000)).astype(np.int32)
+    found = []
+    for least in (2001, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(grouping, "LARGE", least)
+            attempt = number_attempts(item, worker, repeated)
+            found.append((attempt, latest_answers(item, worker, attempt)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])

@@ -56,6 +56,7 @@ def rows(data):
         (table.caption.split(",")[0], row["method"], row["half"]): row
         for table in study.tables
         for row in table.to_dict()["rows"]
+        if "half" in row
     }
 
 

@@ -145,7 +145,7 @@ def at_temperature(result: Consensus, temperature: float) -> Consensus:
     posterior = _cooled(result.posterior, temperature)
     last = posterior.marginals(least=np.inf)
     offsets = result.crowd.offsets
-    paths, masses = posterior.confidences(result.codes, result.span_array, offsets)
+    paths, masses = posterior.confidences(result.codes, result.span_array, offsets, last.probs)
     return replace(
         result,
         token_probs=last.probs,
@@ -185,4 +185,9 @@ def _codes(result: Consensus, gold: Any) -> NDArray[np.int16]:
             raise InputError(f"gold must have {len(result.codes)} codes, not {gold.shape}")
         return gold
     attached = attach_gold(result.crowd.with_gold(None), gold, ReadOptions())
-    return attached.gold_tagged.codes
+    if attached.tagset.tags == result.tagset.tags:
+        return attached.gold_tagged.codes
+    # Gold may bring tags that no worker gave: what the result cannot say counts as unknown.
+    place = np.array([result.tagset.index.get(tag, -1) for tag in attached.tagset.tags], np.int16)
+    codes = attached.gold_tagged.codes
+    return np.where(codes >= 0, place[codes], np.int16(-1)).astype(np.int16)

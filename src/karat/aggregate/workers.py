@@ -17,6 +17,8 @@ from karat.crowd.measures import share, worker_rates
 
 LEVEL = 0.95
 """Of the credible intervals."""
+OCCUPIED = 0.5
+"""Expected labels from which a cell counts as occupied."""
 JEFFREYS = 0.5
 """Pseudo-count of right and of wrong in them."""
 
@@ -32,7 +34,8 @@ def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float
     Returns:
         worker, answers, labels; accuracy: expected share of right labels, with the 95 % credible
         interval low … high (Beta with Jeffreys' prior, the truth's uncertainty averaged);
-        information: bits that one label of the worker tells about the truth – near 0 for
+        information: bits that one label of the worker tells about the truth, less what
+        chance alone seems to tell (Miller and Madow 1955) – near 0 for
         spammers; span_agreement: F1 against the result's spans (tagged tokens only).
     """
     answers, view = crowd.latest, crowd.by_worker
@@ -119,4 +122,22 @@ def _sum_up(
                     column = joint[:, i].sum()
                     share = joint[j, i] / whole
                     bits[worker] += share * np.log2(joint[j, i] * whole / (row * column))
+        if whole > 0.0:
+            bits[worker] -= _by_chance(joint) / (2.0 * np.log(2.0) * whole)
         bits[worker] = max(bits[worker], 0.0)
+
+
+@kernel
+def _by_chance(joint: NDArray[np.float64]) -> float:
+    """Count occupied cells, less rows and columns: what counts share by chance alone."""
+    n_labels = len(joint)
+    found = 1.0
+    for j in range(n_labels):
+        row, column = 0.0, 0.0
+        for i in range(n_labels):
+            row += joint[j, i]
+            column += joint[i, j]
+            found += joint[j, i] >= OCCUPIED
+        found -= row >= OCCUPIED
+        found -= column >= OCCUPIED
+    return found

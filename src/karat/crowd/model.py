@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from karat.crowd.grouping import sorted_by
+from karat.crowd.repeats import latest_answers
 from karat.crowd.report import ImportReport
 from karat.errors import InputError
 from karat.spans import Codec, Tagged
@@ -98,9 +100,7 @@ class View:
     @classmethod
     def of(cls, key: NDArray[np.int32], n_groups: int) -> View:
         """Group by an index."""
-        order = np.argsort(key, kind="stable")
-        counts = np.bincount(key, minlength=n_groups)
-        return cls(order, np.concatenate([[0], np.cumsum(counts)]))
+        return cls(*sorted_by(key, n_groups))
 
     def __getitem__(self, group: int) -> NDArray[np.int64]:
         """Give the answers of a group."""
@@ -175,13 +175,7 @@ class Crowd:
         answers = self.answers
         if not len(answers) or not answers.attempt.any():
             return answers
-        order = np.lexsort((answers.attempt, answers.worker, answers.item))
-        last = np.ones(len(order), np.bool_)
-        item, worker = answers.item[order], answers.worker[order]
-        last[:-1] = (item[1:] != item[:-1]) | (worker[1:] != worker[:-1])
-        keep = np.zeros(len(order), np.bool_)
-        keep[order[last]] = True
-        return answers.take(keep)
+        return answers.take(latest_answers(answers.item, answers.worker, answers.attempt))
 
     @cached_property
     def by_item(self) -> View:

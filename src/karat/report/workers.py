@@ -26,8 +26,6 @@ SPAMMER = 0.1
 """Whose labels tell less than this share of the median information tells next to nothing."""
 LEAST_LABELS = 30
 """With fewer labels nobody is called a spammer."""
-OCCUPIED = 0.5
-"""Expected labels from which on a cell counts as seen."""
 
 KNOWN = {
     "span_f1": "F1 against gold",
@@ -158,8 +156,7 @@ def spammers(consensus: Consensus) -> NDArray[np.bool_]:
     """Say whose labels tell next to nothing about the truth, bool [n_workers].
 
     Their information – the bits that one label tells about the truth – is below a tenth of the
-    median of all workers. Few labels seem to tell something by chance alone: that is taken off
-    first (Miller and Madow 1955). Two kinds of workers are spared: those with less than 30 labels,
+    median of all workers. Two kinds of workers are spared: those with less than 30 labels,
     and those who were asked for nothing that could tell more, for example sentences that hold no
     span: the truth of their tokens has an entropy below a half of that median. Votes know no
     information.
@@ -173,21 +170,11 @@ def spammers(consensus: Consensus) -> NDArray[np.bool_]:
     if np.isnan(bits).all():
         return marked
     median = float(np.nanmedian(bits))
-    most = (len(crowd.tagset.tags) - 1) ** 2 / (2 * np.log(2) * np.maximum(labels, 1))
-    suspects = (bits < SPAMMER * median + most) & (labels >= LEAST_LABELS)
+    suspects = (bits < SPAMMER * median) & (labels >= LEAST_LABELS)
     for n in np.flatnonzero(suspects).tolist():
         counts = confusion_counts(crowd, consensus.token_probs, n)
-        tells = bits[n] - _chance(counts)
-        marked[n] = tells < SPAMMER * median and _entropy(counts.sum(axis=1)) >= median / 2
+        marked[n] = _entropy(counts.sum(axis=1)) >= median / 2
     return marked
-
-
-def _chance(counts: NDArray[np.float64]) -> float:
-    """Bits that counts of truth and label seem to share by chance alone."""
-    cells = np.count_nonzero(counts >= OCCUPIED)
-    rows = np.count_nonzero(counts.sum(axis=1) >= OCCUPIED)
-    columns = np.count_nonzero(counts.sum(axis=0) >= OCCUPIED)
-    return float((cells - rows - columns + 1) / (2 * np.log(2) * counts.sum()))
 
 
 def _entropy(counts: NDArray[np.float64]) -> float:

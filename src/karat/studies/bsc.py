@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.aggregate import Consensus, aggregate
-from karat.aggregate.bsc.family import GRID
+from karat.aggregate.bsc.priors import GRID
 from karat.aggregate.calibration import calibrate, measure_calibration
 from karat.aggregate.reliability import LEAST_PROB
 from karat.compute import Threads

@@ -43,7 +43,7 @@ def compare(dense, crowd, result, found):
     last = result.posterior.marginals(least=1e-12)
     codes = np.concatenate([one.paths[one.log_p.argmax()] for one in found]).astype(np.int16)
     spans = spans_of(codes, crowd.offsets, codec)
-    paths, _ = result.posterior.confidences(codes, spans, crowd.offsets)
+    paths, _ = result.posterior.confidences(codes, spans, crowd.offsets, result.token_probs)
     for n, one in enumerate(found):
         tokens = slice(*crowd.offsets[n : n + 2])
         np.testing.assert_allclose(last.probs[tokens], one.marginals, rtol=0, atol=1e-7)
@@ -161,7 +161,7 @@ def test_a_run_without_a_chain_equals_the_enumeration(method, model, codec):
     items = oracle.random_items(rng, codec)
     dense = oracle.DenseBsc(codec, items, 3, model, off=1.0, bonus=1.0, chain=False)
     crowd = oracle.crowd_of(codec, items, workers=3)
-    result = karat.aggregate(crowd, method, max_iter=4, tol=0, n_starts=1)
+    result = karat.aggregate(crowd, method, truth_prior=1.0, max_iter=4, tol=0, n_starts=1)
     found = dense.run(len(result.trace))
     np.testing.assert_allclose(result.trace, dense.trace, rtol=0, atol=1e-9)
     marginals = np.concatenate([one.marginals for one in found])

@@ -114,10 +114,11 @@ class Case:
             np.array([codec.types.index(k) for *_, k in keys], np.int16),
             np.full(n, item, np.int32), np.zeros(n, np.int32),
         )  # fmt: skip
+        probs = posterior.marginals().probs
         for path in one.paths[:: max(1, len(one.paths) // 5)]:
             codes = np.full(self.evidence.n_tokens, -1, np.int16)
             codes[offsets[item] : offsets[item + 1]] = path
-            paths, masses = posterior.confidences(codes, spans, offsets)
+            paths, masses = posterior.confidences(codes, spans, offsets, probs)
             assert paths[item] == pytest.approx(np.exp(one.log_of(path)), abs=1e-9)
             np.testing.assert_allclose(masses, [wanted[key] for key in keys], rtol=0, atol=1e-9)
 

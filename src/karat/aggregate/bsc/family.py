@@ -296,7 +296,7 @@ class Variational(Aggregator):
         if self.decode == "mbr" and not codec.rules.is_plain:
             codes = decode_spans(last, crowd.offsets, codec)
         spans = spans_of(codes, crowd.offsets, codec)
-        paths, masses = posterior.confidences(codes, spans, crowd.offsets)
+        paths, masses = posterior.confidences(codes, spans, crowd.offsets, last.probs)
         notes = list(ready.notes)
         n_open = int(np.count_nonzero(~_active(ready.shards)))
         if n_open:

@@ -69,7 +69,7 @@ class Memory:
         """
         if self.model.rows.n_previous != rows.n_previous:
             raise InputError(
-                "the earlier result treats previous labels in another way (start, skipped)"
+                "the earlier result treats previous labels in another way (at_start, after_skip)"
             )
         remembered, _ = self._keys(crowd)
         own = _key(rows, rows.worker)

@@ -166,7 +166,11 @@ class Posterior:
         return Marginals(codes, probs, entropy, item + shift, begin, stop, kind, mass)
 
     def confidences(
-        self, codes: NDArray[np.int16], spans: SpanArray, offsets: NDArray[np.int64]
+        self,
+        codes: NDArray[np.int16],
+        spans: SpanArray,
+        offsets: NDArray[np.int64],
+        probs: NDArray[np.float32],
     ) -> tuple[Floats, Floats]:
         """Give the probability of paths and of spans.
 
@@ -174,10 +178,15 @@ class Posterior:
             codes: int16 [n_tokens], one path per item; -1 in items to pass over.
             spans: Spans in flat tokens, sorted by item.
             offsets: int64 [n_items + 1].
+            probs: float32 [n_tokens, J], the marginals; of single labels they say it all.
 
         Returns:
             float64 [n_items], P(path), and float64 [n_spans], P(span).
         """
+        if all(_is_single(shard, self.steps) for shard in self.shards):
+            own = np.take_along_axis(probs, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
+            paths = np.where(codes >= 0, own, 0).astype(np.float64)
+            return paths, paths[spans.item]
         base = offsets[spans.item]
         kind = spans.type.astype(np.int64)
         found = np.stack([spans.item, spans.start - base, spans.end - base, kind], axis=1)
@@ -185,8 +194,8 @@ class Posterior:
         for shard, first, last in zip(
             self.shards, self.first_item[:-1], self.first_item[1:], strict=True
         ):
-            own = slice(*np.searchsorted(spans.item, [first, last]))
-            part = found[own].astype(np.int64)
+            here = slice(*np.searchsorted(spans.item, [first, last]))
+            part = found[here].astype(np.int64)
             part[:, 0] -= first
             jobs.append((shard, codes[offsets[first] : offsets[last]], part))
         parts = self.runner.map(_confidences, jobs, (self.tables, self.steps))
@@ -276,12 +285,6 @@ def _confidences(
     job: tuple[Evidence, NDArray[np.int16], NDArray[np.int64]], params: tuple[Tables, Steps]
 ) -> tuple[Floats, Floats]:
     (shard, codes, spans), (tables, s) = job, params
-    if _is_single(shard, s):
-        probs = np.empty((len(codes), tables.log_table.shape[1]), np.float32)
-        _marginals((shard, np.empty_like(codes), probs, np.empty(len(codes))), (tables, s, np.inf))
-        own = np.take_along_axis(probs, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
-        paths = np.where(codes >= 0, own, 0).astype(np.float64)
-        return paths, paths[spans[:, 0]]
     local, _ = shard.localise(tables)
     paths, masses = np.zeros(len(shard.active)), np.zeros(len(spans))
     confidence_step(

@@ -76,8 +76,7 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
     Raises:
         FormatError: The column holds lists or other things that are no cells.
     """
-    chunks = values.combine_chunks()
-    cells = chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks
+    cells = _one_chunk(values)
     try:
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
@@ -87,6 +86,42 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
     except pa.ArrowException:
         message = f"column {column!r} holds {cells.type}: turn it into strings or numbers"
         raise FormatError([Fault(message, file=name, kind="column-type")]) from None
+
+
+def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
+    """Turn a column of any type into numbered strings, as `as_strings` makes them.
+
+    Only the distinct values become strings. Their numbers are int32, in the order in which the
+    strings come, without gaps.
+
+    Raises:
+        FormatError: As `as_strings`.
+    """
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _renumbered(_one_chunk(values), column, name)
+    if values.null_count or not (pa.types.is_integer(kind) or pa.types.is_large_string(kind)):
+        values = as_strings(values, column, name)
+    found = _one_chunk(values.dictionary_encode())
+    words = as_strings(found.dictionary, column, name)
+    # Arrow would keep the room of its hash table, of the size of the column.
+    pa.default_memory_pool().release_unused()
+    return pa.DictionaryArray.from_arrays(found.indices, words)
+
+
+def _renumbered(values: pa.DictionaryArray, column: str, name: str) -> pa.DictionaryArray:
+    """Number the categories that occur, each string of them once, in the order in which they come.
+
+    No value is "", and a string may be a category more than once.
+    """
+    found = values.indices.dictionary_encode("encode")
+    words = as_strings(values.dictionary.take(found.dictionary), column, name).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(words.indices.take(found.indices), words.dictionary)
+
+
+def _one_chunk(values: Any) -> Any:
+    chunks = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks
 
 
 def _whole(values: pa.Array) -> pa.Array:

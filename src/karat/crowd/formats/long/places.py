@@ -63,7 +63,7 @@ def _fold_repeats(
     Without positions or attempts nothing else tells repeated answers from longer items. What the
     shortest answer to an item shows is taken for its tokens.
     """
-    words = table.rows.columns["token"].dictionary_encode().indices.to_numpy()[order]
+    words = table.rows.columns["token"].indices.to_numpy()[order]
     size = np.diff(np.append(head, len(order)))
     item = table.item[order[head]]
     least = np.full(table.n_items, len(order), np.int64)
@@ -106,7 +106,7 @@ def shown_tokens(table: Table, position: NDArray[np.int64], offsets: NDArray[np.
         return pa.array(
             [str(i) for i in (np.arange(n_tokens) - np.repeat(offsets[:-1], np.diff(offsets)))]
         )
-    words = rows.columns["token"].dictionary_encode()
+    words = rows.columns["token"]
     codes = words.indices.to_numpy()
     found = np.full(n_tokens, -1, np.int64)
     found[flat[::-1]] = codes[::-1]
@@ -122,29 +122,36 @@ def shown_tokens(table: Table, position: NDArray[np.int64], offsets: NDArray[np.
         faults.append(replace(place_of(rows, i, int(position[i])), message=message, kind="tokens"))
     for place in np.flatnonzero(found < 0).tolist():
         n = int(np.searchsorted(offsets, place, side="right")) - 1
-        name = rows.columns["item"].dictionary_encode().dictionary[n].as_py()
+        name = rows.columns["item"].dictionary[n].as_py()
         message = "no row shows this token"
         faults.append(Fault(message, rows.name, 0, name, place - int(offsets[n]), kind="tokens"))
     if faults:
         raise FormatError(faults)
-    return words.dictionary.take(pa.array(found)).cast(pa.string())
+    return words.dictionary.take(pa.array(found))
 
 
 def attempts(
     table: Table,
-    given: NDArray[np.int64],
+    given: NDArray[np.bool_],
     item: NDArray[np.int32],
     worker: NDArray[np.int32],
     options: ReadOptions,
 ) -> NDArray[np.int16]:
-    """Number answers of one label, those of the rows `given`, int16 [n_answers].
+    """Number answers of one label, int16 [n_answers].
+
+    Args:
+        table: The rows.
+        given: bool [n_rows], whether a row holds an answer.
+        item: int32 [n_answers], of the answers.
+        worker: int32 [n_answers], of the answers.
+        options: `repeated` is used.
 
     Raises:
         FormatError: A worker has two answers with one number.
     """
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)[given]
-        _refuse_twice(table, given, attempt, np.zeros(len(given), np.int64))
+        _refuse_twice(table, np.flatnonzero(given), attempt, np.zeros(len(item), np.int64))
         return attempt
     return number_attempts(item, worker, options.repeated)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from karat.crowd.formats.long.columns import frame_columns, parquet_table
+from karat.crowd.formats.long.columns import (
+    as_strings,
+    frame_columns,
+    numbered,
+    parquet_table,
+)
 from karat.crowd.formats.long.gold import read_gold
 from karat.crowd.formats.long.places import Table, attempts, positions, row_attempts, shown_tokens
 from karat.crowd.formats.long.rows import (
+    NUMBERS,
     ROLES,
     Rows,
     find_roles,
@@ -58,7 +64,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         return _read(rows_of_table(table, source.name, found), options, ())
     grid = read_grid(source, options.delimiter)
     found = find_roles(grid.header, grid.name, options)
-    columns = {role: grid.column(name).cast(pa.string()) for role, name in found.items()}
+    columns = {
+        role: (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
+        for role, at in found.items()
+    }
     rows = Rows(grid.name, columns, grid.line)
     return _read(rows, options, (*source.text.notes, *grid.notes))
 
@@ -76,8 +85,9 @@ def read_frame(frame: Any, options: ReadOptions) -> Crowd:
         found.update(find_roles(header, name, options))
         return found.values()
 
-    table = frame_columns(frame, choose)
-    return _read(rows_of_table(table, name, found), options, ())
+    crowd = _read(rows_of_table(frame_columns(frame, choose), name, found), options, ())
+    pa.default_memory_pool().release_unused()  # the room of the columns
+    return crowd
 
 
 def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
@@ -86,24 +96,20 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if rows.is_gold:
         return read_gold(rows, options, notes)
     refuse_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
-    item = rows.columns["item"].dictionary_encode()
-    worker = rows.columns["worker"].dictionary_encode()
-    label = rows.columns["label"].dictionary_encode()
+    item, worker, label = (rows.columns[role] for role in ("item", "worker", "label"))
     sequences = "token" in rows.columns or "position" in rows.columns
     strings = label.dictionary.to_pylist()
     named = replace(options, encoding=_encoding(rows, strings, options, sequences))
     labels = read_labels(strings, named)
-    n_each = np.bincount(label.indices.to_numpy(), minlength=len(strings))
+    # The numbers of words are in the order in which they come, as the counts are.
+    n_each = pc.value_counts(label.indices).field("counts").to_numpy()
     notes = (*notes, *missing_notes(strings, n_each, options))
-    raw = label.indices.to_numpy()
-    hit = np.flatnonzero(np.isin(raw, list(labels.bad)))
-    places = ((int(raw[i]), place_of(rows, int(i))) for i in hit)
-    unknown = listed_bad_labels(labels.bad, places, options)
+    unknown = listed_bad_labels(labels.bad, _places(rows, labels.bad), options)
     table = Table(
         rows,
-        item.indices.to_numpy().astype(np.int32),
-        worker.indices.to_numpy().astype(np.int32),
-        labels.codes[label.indices.to_numpy()],
+        item.indices.to_numpy(),
+        worker.indices.to_numpy(),
+        pa.array(labels.codes).take(label.indices).to_numpy(),
         len(item.dictionary),
     )
     tokens, offsets, answers, reasons, faults = (
@@ -113,9 +119,9 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         attempt = count_first(answers.item, answers.worker, answers.attempt)
         answers = replace(answers, attempt=attempt)
     crowd = Crowd(
-        item_ids=item.dictionary.cast(pa.string()),
+        item_ids=item.dictionary,
         tokens=list_array(tokens, offsets),
-        worker_ids=worker.dictionary.cast(pa.string()),
+        worker_ids=worker.dictionary,
         tagset=labels.tagset,
         answers=answers,
         groups=_first_of(table, "doc"),
@@ -126,11 +132,19 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     return keep_workers(settle(crowd, options), options)
 
 
+def _places(rows: Rows, bad: Collection[int]) -> Iterator[tuple[int, Fault]]:
+    """Every place of some labels, given by number."""
+    if bad:
+        label = rows.columns["label"].indices.to_numpy()
+        for i in np.flatnonzero(np.isin(label, list(bad))).tolist():
+            yield int(label[i]), place_of(rows, i)
+
+
 def _encoding(rows: Rows, labels: list[str], options: ReadOptions, sequences: bool) -> str:
     """The encoding that answers and gold show together."""
     if options.encoding or not sequences:
         return options.encoding or "PLAIN"
-    gold = pc.unique(rows.columns["gold"]).to_pylist() if "gold" in rows.columns else []
+    gold = rows.columns["gold"].dictionary.to_pylist() if "gold" in rows.columns else []
     names = (options.rename(label) for label in [*labels, *gold])
     return guess_encoding(name for name in names if name is not None)
 
@@ -140,18 +154,19 @@ _Parts = tuple[pa.Array, NDArray[np.int64], Answers, dict[str, int], list[Fault]
 
 def _single(table: Table, ids: pa.Array, options: ReadOptions) -> _Parts:
     """Answers of one label each; the item's one token is its id."""
-    given = np.flatnonzero(table.codes >= 0)
-    item, worker = table.item[given], table.worker[given]
+    given = table.codes >= 0
+    item, worker, codes = table.item, table.worker, table.codes
+    if not given.all():
+        item, worker, codes = item[given], worker[given], codes[given]
     answers = Answers(
         item,
         worker,
-        np.arange(len(given) + 1, dtype=np.int64),
-        table.codes[given],
+        np.arange(len(item) + 1, dtype=np.int64),
+        codes,
         attempts(table, given, item, worker, options),
         **_extras(table.rows, given),
     )
-    offsets = np.arange(table.n_items + 1, dtype=np.int64)
-    return ids.cast(pa.string()), offsets, answers, {}, []
+    return ids, np.arange(table.n_items + 1, dtype=np.int64), answers, {}, []
 
 
 def _sequences(table: Table, options: ReadOptions) -> _Parts:
@@ -181,7 +196,9 @@ def _sequences(table: Table, options: ReadOptions) -> _Parts:
     return tokens, offsets, answers.take(by_first_row), {}, []
 
 
-def _extras(rows: Rows, which: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def _extras(
+    rows: Rows, which: NDArray[np.int64] | NDArray[np.bool_]
+) -> dict[str, NDArray[np.int64]]:
     names = ("started", "submitted", "cost")
     return {name: integers(rows, name)[which] for name in names if name in rows.columns}
 
@@ -191,14 +208,14 @@ def _first_of(table: Table, role: str) -> pa.Array | None:
     if role not in table.rows.columns:
         return None
     _, first = np.unique(table.item, return_index=True)
-    return table.rows.columns[role].take(pa.array(first))
+    return table.rows.columns[role].take(pa.array(first)).dictionary_decode()
 
 
 def _with_gold(crowd: Crowd, table: Table, options: ReadOptions) -> Crowd:
     """Take gold from a column; its cells must agree wherever one token has several rows."""
     from karat.crowd.gold import with_gold_labels
 
-    cells = table.rows.columns["gold"].dictionary_encode()
+    cells = table.rows.columns["gold"]
     position = np.zeros(len(table.rows), np.int64)
     if not crowd.is_classification:
         position = positions(table)

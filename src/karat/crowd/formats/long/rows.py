@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from karat.crowd.formats.long.columns import as_strings, numbers
+from karat.crowd.formats.long.columns import as_strings, numbered, numbers
 from karat.crowd.options import ReadOptions
 from karat.crowd.repeats import MAX_ATTEMPT
 from karat.errors import Fault, FormatError
@@ -29,15 +29,24 @@ ROLES: dict[str, tuple[str, ...]] = {
     "submitted": ("submitted", "time", "timestamp"),
     "cost": ("cost",),
 }
+NUMBERS = ("position", "attempt", "started", "submitted", "cost")
+"""Roles whose cells are numbers."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of a long table by role, with the place of every row."""
+    """The columns of a long table by role, with the place of every row.
+
+    Attributes:
+        name: Of the file.
+        columns: Arrow strings [n_rows]; those of words are dictionary arrays whose strings are
+            distinct and numbered, int32, in the order in which they come.
+        line: [n_rows], the line of every row.
+    """
 
     name: str
     columns: dict[str, pa.Array]
-    line: NDArray[np.int64]
+    line: NDArray[np.int64] | range
 
     def __len__(self) -> int:
         return len(self.columns["item"])
@@ -50,8 +59,11 @@ class Rows:
 
 def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
     """Take the columns that play a role out of an Arrow table."""
-    columns = {role: as_strings(table.column(at), at, name) for role, at in found.items()}
-    return Rows(name, columns, np.arange(1, len(table) + 1))
+    columns = {
+        role: (as_strings if role in NUMBERS else numbered)(table.column(at), at, name)
+        for role, at in found.items()
+    }
+    return Rows(name, columns, range(1, len(table) + 1))
 
 
 def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
@@ -110,8 +122,11 @@ def refuse_empty(rows: Rows, roles: tuple[str, ...]) -> None:
     faults = []
     for role in roles:
         cells = rows.columns[role]
-        empty = pc.equal(cells if role == "token" else pc.utf8_trim_whitespace(cells), "")
-        for i in np.flatnonzero(empty.to_numpy(zero_copy_only=False)).tolist():
+        words = cells.dictionary
+        empty = pc.equal(words if role == "token" else pc.utf8_trim_whitespace(words), "")
+        if not pc.any(empty).as_py():
+            continue
+        for i in np.flatnonzero(empty.take(cells.indices)).tolist():
             message = f"the {role} is empty: remove the row, or write the {role}"
             faults.append(Fault(message, rows.name, int(rows.line[i]), kind="empty-cell"))
     if faults:
