@@ -107,6 +107,7 @@ def _next_command(crowd: Crowd, source: str, options: r.Reading) -> str:
         if single:
             words += [name, single]
     if crowd.n_workers:
-        output = "gold.csv" if crowd.is_classification else "gold.conll"
-        words += ["--method", "mv-token", "-o", output]
+        single_labels = crowd.is_classification
+        words += ["--method", "ds" if single_labels else "bsc-seq"]
+        words += ["-o", "gold.csv" if single_labels else "gold.conll"]
     return " ".join(shlex.quote(word) for word in words)

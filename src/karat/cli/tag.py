@@ -1,0 +1,119 @@
+"""`karat tag`: label text with a trained tagger, however long it is."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from karat.cli import reading as r
+from karat.cli.output import say
+
+if TYPE_CHECKING:
+    from karat.tagger.streams import Labelled
+
+_ENDINGS = {".jsonl": "jsonl", ".conll": "conll", ".conll03": "conll", ".tsv": "conll"}
+_ENDINGS |= {".bio": "conll", ".iob": "conll"}
+
+
+def tag(
+    tagger: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `karat train`.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="Text, CoNLL or .jsonl (.gz too), or - for stdin.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Where to write (.gz too); stdout by default."),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the word users know
+        str | None,
+        typer.Option(
+            "--format", "-f", help="Of the input: text, conll or jsonl; by its ending by default."
+        ),
+    ] = None,
+    to_format: Annotated[
+        str | None,
+        typer.Option(help="Of the output: conll or jsonl; by its ending by default."),
+    ] = None,
+) -> None:
+    """Tag a file of any size; only a few thousand tokens are in memory at a time.
+
+    In plain text a line is an item, and a blank line ends a document. CoNLL has a token in the
+    first column; JSON lines have `tokens` or `text`, and their other fields are kept. The output
+    has every tag's probability (CoNLL) or every span's (JSON lines).
+
+    Examples:
+
+      karat tag ner.karat text.txt
+
+      karat tag ner.karat news.jsonl.gz -o tagged.jsonl.gz
+
+      cat text.txt | karat tag ner.karat - --to-format jsonl
+    """
+    r.check_output(output, source, tagger)
+    from karat.crowd.atomic import write_text
+    from karat.errors import UnknownNameError
+    from karat.tagger import load_tagger
+    from karat.tagger.streams import READERS, conll_lines, json_lines, label, read_items
+
+    writers = {"conll": conll_lines, "jsonl": json_lines}
+    given = format or _by_ending(source) or "text"
+    if given not in READERS:
+        raise UnknownNameError("format of texts", given, READERS)
+    wanted = to_format or _by_ending(output) or ("jsonl" if given == "jsonl" else "conll")
+    if wanted not in writers:
+        raise UnknownNameError("output format", wanted, writers)
+    model = load_tagger(tagger)
+    count = _Count()
+    with _opened(source) as file:
+        found = label(model, read_items(file, given, source))
+        chunks = writers[wanted](count.of(found))
+        if output in {None, "-"}:
+            for chunk in chunks:
+                sys.stdout.write(chunk)
+            return
+        write_text(str(output), chunks)
+    say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
+
+
+class _Count:
+    """Counts what passes."""
+
+    def __init__(self) -> None:
+        self.items = self.tokens = self.spans = 0
+
+    def of(self, labelled: Iterator[Labelled]) -> Iterator[Labelled]:
+        for one in labelled:
+            self.items += 1
+            self.tokens += len(one.tags)
+            self.spans += len(one.spans)
+            yield one
+
+
+def _by_ending(name: str | None) -> str | None:
+    if name is None:
+        return None
+    return _ENDINGS.get(Path(name.removesuffix(".gz")).suffix.lower())
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[TextIO]:
+    """Open a file or standard input as UTF-8, with or without a byte order mark."""
+    from karat.errors import InputError
+
+    if source == "-":
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+        return
+    opener = gzip.open if source.endswith(".gz") else open
+    try:
+        raw = opener(source, "rb")
+    except OSError as error:
+        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
+    with raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
+        yield file
