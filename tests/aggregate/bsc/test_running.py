@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -549,7 +548,7 @@ def test_two_hundred_labels_are_worked_on(method):
 
 
 @pytest.mark.parametrize("method", ["bsc-seq", "bsc-cm+words", "ibcc", "mace"])
-def test_an_item_of_fifty_thousand_tokens_takes_a_moment(method):
+def test_an_item_of_fifty_thousand_tokens_is_nothing_special(method):
     rng = np.random.default_rng(0)
     n = 50_000
     truth = np.where(rng.random(n) < 0.2, 1, 0)
@@ -558,10 +557,7 @@ def test_an_item_of_fifty_thousand_tokens_takes_a_moment(method):
     }
     codec = Codec.from_types(["X"], "BIO")
     crowd = oracle.crowd_of(codec, [answers, {0: [0, 1]}], workers=3)
-    karat.aggregate(crowd.select_items(np.array([1])), method, max_iter=2)  # compile
-    begin = time.perf_counter()
     result = is_defined(karat.aggregate(crowd, method, max_iter=5, n_starts=1))
-    assert time.perf_counter() - begin < 5
     assert (result.codes[:n] == truth).mean() > 0.85
 
 
