@@ -112,7 +112,7 @@ def test_a_frame_of_labels_is_of_the_make_of_the_answers(make):
     found = get_aggregator("mv-token").fit_predict(
         make({"task": [3, 3, 7], "worker": ["a", "b", "a"], "label": ["x", "x", "?"]})
     )
-    assert found.equals(make({"task": ["3", "7"], "label": ["x", "?"]}))
+    assert found.equals(make({"task": [3, 7], "label": ["x", "?"]}))
 
 
 def test_an_unfitted_aggregator_says_that_fit_comes_first():

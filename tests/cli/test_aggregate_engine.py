@@ -111,3 +111,27 @@ def test_confidences_are_calibrated_on_known_truth():
     run = karat_run("aggregate", EXAMPLE, "-m", "mv-token", "--calibrate", EXAMPLE)
     assert run.returncode == 1
     assert "posterior" in run.stderr
+
+
+@pytest.mark.parametrize("option", ["--known", "--calibrate", "--gold"])
+def test_no_output_overwrites_what_was_given(tmp_path, option):
+    known = tmp_path / "known.conll"
+    karat.aggregate(karat.read_crowd(EXAMPLE), "mv-token").write(known)
+    before = known.read_bytes()
+    for name in ("-o", "--report", "--workers-table", "--checkpoint"):
+        run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", option, known, name, known)
+        assert run.returncode == 1, name
+    assert known.read_bytes() == before
+
+
+def test_two_outputs_of_one_name_and_two_writers_to_stdout_are_refused(tmp_path):
+    same = tmp_path / "same.conll"
+    run = karat_run("aggregate", EXAMPLE, "-m", "ds", "-o", same, "--report", same)
+    assert (run.returncode, same.exists()) == (1, False)
+    assert karat_run("aggregate", EXAMPLE, "-o", "-", "--json").returncode == 2
+
+
+def test_a_missing_file_of_truth_is_refused_before_any_work(tmp_path):
+    run = karat_run("aggregate", EXAMPLE, "-m", "ds", "--calibrate", tmp_path / "none.conll")
+    assert run.returncode == 1
+    assert "no such file" in run.stderr

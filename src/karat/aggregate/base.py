@@ -125,12 +125,12 @@ class Aggregator(ABC):
         import narwhals as nw
 
         frame = nw.from_native(crowd, eager_only=True)
+        column = next(c for c in ("task", "item") if c in frame.columns)
+        if frame.schema[column].is_integer():
+            tasks = tasks.cast(pa.int64())
         if frame.implementation.is_pandas():
             import pandas as pd
 
-            column = next(c for c in ("task", "item") if c in frame.columns)
-            if frame.schema[column].is_integer():
-                tasks = tasks.cast(pa.int64())
             index = pd.Index(tasks.to_pandas(), name=column)
             return pd.Series(labels.to_pandas().array, index=index, name="label")
         table = pa.table({"task": tasks, "label": labels})

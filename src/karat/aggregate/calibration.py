@@ -103,6 +103,8 @@ def calibrate(result: Consensus, gold: Any) -> Consensus:
 
     if not isinstance(result.posterior, Posterior):
         raise InputError(f"{result.method} has no posterior: use ds, ibcc, mace or a bsc method")
+    if "temperature" in result.params:
+        raise InputError("this result is calibrated already: calibrate the one that fit gave")
     codes = _codes(result, gold)
     known = np.flatnonzero((codes >= 0) & (result.codes >= 0))
     if len(known) < FEW:
@@ -181,9 +183,11 @@ def _cooled(posterior: Posterior, temperature: float) -> Posterior:
 
 def _codes(result: Consensus, gold: Any) -> NDArray[np.int16]:
     if isinstance(gold, np.ndarray):
-        if gold.shape != result.codes.shape:
-            raise InputError(f"gold must have {len(result.codes)} codes, not {gold.shape}")
-        return gold
+        if gold.shape != result.codes.shape or not np.issubdtype(gold.dtype, np.integer):
+            raise InputError(f"gold must be {len(result.codes)} whole numbers, codes of tags")
+        if gold.size and not -1 <= gold.min() <= gold.max() < len(result.tagset.tags):
+            raise InputError(f"codes must lie in -1 … {len(result.tagset.tags) - 1}")
+        return gold.astype(np.int16)
     attached = attach_gold(result.crowd.with_gold(None), gold, ReadOptions())
     if attached.tagset.tags == result.tagset.tags:
         return attached.gold_tagged.codes

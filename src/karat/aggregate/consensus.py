@@ -157,7 +157,7 @@ class Consensus:
         """
         if self.posterior is None:
             raise InputError(f"{self.method} has no posterior: use ds, ibcc, mace or a bsc method")
-        index = item if isinstance(item, int) else self.crowd.item_index(item)
+        index = _index(item, self.crowd.n_items, self.crowd.item_index, "item")
         found: list[Any] = self.posterior.alternatives(index, least)
         return found
 
@@ -172,7 +172,7 @@ class Consensus:
         """
         from karat.aggregate.workers import confusion_counts
 
-        index = worker if isinstance(worker, int) else self.crowd.worker_index(worker)
+        index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
         return confusion_counts(self.crowd, self.token_probs, index)
 
     def habits(self, worker: str | int) -> list[Habit]:
@@ -183,7 +183,7 @@ class Consensus:
         """
         from karat.aggregate.habits import habits
 
-        index = worker if isinstance(worker, int) else self.crowd.worker_index(worker)
+        index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
         return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)
 
     def write(self, path: str | Path, format: str | None = None) -> list[str]:  # noqa: A002
@@ -261,7 +261,7 @@ class Consensus:
         """Give the main facts as plain values, for JSON."""
         return {
             "method": self.method,
-            "params": dict(self.params),
+            "params": {name: _plain(value) for name, value in self.params.items()},
             "items": self.crowd.n_items,
             "tokens": self.crowd.n_tokens,
             "answers": len(self.crowd.latest),
@@ -317,11 +317,25 @@ class Consensus:
         yield buffer.getvalue()
 
 
+def _plain(value: Any) -> Any:
+    """Give a parameter as JSON can hold it."""
+    return repr(value) if isinstance(value, Consensus) else value
+
+
 def format_of(path: str | Path) -> str | None:
     """Give the output format that the ending of a name stands for, None for an unknown ending."""
     target = Path(path)
     plain = target.with_suffix("") if target.suffix == ".gz" else target
     return ENDINGS.get(plain.suffix.lower())
+
+
+def _index(name: str | int, count: int, find: Callable[[str], int], what: str) -> int:
+    """Take an index as it is and find a name."""
+    if not isinstance(name, int):
+        return find(name)
+    if not 0 <= name < count:
+        raise InputError(f"there is no {what} number {name}: there are {count}")
+    return name
 
 
 def _answered(crowd: Crowd) -> NDArray[np.bool_]:

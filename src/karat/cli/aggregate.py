@@ -98,9 +98,14 @@ def aggregate(
 
       karat aggregate labels.csv --columns item=question --gold truth.csv --json
     """
-    r.check_output(output, source)
-    r.check_output(report, source)
-    r.check_output(workers_table, source)
+    inputs = [path for path in (source, gold, known, calibrate) if path]
+    outputs = [path for path in (output, report, workers_table, checkpoint) if path]
+    for path in outputs:
+        r.check_output(path, *inputs)
+    r.check_different(outputs)
+    r.check_there(known, calibrate)
+    if output == "-" and json:
+        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     _check_endings(output, workers_table)
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
@@ -230,7 +235,8 @@ def _tell(
     spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
     notes = list(result.notes)
     if result.trace:
-        end = "converged" if result.converged else f"stopped by {result.stop_reason}"
+        reasons = {"max_iter": "not converged: most rounds reached", "interrupted": "interrupted"}
+        end = reasons.get(result.stop_reason, "converged")
         notes.insert(0, f"{end} after {len(result.trace)} rounds, {result.seconds:.1f} s")
     tell(
         f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
@@ -244,7 +250,7 @@ def _tell(
         if path and path != "-":
             tell(f"written: {path}")
     if not output:
-        tell("nothing written: pass -o gold.conll to keep the labels")
+        tell("no labels written: pass -o gold.conll to keep them")
 
 
 def _value(text: str) -> Any:

@@ -161,6 +161,35 @@ class Reading:
         }
 
 
+def check_different(outputs: list[str]) -> None:
+    """Refuse outputs that would overwrite each other.
+
+    Raises:
+        InputError: Two of them are the same file.
+    """
+    from karat.errors import InputError
+
+    seen: set[Path] = set()
+    for path in outputs:
+        target = Path(path).resolve()
+        if path != "-" and target in seen:
+            raise InputError(f"{path} is the name of two outputs: choose another for one of them")
+        seen.add(target)
+
+
+def check_there(*inputs: str | None) -> None:
+    """Refuse inputs that are not there, before any work is done.
+
+    Raises:
+        InputError: One of them is not there.
+    """
+    from karat.errors import InputError
+
+    for path in inputs:
+        if path and path != "-" and not Path(path).exists():
+            raise InputError(f"{path}: there is no such file")
+
+
 def check_output(output: str | None, *inputs: str) -> None:
     """Refuse an output that cannot be written, before any work is done.
 

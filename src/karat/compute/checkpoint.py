@@ -47,10 +47,10 @@ class FileCheckpoint:
             with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 state = {name: file[name] for name in file.files}
             version, name = int(state.pop("version")), str(state.pop("fingerprint"))
-        except DAMAGED as error:
+        except DAMAGED:
             raise InputError(
-                f"{self.path} is not a checkpoint of karat, or it is damaged ({error}): remove it "
-                "to start anew"
+                f"{self.path} is not a checkpoint of karat, or it is damaged: choose another "
+                "name, or remove it to start anew"
             ) from None
         if version != VERSION:
             raise InputError(f"{self.path} is a checkpoint of version {version}, not {VERSION}")

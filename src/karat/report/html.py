@@ -17,6 +17,7 @@ from karat.crowd.atomic import write_text
 from karat.errors import MissingExtraError
 from karat.report import pictures, sections
 from karat.report.doubtful import doubtful_places
+from karat.report.habits import worker_habits
 from karat.report.wording import count, percent, printable, shorten
 from karat.report.workers import worker_table
 from karat.spans import Score
@@ -89,6 +90,7 @@ def render(
         confusion=pictures.confusion_pictures(consensus, [row.worker for row in workers.rows]),
         workers=workers,
         workers_lead=sections.workers_lead(workers),
+        habits=worker_habits(consensus, workers),
         spammers_lead=sections.spammers_lead(workers),
         is_model=consensus.posterior is not None,
         imported=sections.imported(consensus),

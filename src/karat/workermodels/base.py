@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.workermodels.prior import Prior
 from karat.workermodels.rows import Floats, Rows
@@ -49,6 +50,24 @@ class WorkerModel(ABC, Generic[P]):
     @abstractmethod
     def divergence(self, posterior: P, rows: Rows, prior: Prior) -> float:
         """Give KL(posterior || prior), summed over workers."""
+
+    def carry(
+        self, posterior: P, old: Rows, new: Rows, worker: NDArray[np.int64], prior: Prior
+    ) -> P | None:
+        """Carry a posterior over to other rows, if counts alone do not say what it is.
+
+        Args:
+            posterior: On the old rows.
+            old: The old rows.
+            new: The new ones, which hold the old ones of the workers that are kept.
+            worker: int64 [old.n_workers], the new index of every worker, -1 for those left out.
+            prior: For who and what is new.
+
+        Returns:
+            None, unless the model has hidden variables of its own.
+        """
+        del posterior, old, new, worker, prior
+        return None
 
     @abstractmethod
     def mean(self, posterior: P, rows: Rows, prior: Prior, worker: int) -> Floats:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.workermodels.base import WorkerModel
 from karat.workermodels.dirichlet import divergence, expected_log
@@ -94,6 +95,25 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         habit[rows.label[own]] = posterior.habit[own]
         knows = posterior.knows[worker] / (posterior.knows[worker] + posterior.guesses[worker])
         return _mixture(knows, habit / habit.sum())
+
+    def carry(
+        self,
+        posterior: KnowsOrGuesses,
+        old: Rows,
+        new: Rows,
+        worker: NDArray[np.int64],
+        prior: Prior,
+    ) -> KnowsOrGuesses:
+        """Carry a posterior over: who knew how often is not in the counts."""
+        found = self._before(new, prior)
+        kept = worker >= 0
+        for name in ("knows", "guesses", "habit_total"):
+            getattr(found, name)[worker[kept]] = getattr(posterior, name)[kept]
+        own = kept[old.worker]
+        keys = new.worker.astype(np.int64) * new.n_labels + new.label
+        here = worker[old.worker[own]] * new.n_labels + old.label[own]
+        found.habit[np.searchsorted(keys, here)] = posterior.habit[own]
+        return found
 
     def restore(self, arrays: Mapping[str, Floats]) -> KnowsOrGuesses:
         """Make a posterior of its arrays."""

@@ -77,7 +77,9 @@ class Model:
                 "other way round: start from a result of the same method"
             )
         n = len(self.rows)
-        posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
+        posterior = sums.posterior
+        if posterior is None:
+            posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
         logs = self.workers.log_table(posterior, self.rows)
         apart = self.workers.divergence(posterior, self.rows, self.prior)
         apart += self.truth.divergence(sums.truth)
@@ -123,7 +125,7 @@ class Stopping:
     max_iter: int = 100
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_iter, int) or self.max_iter < 1:
+        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
             raise InputError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
         if not 0 <= self.tol < 1:
             raise InputError(f"tol must lie between 0 and 1, not {self.tol}")

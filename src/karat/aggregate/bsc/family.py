@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.aggregate.base import Aggregator, Given
+from karat.aggregate.base import Aggregator, Given, as_crowd
 from karat.aggregate.bsc.attempts import best_start, interrupted, is_interrupted
 from karat.aggregate.bsc.engine import (
     Fit,
@@ -41,6 +41,7 @@ from karat.aggregate.bsc.words import Vocabulary
 from karat.aggregate.consensus import Consensus
 from karat.aggregate.workers import worker_table
 from karat.crowd import Crowd
+from karat.crowd.gold import recode, translate
 from karat.errors import InputError, NotFittedError, UnknownNameError
 from karat.spans import Codec
 from karat.workermodels import WorkerModel, get_worker_model
@@ -144,6 +145,16 @@ class Variational(Aggregator):
         seed = self.random_state
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise InputError(f"random_state must be a whole number or None, not {seed!r}")
+        if self.prior == "population" and self.worker_model not in {"cm", "seq"}:
+            raise InputError(
+                f"{self.name}: prior='population' needs confusion matrices: "
+                "ds, ibcc, bsc-cm or bsc-seq"
+            )
+        if self.prior == "auto" and self.is_point:
+            raise InputError(
+                f"{self.name}: prior='auto' compares evidence bounds, and EM has none: "
+                "use ibcc or a bsc method"
+            )
         trusted_ids(self.trusted)
         if self.history is not None:
             _memory_of(self.history, "history")
@@ -151,7 +162,7 @@ class Variational(Aggregator):
     def _worker_model(self) -> WorkerModel[Any]:
         return get_worker_model(self.worker_model)
 
-    def predict(self, crowd: Crowd, *, runner: Any = None) -> Consensus:
+    def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
         """Label new items of known workers, without learning from them.
 
         Everything is as the fit left it: the prior that it chose, trust, and the history.
@@ -169,7 +180,7 @@ class Variational(Aggregator):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
         given = Given(start=self.result_, runner=runner or Given().runner)
-        ready = self._prepare(crowd, given, fitted=self.result_)
+        ready = self._prepare(as_crowd(crowd), given, fitted=self.result_)
         posterior, tables = settle(ready.model, ready.sums)
         fit = Fit(
             ready.sums,
@@ -223,6 +234,8 @@ class Variational(Aggregator):
             for name, result in (("start", given.start), ("history", history))
             if result is not None
         }
+        for memory in past.values():
+            crowd, given = in_tags_of(memory.codec, crowd, given)
         known, notes = _known(crowd, given)
         words = self._vocabulary(crowd, past.get("start"))
         evidence, rows = lay_out(
@@ -251,7 +264,8 @@ class Variational(Aggregator):
         if "start" in past:
             memory = past["start"]
             every = np.concatenate([counts["start"], memory.words(model)])
-            sums = Sums(every, memory.sums.truth.copy())
+            carried = memory.carried(rows, crowd, prior)
+            sums = Sums(every, memory.sums.truth.copy(), posterior=carried)
         else:
             sums = from_votes(model, shards, given.runner)
         shards = [compress(shard, len(rows)) for shard in shards]
@@ -323,6 +337,15 @@ class Variational(Aggregator):
 
 def _workers(result: Consensus) -> Any:
     return worker_table(result.crowd, result.codes, result.token_probs)
+
+
+def in_tags_of(codec: Codec, crowd: Crowd, given: Given) -> tuple[Crowd, Given]:
+    """Put a crowd that lacks some tags of an earlier result into the tags of that result."""
+    mine = crowd.tagset
+    if mine == codec or mine.encoding != codec.encoding or not set(mine.tags) <= set(codec.tags):
+        return crowd, given
+    known = None if given.known is None else translate(given.known, mine, codec)
+    return recode(crowd, codec), replace(given, known=known)
 
 
 def _known(crowd: Crowd, given: Given) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:

@@ -45,7 +45,7 @@ class Memory:
     plain_bonus: float
 
     def check(self, crowd: Crowd, model: str) -> None:
-        """Check that it fits a crowd and a worker model.
+        """Check that it fits a crowd, already in its tags, and a worker model.
 
         Raises:
             InputError: The tags or the worker model differ.
@@ -53,7 +53,7 @@ class Memory:
         if (self.codec.tags, self.codec.encoding) != (crowd.tagset.tags, crowd.tagset.encoding):
             raise InputError(
                 f"the earlier result has the tags {' '.join(self.codec.tags)}, this crowd "
-                f"{' '.join(crowd.tagset.tags)}: they must be the same"
+                f"{' '.join(crowd.tagset.tags)}: it must not have others"
             )
         if self.model.workers.name != model:
             raise InputError(
@@ -106,6 +106,12 @@ class Memory:
             kept, bonus = here >= 0, np.full(crowd.n_workers, self.plain_bonus)
             bonus[here[kept]] = old.right_bonus(len(here))[kept]
         return replace(old, bonus=bonus, history=history)
+
+    def carried(self, rows: Rows, crowd: Crowd, prior: Prior) -> Any:
+        """Give the workers' posterior on other rows, None where the counts say it."""
+        workers = self.model.workers
+        places = self._places(crowd)
+        return workers.carry(self.posterior, self.model.rows, rows, places, prior)
 
     def _places(self, crowd: Crowd) -> NDArray[np.int64]:
         """Give every remembered worker's index in a crowd, -1 if it does not have him."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from karat.workermodels.rows import Floats
 
@@ -32,11 +33,14 @@ class Sums:
         counts: float64 [n_rows + n_words, J].
         truth: float64 [1 or J + 1, J].
         log_z: Sum of ln Z.
+        posterior: The workers' posterior that goes with them, where the counts alone do not say
+            it (`mace`, carried over from an earlier result); else None.
     """
 
     counts: Floats
     truth: Floats
     log_z: float = 0.0
+    posterior: Any = None
 
     def copy(self) -> Sums:
         """Copy."""

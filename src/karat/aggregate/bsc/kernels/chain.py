@@ -130,9 +130,9 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
         for j in range(n_labels):
             here[j] = 1.0
         for entry in range(begin, stop):
-            values = table[row[entry]]
+            at = row[entry]
             for j in range(n_labels):
-                here[j] *= values[j]
+                here[j] *= table[at, j]
         if len(unary):
             most = unary[token, 0]
             for j in range(1, n_labels):
@@ -206,9 +206,9 @@ def scatter(token, share, bounds, row, counts, probs):
     n_labels = len(share)
     if len(counts):
         for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
-            target = counts[row[entry]]
+            at = row[entry]
             for j in range(n_labels):
-                target[j] += share[j]
+                counts[at, j] += share[j]
     if len(probs):
         for j in range(n_labels):
             probs[token, j] = share[j]

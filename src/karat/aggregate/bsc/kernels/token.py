@@ -54,9 +54,9 @@ def token_step(
                 share_counts[j] += truth[j]
             if len(counts):
                 for entry in range(begin, stop):
-                    target = counts[row[entry]]
+                    at = row[entry]
                     for j in range(n_labels):
-                        target[j] += truth[j]
+                        counts[at, j] += truth[j]
             if len(probs):
                 for j in range(n_labels):
                     probs[token, j] = truth[j]
@@ -70,9 +70,9 @@ def _multiply(token, begin, stop, row, gold, table, share, truth):
     for j in range(n_labels):
         truth[j] = share[j]
     for entry in range(begin, stop):
-        values = table[row[entry]]
+        at = row[entry]
         for j in range(n_labels):
-            truth[j] *= values[j]
+            truth[j] *= table[at, j]
     if len(gold) and gold[token] >= 0:
         for j in range(n_labels):
             if j != gold[token]:

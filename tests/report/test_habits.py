@@ -1,0 +1,17 @@
+"""Habits in the report: told for models, in the order of the workers' table."""
+
+from __future__ import annotations
+
+from karat.report.habits import worker_habits
+from karat.report.html import render
+from karat.report.workers import worker_table
+
+
+def test_the_report_says_what_workers_do_with_spans(model, page):
+    found = dict(worker_habits(model, worker_table(model, None)))
+    assert any("one token early" in habit for habit in found["chi"])
+    assert "opens spans one token early" in page(render(model)).text
+
+
+def test_votes_and_single_labels_have_no_habits_in_the_report(consensus):
+    assert worker_habits(consensus, worker_table(consensus, None)) == []
