@@ -22,6 +22,9 @@ from karat.cli.inspect import inspect
 from karat.cli.output import leave_quietly, warn
 from karat.cli.score import score
 from karat.cli.study import study
+from karat.cli.tag import tag
+from karat.cli.tagger import tagger
+from karat.cli.train import train
 from karat.errors import KaratError
 
 
@@ -89,10 +92,13 @@ _COMMANDS: dict[Callable[..., None], str] = {
     agree: "How well the workers agree.",
     check: "Whether tags are well-formed.",
     convert: "Another encoding, another format.",
+    train: "From labelled items to a tagger.",
+    tag: "Label text with a trained tagger.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():
     app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)
+app.add_typer(tagger, name="tagger")
 
 
 def main() -> None:

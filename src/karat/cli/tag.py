@@ -76,7 +76,7 @@ def tag(
         chunks = writers[wanted](count.of(found))
         if output in {None, "-"}:
             for chunk in chunks:
-                sys.stdout.write(chunk)
+                say(chunk.removesuffix("\n"))
             return
         write_text(str(output), chunks)
     say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")

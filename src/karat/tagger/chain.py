@@ -1,0 +1,201 @@
+"""What every tagger shares: scores of a text in, tags, marginals, spans and n-best lists out.
+
+A tagger gives log potentials – one score per token and tag, and scores of steps – and everything
+else follows from the chain, whatever the scores come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.chains.kernels.nbest import nbest_step
+from karat.chains.kernels.posterior import posterior_step
+from karat.errors import InputError
+from karat.spans import Codec, SpanArray, Tagged, find_spans
+
+Floats = NDArray[np.float64]
+Known = str | Collection[str] | None
+"""What is known of a token: its tag, some tags of which one is right, or nothing."""
+
+
+class Potentials(NamedTuple):
+    """Log scores of a chain; -inf where something is forbidden.
+
+    Attributes:
+        unary: float64 [n_tokens, J].
+        start: float64 [J].
+        step: float64 [J, J], rows previous.
+        end: float64 [J].
+        offsets: int64 [n_items + 1].
+    """
+
+    unary: Floats
+    start: Floats
+    step: Floats
+    end: Floats
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tagging:
+    """What a tagger says of a text.
+
+    Attributes:
+        codes: int16 [n_tokens], the best path.
+        probs: float64 [n_tokens, J], marginals.
+        entropy: float64 [n_items], of the sequence, in nats.
+        spans: The candidate spans, those with at least the asked posterior.
+        mass: float64 [n_spans], their posteriors.
+        offsets: int64 [n_items + 1].
+    """
+
+    codes: NDArray[np.int16]
+    probs: Floats
+    entropy: Floats
+    spans: SpanArray
+    mass: Floats
+    offsets: NDArray[np.int64]
+
+    @property
+    def tagged(self) -> Tagged:
+        """The best path as codes and offsets."""
+        return Tagged(self.codes, self.offsets)
+
+
+def decode(
+    potentials: Potentials,
+    codec: Codec,
+    *,
+    forced: NDArray[np.int16] | None = None,
+    least: float = 0.01,
+) -> Tagging:
+    """Decode: best path, marginals, entropy and span posteriors.
+
+    Args:
+        potentials: The scores.
+        codec: The tag set.
+        forced: int16 [n_tokens], tags that are known, -1 unknown; or None.
+        least: Spans with less posterior are not listed; `inf` lists none.
+
+    Raises:
+        InputError: No path agrees with the forced tags; the first such item is named.
+    """
+    p = potentials
+    n_tokens, n_labels = p.unary.shape
+    n_items = len(p.offsets) - 1
+    known = np.zeros(0, np.int16) if forced is None else np.ascontiguousarray(forced, np.int16)
+    codes, probs = np.empty(n_tokens, np.int16), np.empty((n_tokens, n_labels))
+    entropy = np.empty(n_items)
+    listed = not codec.rules.is_plain and np.isfinite(least)
+    pairs = codec.pairs if listed else np.zeros((0, 0), np.uint8)
+    room = n_tokens + 1000 if listed else 0
+    start, step, end = (np.exp(part) for part in (p.start, p.step, p.end))
+    while True:
+        spans, mass = np.empty((room, 4), np.int64), np.empty(room)
+        n_found = posterior_step(
+            p.offsets, np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32),
+            np.ones(n_items, np.bool_), known, p.unary, np.zeros((0, n_labels)),
+            start, step, end, p.start, p.step, p.end, pairs, codec.type_of, float(least),
+            codes, probs, entropy, spans, mass,
+        )  # fmt: skip
+        if n_found <= room:
+            break
+        room = n_found
+    filled = np.flatnonzero(np.diff(p.offsets))
+    lost = np.isnan(probs[p.offsets[filled] - p.offsets[0], 0])
+    if lost.any():
+        raise InputError(_no_path(int(filled[lost][0]), codec))
+    base = p.offsets[spans[:n_found, 0]] - p.offsets[0]
+    array = SpanArray(
+        base + spans[:n_found, 1],
+        base + spans[:n_found, 2],
+        spans[:n_found, 3].astype(np.int16),
+        spans[:n_found, 0].astype(np.int32),
+        np.zeros(n_found, np.int32),
+    )
+    return Tagging(codes, probs, entropy, array, mass[:n_found], p.offsets - p.offsets[0])
+
+
+def constrain(
+    potentials: Potentials, codec: Codec, forced: Sequence[Sequence[Known]] | None
+) -> Potentials:
+    """Make impossible what known tags exclude.
+
+    Args:
+        potentials: The scores.
+        codec: The tag set.
+        forced: Per item and token a tag, several of which one is right, or None where nothing is
+            known.
+
+    Raises:
+        InputError: The numbers of tags are not those of the tokens, a tag is unknown, or a token
+            has no tag left.
+    """
+    if forced is None:
+        return potentials
+    lengths = np.array([len(item) for item in forced], np.int64)
+    if not np.array_equal(lengths, np.diff(potentials.offsets)):
+        raise InputError("forced: give one tag or None for every token of every item")
+    single = [[v if isinstance(v, str) else None for v in item] for item in forced]
+    codes = codec.encode(single).codes
+    unary = potentials.unary.copy()
+    known = np.flatnonzero(codes >= 0)
+    kept = unary[known, codes[known]]
+    unary[known] = -np.inf
+    unary[known, codes[known]] = kept
+    token = 0
+    for item in forced:
+        for value in item:
+            if value is not None and not isinstance(value, str):
+                own = codec.encode([list(value)]).codes
+                if not len(own):
+                    raise InputError(f"forced: token {token} may have no tag at all")
+                unary[token, np.setdiff1d(np.arange(len(codec.tags)), own)] = -np.inf
+            token += 1
+    return potentials._replace(unary=unary)
+
+
+def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list[str], float]]]:
+    """Give the n best tag sequences of every item with their probabilities, the best first.
+
+    Items with fewer than n possible sequences have shorter lists.
+
+    Raises:
+        InputError: n is below 1, or no sequence is possible.
+    """
+    if n < 1:
+        raise InputError(f"n must be at least 1, not {n}")
+    p = potentials
+    every = []
+    for item, (a, b) in enumerate(pairwise((p.offsets - p.offsets[0]).tolist())):
+        paths = np.empty((n, b - a), np.int16)
+        log_probs = np.empty(n)
+        found = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        if not found:
+            raise InputError(_no_path(item, codec))
+        tags = codec.decode(Tagged(paths[:found].ravel(), np.arange(found + 1) * (b - a)))
+        every.append(list(zip(tags, np.exp(log_probs[:found]).tolist(), strict=True)))
+    return every
+
+
+def _no_path(item: int, codec: Codec) -> str:
+    return f"item {item}: no {codec.encoding} sequence agrees with its forced tags"
+
+
+def spans_with_confidence(tagging: Tagging, codec: Codec) -> tuple[SpanArray, Floats]:
+    """Give the spans of the best path with their posteriors (those below the listed: 0)."""
+    spans = find_spans(tagging.tagged, codec)
+    key = {
+        (int(a), int(b), int(t)): float(m)
+        for a, b, t, m in zip(
+            tagging.spans.start, tagging.spans.end, tagging.spans.type, tagging.mass, strict=True
+        )
+    }
+    rows = zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True)
+    return spans, np.array([key.get(row, 0.0) for row in rows])

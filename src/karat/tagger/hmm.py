@@ -1,0 +1,175 @@
+"""The hidden Markov model with several features per token (Rabiner 1989; MATH section 6, "none").
+
+    p(x, y) = start[y_1] prod_t step[y_{t-1}, y_t] end[y_n] prod_t [prod_f p(f_t | y_t)] ** temper
+
+Features of a token are taken to be independent given its tag, a Dirichlet prior on every table.
+They are not independent, so that their product is surer than it should be: `temper` below 1
+weakens it. All tables come from (soft) counts in closed form; there is no optimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from karat.errors import InputError
+from karat.protocols import Progress, Runner
+from karat.tagger.base import Tagger
+from karat.tagger.features import FeatureMap, Features
+from karat.tagger.training import Masks, Targets
+from karat.tagger.weights import Floats, Weights
+
+
+class HMM(Tagger):
+    r"""A hidden Markov model; the same face, decoding and constraints as `CRF`.
+
+    With templates, each is one table p(value | tag), in which all values that have no number (not
+    seen, too rare, or none) are one value. Dictionaries of features and hashed features are one
+    table of all features, from which a token's are drawn; those not seen say nothing.
+
+    Args:
+        templates: A named set ("hmm", "default", …), a TOML file, or a list of templates; unused
+            for dictionaries of features.
+        encoding: Of the tags: BIO, IOBES, … or PLAIN.
+        nu: Pseudo-count of every value in every table of features.
+        alpha: Pseudo-count of every possible step, start and end.
+        temper: Exponent of the features' probability, in (0, 1].
+        hard: Whether what the encoding forbids is impossible.
+        min_count: Features that occur less often are left out.
+        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
+        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
+
+    >>> tagger = HMM().fit([["Rome", "wins"], ["Kim", "Lee", "wins"]],
+    ...                    [["B-LOC", "O"], ["B-PER", "I-PER", "O"]])
+    >>> tagger.predict([["Rome", "wins"]])
+    [['B-LOC', 'O']]
+    """
+
+    name = "hmm"
+
+    def __init__(
+        self,
+        *,
+        templates: str | Sequence[str] = "hmm",
+        encoding: str = "BIO",
+        nu: float = 0.01,
+        alpha: float = 1.0,
+        temper: float = 0.5,
+        hard: bool = True,
+        min_count: int = 1,
+        hash_bits: int = 0,
+        gazetteers: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.templates = templates
+        self.encoding = encoding
+        self.nu = nu
+        self.alpha = alpha
+        self.temper = temper
+        self.hard = hard
+        self.min_count = min_count
+        self.hash_bits = hash_bits
+        self.gazetteers = gazetteers
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        weight: Sequence[float] | None = None,
+        start: Tagger | None = None,
+        validation: tuple[Any, Any] | None = None,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Count.
+
+        Args:
+            X: Lists of words, a `Text`, or lists of dictionaries of features.
+            y: Lists of tags.
+            weight: How much every item counts, [n_items], not negative.
+            start: As for `CRF.fit`; not needed here, as are the others that follow.
+            validation: Likewise.
+            runner: Likewise.
+            progress: Likewise.
+
+        Raises:
+            InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
+                faulty, or a feature is negative or NaN.
+        """
+        features, targets = self._prepare(X, y, weight)
+        return self.fit_targets(
+            features, targets, start=start, validation=validation, runner=runner, progress=progress
+        )
+
+    def fit_targets(
+        self,
+        features: Features,
+        targets: Targets,
+        *,
+        start: Tagger | None = None,
+        validation: tuple[Any, Any] | None = None,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Turn soft counts into tables; `codec_` and `features_` must be set."""
+        del start, validation, runner, progress
+        self._check()
+        if (features.values < 0).any():
+            raise InputError("a feature has a negative value: an HMM counts features")
+        masks = Masks.of(self.codec_, hard=self.hard)
+        counts = targets.counts
+        weights = _chain(counts, masks, self.alpha)
+        per_tag = counts.start + counts.step.sum(axis=0)
+        lost = np.zeros(weights.n_labels)
+        for own in self._tables():
+            table = counts.state[own]
+            if isinstance(self.features_, FeatureMap) and not self.features_.hash_bits:
+                total = per_tag + self.nu * (len(table) + 1)
+                missing = np.maximum(per_tag - table.sum(axis=0), 0.0) + self.nu
+                lost += np.log(missing / total)
+                weights.state[own] = np.log((table + self.nu) / missing)
+            else:
+                seen = table.sum(axis=1) > 0
+                total = table.sum(axis=0) + self.nu * seen.sum()
+                weights.state[own][seen] = np.log((table[seen] + self.nu) / total)
+        weights.state[:] *= self.temper
+        weights.start[:] += self.temper * lost
+        weights.step[:] += self.temper * lost
+        self.weights_ = weights
+        return self
+
+    def _tables(self) -> list[slice]:
+        """Give the features of every table of probabilities."""
+        if isinstance(self.features_, FeatureMap) and not self.features_.hash_bits:
+            edges = np.cumsum([0, *map(len, self.features_.keys)]).tolist()
+            return [slice(a, b) for a, b in pairwise(edges)]
+        return [slice(0, self.features_.n_features)]
+
+    def _check(self) -> None:
+        for name in ("nu", "alpha"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
+        if not 0 < self.temper <= 1:
+            raise InputError(f"temper must lie in (0, 1], not {self.temper}")
+
+
+def _chain(counts: Weights, masks: Masks, alpha: float) -> Weights:
+    """Give log tables of start, step and end; what a tag is followed by sums to 1."""
+    weights = Weights.zeros(*counts.state.shape)
+    weights.start[:] = _log_shares(counts.start, masks.start, alpha)
+    after = np.column_stack([counts.step, counts.end])
+    allowed = np.column_stack([masks.step, masks.end])
+    table = np.array([_log_shares(*row, alpha) for row in zip(after, allowed, strict=True)])
+    weights.step[:], weights.end[:] = table[:, :-1], table[:, -1]
+    return weights
+
+
+def _log_shares(counts: Floats, allowed: Floats, alpha: float) -> Floats:
+    """Give ln (count + alpha) / total over what is allowed, 0 elsewhere (the mask forbids it)."""
+    shares = (counts + alpha) * allowed
+    found = np.zeros(len(counts))
+    found[allowed > 0] = np.log(shares[allowed > 0] / shares.sum())
+    return found

@@ -1,0 +1,46 @@
+"""Sums over long vectors, always in the same order: BLAS's depend on its number of threads."""
+
+from __future__ import annotations
+
+from karat._kernel import kernel
+
+
+@kernel
+def dot(left, right):
+    """Give the inner product of two vectors, float64 [n]; eight sums side by side."""
+    n = len(left) - len(left) % 8
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    for i in range(0, n, 8):
+        a0 += left[i] * right[i]
+        a1 += left[i + 1] * right[i + 1]
+        a2 += left[i + 2] * right[i + 2]
+        a3 += left[i + 3] * right[i + 3]
+        a4 += left[i + 4] * right[i + 4]
+        a5 += left[i + 5] * right[i + 5]
+        a6 += left[i + 6] * right[i + 6]
+        a7 += left[i + 7] * right[i + 7]
+    total = ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
+    for i in range(n, len(left)):
+        total += left[i] * right[i]
+    return total
+
+
+@kernel
+def add_multiple(target, factor, values):
+    """Add factor * values to target, float64 [n], in place."""
+    for i in range(len(target)):
+        target[i] += factor * values[i]
+
+
+@kernel
+def penalise(gradient, target, weights, c2):
+    """Turn expected counts into the gradient of -L(w), in place.
+
+    Args:
+        gradient: float64 [n], expected counts; written.
+        target: float64 [n], target counts.
+        weights: float64 [n].
+        c2: Penalty.
+    """
+    for i in range(len(gradient)):
+        gradient[i] += 2.0 * c2 * weights[i] - target[i]

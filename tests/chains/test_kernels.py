@@ -1,0 +1,89 @@
+"""The chain kernels on their own: n best paths, logarithms that no product can hold."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from karat.chains.kernels.logarithms import forward_logarithms, log_sum, pull, push
+from karat.chains.kernels.nbest import nbest_step
+
+
+def n_best(unary, start, step, end, n):
+    paths, log_probs = np.empty((n, len(unary)), np.int16), np.empty(n)
+    found = nbest_step(unary, start, step, end, paths, log_probs)
+    return paths[:found].tolist(), log_probs[:found]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scale", [1.0, 500.0])
+def test_the_n_best_paths_come_in_order_with_their_probabilities(seed, scale):
+    rng = np.random.default_rng(seed)
+    unary, step = rng.normal(0, scale, (5, 3)), rng.normal(0, scale, (3, 3))
+    start, end = rng.normal(0, scale, (2, 3))
+    step[rng.random((3, 3)) < 0.3] = -np.inf
+    every = {}
+    for path in product(range(3), repeat=5):
+        score = start[path[0]] + end[path[-1]] + sum(unary[range(5), path])
+        score += sum(step[a, b] for a, b in pairwise(path))
+        if np.isfinite(score):
+            every[path] = score
+    log_z = np.logaddexp.reduce(list(every.values()))
+    order = sorted(every, key=every.__getitem__, reverse=True)
+    for n in (1, 2, 7, 300):
+        paths, log_probs = n_best(unary, start, step, end, n)
+        assert paths == [list(path) for path in order[:n]]
+        expected = [every[path] - log_z for path in order[:n]]
+        np.testing.assert_allclose(log_probs, expected, rtol=1e-12, atol=1e-9)
+
+
+def test_paths_with_equal_scores_are_all_different():
+    paths, log_probs = n_best(np.zeros((3, 2)), np.zeros(2), np.zeros((2, 2)), np.zeros(2), 8)
+    assert sorted(paths) == [list(path) for path in product((0, 1), repeat=3)]
+    np.testing.assert_allclose(log_probs, -3 * np.log(2))
+
+
+def test_there_may_be_no_path_at_all():
+    paths, _ = n_best(np.zeros((2, 2)), np.zeros(2), np.full((2, 2), -np.inf), np.zeros(2), 3)
+    assert paths == []
+
+
+def test_no_token_is_one_path():
+    paths, log_probs = n_best(np.zeros((0, 2)), np.zeros(2), np.zeros((2, 2)), np.zeros(2), 3)
+    assert (paths, log_probs.tolist()) == ([[]], [0.0])
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
+def test_push_and_pull_are_logarithms_of_products(scale):
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, scale, 4)
+    values[1] = -np.inf
+    log_step = rng.normal(0, min(scale, 300), (4, 4))
+    step = np.exp(log_step)
+    step[2, :2] = 0
+    with np.errstate(divide="ignore"):
+        log_step = np.log(step)
+    out, work = np.empty(4), np.empty(4)
+    push(values, step, out, work)
+    expected = np.logaddexp.reduce(values[:, None] + log_step, axis=0)
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+    pull(values, step, out, work)
+    np.testing.assert_allclose(out, np.logaddexp.reduce(values + log_step, axis=1), rtol=1e-12)
+
+
+def test_nothing_sums_to_nothing():
+    assert log_sum(np.full(3, -np.inf)) == -np.inf
+    out = np.empty(2)
+    push(np.full(2, -np.inf), np.ones((2, 2)), out, np.empty(2))
+    assert (out == -np.inf).all()
+
+
+def test_a_long_chain_has_the_log_z_of_its_powers():
+    step = np.array([[0.9, 0.1], [0.4, 0.6]])
+    length = 5000
+    evidence = np.full((length, 2), -1000.0)
+    forward, work = np.empty((length, 2)), np.empty(2)
+    log_z = forward_logarithms(length, evidence, np.ones(2) / 2, step, np.ones(2), forward, work)
+    assert log_z == pytest.approx(-1000.0 * length, rel=1e-12)

@@ -1,0 +1,314 @@
+"""`karat train`, `karat tag`, `karat tagger inspect`: results, exit codes, endless input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import resource
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from karat.cli.tag import tag
+from karat.cli.tagger import tagger as tagger_app
+from karat.cli.train import train
+from karat.crowd import read_crowd
+from karat.errors import KaratError
+from karat.spans import tokenize
+from karat.tagger import CRF, load_tagger
+from karat.tagger.streams import blocks, label, read_items
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(train)
+app.command()(tag)
+app.add_typer(tagger_app, name="tagger")
+
+
+@dataclass
+class Run:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def karat(*words, stdin=b""):
+    """Run a command as `karat` does."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    code = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["karat", *map(str, words)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        try:
+            app(standalone_mode=True)
+        except SystemExit as end:
+            code = end.code or 0
+        except KaratError as error:
+            code = 1
+            err.write(str(error))
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())
+    return Run(code, *texts)
+
+
+def done(*words, stdin=b""):
+    run = karat(*words, stdin=stdin)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return run.stdout
+
+
+def refused(*words, stdin=b""):
+    run = karat(*words, stdin=stdin)
+    assert run.returncode == 1, run.stdout + run.stderr
+    return run.stderr
+
+
+def spans_of(line):
+    return [(span["type"], span["start"], span["end"]) for span in json.loads(line)["gold"]]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "ner.karat"
+    done("train", EXAMPLE, "-o", path, "--max-iter", 60)
+    return path
+
+
+def test_train_says_what_it_did_and_writes_a_tagger(tmp_path):
+    path = tmp_path / "ner.karat"
+    text = done("train", EXAMPLE, "-o", path, "--max-iter", 20, "--threads", 1)
+    for part in ("model: crf", "items: 150", "tokens: 2599", "steps: 20", "stopped by: max_iter"):
+        assert part in text
+    crowd = read_crowd(EXAMPLE)
+    loaded = load_tagger(path)
+    assert loaded.documents_
+    assert loaded.score(crowd.tokens_list, crowd.tagset.decode(crowd.gold_tagged)) > 0.9
+    assert [p.name for p in tmp_path.iterdir()] == ["ner.karat"]
+
+
+def test_the_bytes_of_a_tagger_do_not_depend_on_the_threads(tmp_path):
+    files = [tmp_path / f"{n}.karat" for n in (1, 2)]
+    for n, path in enumerate(files, start=1):
+        done("train", EXAMPLE, "-o", path, "--max-iter", 10, "--threads", n)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_train_options_reach_the_tagger(tmp_path, model):
+    path = tmp_path / "m.karat"
+    templates = tmp_path / "t.toml"
+    templates.write_text('templates = ["word"]')
+    facts = json.loads(
+        done(
+            "train", EXAMPLE, "-o", path, "--templates", templates, "--c2", "0.25", "--soft",
+            "--min-count", 2, "--validation", EXAMPLE, "--start", model, "--json",
+        )
+    )  # fmt: skip
+    assert facts["validation_f1"] > 30
+    found = load_tagger(path)
+    assert (found.c2, found.hard, found.min_count) == (0.25, False, 2)
+    assert found.templates == ["word"]
+
+
+def test_an_hmm_is_trained_and_tags_too(tmp_path):
+    path = tmp_path / "m.karat"
+    assert "model: hmm" in done("train", EXAMPLE, "-o", path, "--model", "hmm")
+    assert "B-" in done("tag", path, "-", stdin=b"Councillors in Kestrel Bay voted\n")
+    assert "O" in done("tagger", "inspect", path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "rnn"], "unknown model 'rnn': choose from crf, hmm"),
+        (["--model", "hmm", "--c2", "1"], "hmm has no parameter 'c2'"),
+        (["--templates", "typo"], "unknown feature set 'typo'"),
+        (["--start", "none.karat"], "no such file"),
+    ],
+)
+def test_train_refuses_what_it_cannot_do(tmp_path, words, message):
+    assert message in refused("train", EXAMPLE, "-o", tmp_path / "m.karat", *words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_items_without_all_tags_are_left_out_and_counted(tmp_path):
+    path = tmp_path / "part.tsv"
+    lines = EXAMPLE.read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    rows[1][3] = "?"
+    path.write_text("\n".join("\t".join(row) for row in rows) + "\n")
+    run = karat("train", path, "-o", tmp_path / "m.karat", "--max-iter", 2)
+    assert run.returncode == 0
+    assert "1 items without all tags were left out" in run.stderr
+    assert "items: 149" in run.stdout
+
+
+def test_plain_text_is_tokenised_and_tagged_line_by_line(model, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\ufeffCouncillors in Kestrel Bay voted.\n\n  \nMayor spoke\n", "utf-8")
+    items = done("tag", model, path).split("\n\n")
+    assert items[0].startswith("# id = 1\nCouncillors\tO\t")
+    rows = [line.split("\t") for line in items[0].splitlines()[1:]]
+    assert [row[0] for row in rows] == ["Councillors", "in", "Kestrel", "Bay", "voted", "."]
+    assert [row[1] for row in rows][2:4] == ["B-LOC", "I-LOC"]
+    assert all(0 < float(row[2]) <= 1 for row in rows)
+    assert items[1].startswith("# id = 4\nMayor")
+
+
+def test_conll_and_json_lines_give_the_same_tags(model, tmp_path):
+    crowd = read_crowd(EXAMPLE)
+    ids, words = crowd.item_ids.to_pylist()[:20], crowd.tokens_list[:20]
+    conll, jsonl = tmp_path / "in.conll", tmp_path / "in.jsonl.gz"
+    conll.write_text(
+        "".join(
+            f"# id = {name}\n" + "".join(f"{w}\tNN\n" for w in own) + "\n"
+            for name, own in zip(ids, words, strict=True)
+        )
+    )
+    with gzip.open(jsonl, "wt", encoding="utf-8") as file:
+        for name, own in zip(ids, words, strict=True):
+            file.write(json.dumps({"item": name, "tokens": own, "who": "me"}) + "\n")
+    one = done("tag", model, conll, "--to-format", "jsonl").splitlines()
+    other = done("tag", model, jsonl).splitlines()
+    assert [json.loads(line)["item"] for line in one] == ids
+    assert [spans_of(line) for line in one] == [spans_of(line) for line in other]
+    assert sum(map(len, map(spans_of, one))) > 5
+    assert json.loads(other[0])["who"] == "me"
+    # a document is the item here: what the library says of items on their own
+    tags = load_tagger(model).predict(words)
+    assert [json.loads(line)["token_tags"] for line in one] == tags
+
+
+def test_json_lines_with_text_have_character_offsets(model):
+    text = "Councillors in Kestrel Bay, voted."
+    line = json.dumps({"id": 7, "text": text}).encode()
+    found = json.loads(done("tag", model, "-", "-f", "jsonl", stdin=line))
+    assert found["item"] == "7"
+    assert found["text"] == text
+    (span,) = [span for span in found["gold"] if span["type"] == "LOC"]
+    assert text[slice(*span["chars"])] == "Kestrel Bay"
+    assert 0 < span["confidence"] <= 1
+    assert found["tokens"] == [text[a:b] for a, b in tokenize(text)]
+
+
+def test_what_is_written_can_be_read_and_scored(model, tmp_path):
+    crowd = read_crowd(EXAMPLE)
+    text = tmp_path / "in.conll"
+    text.write_text("\n\n".join("\n".join(words) for words in crowd.tokens_list))
+    for name in ("out.conll", "out.jsonl", "out.conll.gz"):
+        assert "150 items, 2599 tokens" in done("tag", model, text, "-o", tmp_path / name)
+    found = read_crowd(tmp_path / "out.conll")
+    assert found.tokens_list == crowd.tokens_list
+    again = read_crowd(tmp_path / "out.jsonl")
+    assert again.tagset.decode(again.gold_tagged) == found.tagset.decode(found.gold_tagged)
+    packed = gzip.decompress((tmp_path / "out.conll.gz").read_bytes()).decode()
+    assert packed == (tmp_path / "out.conll").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"caf\xe9 ol\xe9\n", "t.txt", "is not UTF-8"),
+        (b"{oops\n", "t.jsonl", "line 1: this is no JSON"),
+        (b'{"tokens": ["a"]}\n[1]\n', "t.jsonl", "line 2: a line must hold an object"),
+        (b'{"tokens": ["a", 1]}\n', "t.jsonl", "line 1: it needs `tokens`"),
+        (b"a\tO\n\tO\n", "t.conll", "line 2: the first column is empty"),
+        (b"x" * (1 << 21), "t.conll", "line 1: the line has more than"),
+        (b"no gzip", "t.txt.gz", "cannot read"),
+        (gzip.compress(b"one two\n" * 9999)[:-9], "t.txt.gz", "is damaged"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_left_behind(model, tmp_path, content, name, message):
+    (tmp_path / name).write_bytes(content)
+    assert message in refused("tag", model, tmp_path / name, "-o", tmp_path / "out.conll")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_files_that_are_not_there_or_no_tagger(model, tmp_path):
+    assert "cannot read" in refused("tag", model, tmp_path / "none.txt")
+    assert "no tagger of karat" in refused("tag", EXAMPLE, EXAMPLE)
+    assert "no such file" in refused("tagger", "inspect", tmp_path / "none.karat")
+    for words in (["-f", "xml"], ["--to-format", "xml"]):
+        assert "choose from" in refused("tag", model, EXAMPLE, *words)
+
+
+def test_nothing_in_gives_nothing_out(model):
+    for name in ("text", "conll", "jsonl"):
+        assert done("tag", model, "-", "-f", name) == ""
+
+
+def test_inspect_shows_the_largest_weights_of_every_tag(model):
+    text = done("tagger", "inspect", model, "--top", 3)
+    for part in ("model: crf", "tags: O, B-LOC", "\nB-PER\n", "steps from (row) to (column)"):
+        assert part in text
+    facts = json.loads(done("tagger", "inspect", model, "--label", "B-LOC", "--json"))
+    loaded = load_tagger(model)
+    ((name, weight),) = facts["weights"]["B-LOC"][:1]
+    own = loaded.weights_.state[:, loaded.codec_.index["B-LOC"]]
+    assert weight == own.max()
+    assert name == loaded.features_.name(int(own.argmax()))
+    assert facts["steps"]["O"]["I-LOC"] is None
+    assert facts["steps"]["B-LOC"]["I-LOC"] > facts["steps"]["B-LOC"]["B-LOC"]
+    assert "unknown tag 'B-XYZ'" in refused("tagger", "inspect", model, "--label", "B-XYZ")
+
+
+def test_help_has_examples():
+    for words in (["train"], ["tag"], ["tagger", "inspect"]):
+        assert f"karat {' '.join(words)} " in done(*words, "--help")
+
+
+def test_blocks_hold_all_items_in_order_and_keep_documents_together():
+    lines = io.StringIO("".join(f"{'w ' * (n % 7 + 1)}\n" + "\n" * (n % 5 == 0) for n in range(99)))
+    items = list(read_items(lines, "text", "t"))
+    for whole in (True, False):
+        cut = list(blocks(items, whole=whole, size=10))
+        assert [item for block in cut for item in block] == items
+        assert len(cut) > 3
+    last = [block[-1].document for block in blocks(items, whole=True, size=10)]
+    assert len(set(last)) == len(last)
+    huge = list(blocks(items, whole=True, size=1))
+    assert max(sum(len(item.words) for item in block) for block in huge) < 20
+
+
+def test_a_line_that_never_ends_is_cut_at_white_space(monkeypatch):
+    monkeypatch.setattr("karat.tagger.streams.MAX_LINE", 20)
+    text = "alpha beta gamma delta epsilon zeta\nlast one\n" + "x" * 45
+    items = list(read_items(io.StringIO(text), "text", "t"))
+    words = [word for item in items for word in item.words]
+    assert words[:8] == text.split()[:8]
+    assert "".join(words[8:]) == "x" * 45
+    assert [item.name for item in items][:3] == ["1", "1", "2"]
+
+
+def test_conll_documents_begin_at_docstart():
+    text = "token\ttag\n-DOCSTART-\tO\n\na\tO\n\nb\tO\n\n-DOCSTART-\tO\n\nc\tO\n"
+    items = list(read_items(io.StringIO(text), "conll", "t"))
+    assert [(item.words, item.document) for item in items] == [(["a"], 1), (["b"], 1), (["c"], 2)]
+
+
+def test_tagging_a_stream_takes_the_memory_of_a_block():
+    crf = CRF(templates=["word"], max_iter=2).fit([["a", "b"]], [["B-X", "O"]])
+
+    class Endless:
+        left = 8_000
+
+        def readline(self, most):
+            self.left -= 1
+            assert most > 200
+            return "a b " * 25 + "\n" if self.left > 0 else ""
+
+    n_tokens, before = 0, 0
+    for n, one in enumerate(label(crf, read_items(Endless(), "text", "t"))):
+        n_tokens += len(one.tags)
+        if n == 1_000:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert n_tokens == 7_999 * 50
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000

@@ -1,0 +1,104 @@
+"""Warm starts, early stopping and progress of the CRF."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from karat.errors import InputError
+from karat.tagger import CRF, Text
+from karat.tagger.carry import carry
+from tagger.corpora import random_items
+
+X, Y = random_items(80)
+OPTIONS = {"templates": ["word", "kind[-1]|word"], "tol": 1e-12}
+
+
+def test_a_warm_start_at_the_optimum_stays_there():
+    cold = CRF(**OPTIONS).fit(X, Y)
+    warm = CRF(**{**OPTIONS, "tol": 1e-6}).fit(X, Y, start=cold)
+    assert warm.trace_[0] == pytest.approx(cold.trace_[-1], rel=1e-12)
+    assert len(warm.trace_) < len(cold.trace_) / 2
+
+
+@pytest.mark.parametrize("kind", ["templates", "dicts"])
+def test_weights_of_known_features_and_tags_are_taken_over(kind):
+    more = ["new", "w1"], ["B-C", "O"]
+    items, tags = [*X, more[0]], [*Y, more[1]]
+    if kind == "dicts":
+        first, second = ([[{"w": w} for w in ws] for ws in items_] for items_ in (X, items))
+    else:
+        first, second = X, items
+    old = CRF(**OPTIONS).fit(first, Y)
+    other = {**OPTIONS, "templates": ["kind[-1]|word", "suffix1", "word"]}
+    new = CRF(**other, max_iter=1).fit(second, tags)
+    w = carry(old.weights_, old.features_, old.codec_, new.features_, new.codec_)
+    place = [new.codec_.index[tag] for tag in old.codec_.tags]
+    known = {old.features_.name(n): n for n in range(old.features_.n_features)}
+    for n in range(new.features_.n_features):
+        name = new.features_.name(n)
+        expected = old.weights_.state[known[name]] if name in known else 0.0
+        np.testing.assert_array_equal(w.state[n][place], expected)
+    np.testing.assert_array_equal(w.step[np.ix_(place, place)], old.weights_.step)
+    assert w.start[new.codec_.index["B-C"]] == 0
+    assert set(known) <= {new.features_.name(n) for n in range(new.features_.n_features)}
+
+
+def test_hashed_weights_are_taken_over_only_between_equals():
+    old = CRF(**OPTIONS, hash_bits=10).fit(X, Y)
+    again = CRF(**OPTIONS, hash_bits=10).fit(X, Y, start=old)
+    assert again.trace_[0] == pytest.approx(old.trace_[-1], rel=1e-12)
+    for other in ({"hash_bits": 11}, {}):
+        with pytest.raises(InputError, match="same hash_bits"):
+            CRF(**OPTIONS, **other).fit(X, Y, start=old)
+    with pytest.raises(InputError, match="same kind of features"):
+        CRF().fit([[{"a": 1}]], [["O"]], start=old)
+
+
+def test_training_stops_when_the_held_out_set_gets_no_better():
+    validation = random_items(80, seed=5)
+    watched = CRF(c2=1e-4, templates="default", tol=0.0, patience=1, max_iter=300)
+    watched.fit(X, Y, validation=validation)
+    free = CRF(c2=1e-4, templates="default", tol=0.0, max_iter=300).fit(X, Y)
+    assert watched.stop_reason_ == "validation"
+    assert not watched.converged_
+    assert len(watched.trace_) < len(free.trace_)
+    assert watched.score(*validation) >= free.score(*validation)
+
+
+def test_without_a_look_at_the_held_out_set_the_last_weights_count():
+    short = CRF(**OPTIONS, max_iter=5)
+    watched = CRF(**OPTIONS, max_iter=5).fit(X, Y, validation=(X, Y))
+    np.testing.assert_array_equal(watched.weights_.vector, short.fit(X, Y).weights_.vector)
+
+
+def test_a_held_out_set_may_hold_types_unseen_at_training():
+    crf = CRF(**OPTIONS, max_iter=20)
+    crf.fit(X, Y, validation=([["w1"]] * 3, [["B-NEW"]] * 3))
+    assert "B-NEW" not in crf.codec_.tags
+
+
+def test_progress_hears_of_every_step():
+    heard = []
+    crf = CRF(**OPTIONS, max_iter=7).fit(X, Y, progress=lambda *args: heard.append(args))
+    assert [args[:3] for args in heard] == [(n, 7, crf.trace_[n]) for n in range(1, 8)]
+    assert heard[-1][3] == 0
+    assert crf.stop_reason_ == "max_iter"
+
+
+def test_without_bias_the_first_and_last_tag_have_no_weights():
+    start = CRF(**OPTIONS).fit(X, Y)
+    crf = CRF(**OPTIONS, bias=False).fit(X, Y, start=start)
+    assert not crf.weights_.start.any()
+    assert not crf.weights_.end.any()
+    assert start.weights_.end.any()
+
+
+def test_documents_are_remembered():
+    assert not CRF(**OPTIONS).fit(X, Y).documents_
+    assert CRF(**OPTIONS).fit(Text.of(X, ["d"] * len(X)), Y).documents_
+
+
+def test_a_larger_penalty_gives_smaller_weights():
+    small, large = (CRF(templates=["word"], c2=c2).fit(X, Y) for c2 in (0.1, 10.0))
+    assert np.abs(large.weights_.vector).sum() < np.abs(small.weights_.vector).sum() / 2

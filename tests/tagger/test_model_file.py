@@ -1,0 +1,168 @@
+"""Model files: round trips, and files that are damaged, foreign or newer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from karat.errors import InputError, NotFittedError
+from karat.tagger import CRF, HMM, load_tagger
+from karat.tagger.model_file import save_tagger
+from tagger.corpora import random_items
+
+X, Y = random_items(30)
+DICTS = [[{"w": word, "größe": 0.5} for word in words] for words in X]
+MODELS = {
+    "crf": (CRF(max_iter=5), X),
+    "crf-hashed": (CRF(max_iter=5, hash_bits=8, templates=["word"]), X),
+    "crf-dicts": (CRF(max_iter=5, c2=0.125), DICTS),
+    "crf-dicts-hashed": (CRF(max_iter=5, hash_bits=9), DICTS),
+    "crf-gazetteer": (
+        CRF(max_iter=5, templates=["gazetteer:g", "lower"], gazetteers={"g": ["W1"]}),
+        X,
+    ),
+    "hmm": (HMM(nu=0.25, hard=False), X),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    tagger, items = MODELS[request.param]
+    return tagger.fit(items, Y), items
+
+
+@pytest.fixture
+def path(tmp_path):
+    save_tagger(CRF(max_iter=3, templates=["word"]).fit(X, Y), tmp_path / "m.karat")
+    return tmp_path / "m.karat"
+
+
+def test_a_loaded_tagger_is_the_saved_one(model, tmp_path):
+    tagger, items = model
+    tagger.save(tmp_path / "m.karat")
+    loaded = load_tagger(tmp_path / "m.karat")
+    assert type(loaded) is type(tagger)
+    np.testing.assert_array_equal(loaded.weights_.vector, tagger.weights_.vector)
+    assert loaded.predict_marginals(items) == tagger.predict_marginals(items)
+    assert loaded.codec_ == tagger.codec_
+    assert loaded.c2 == tagger.c2 if isinstance(tagger, CRF) else loaded.nu == tagger.nu
+    assert loaded.hard == tagger.hard
+    n = min(tagger.features_.n_features, 40)
+    assert [loaded.features_.name(i) for i in range(n)] == [
+        tagger.features_.name(i) for i in range(n)
+    ]
+    assert loaded.fit(items, Y).score(items, Y) == tagger.score(items, Y)
+
+
+def test_a_second_save_has_the_same_bytes_and_leaves_nothing_behind(path):
+    load_tagger(path).save(path.with_name("again.karat"))
+    assert path.with_name("again.karat").read_bytes() == path.read_bytes()
+    assert sorted(p.name for p in path.parent.iterdir()) == ["again.karat", "m.karat"]
+
+
+def test_another_process_reads_it_the_same(path):
+    code = (
+        "import sys; from karat.tagger import load_tagger\n"
+        "print(load_tagger(sys.argv[1]).predict([['w1', 'w2', 'w3']]))"
+    )
+    env = {**os.environ, "PYTHONHASHSEED": "7"}
+    run = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True, env=env
+    )
+    assert run.stdout.strip() == str(load_tagger(path).predict([["w1", "w2", "w3"]]))
+
+
+def test_there_is_no_pickle_in_it(path):
+    with zipfile.ZipFile(path) as archive:
+        assert set(archive.namelist()) >= {"meta.json", "state.npy", "keys0.npy"}
+        for name in archive.namelist():
+            if name.endswith(".npy"):
+                with archive.open(name) as member:
+                    np.lib.format.read_array(member, allow_pickle=False)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(path, share):
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(InputError, match=r"m\.karat is no tagger of karat, or it is damaged"):
+        load_tagger(path)
+
+
+def test_a_changed_byte_is_noticed_or_harmless(path):
+    rng = np.random.default_rng(0)
+    data = path.read_bytes()
+    before = load_tagger(path).weights_.vector
+    refused = 0
+    for place in rng.integers(len(data), size=300):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        try:
+            np.testing.assert_array_equal(load_tagger(path).weights_.vector, before)
+        except InputError:
+            refused += 1
+    assert refused > 250
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b"\x80\x04K\x01.", os.urandom(1000)])
+def test_a_foreign_file_is_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="no tagger of karat"):
+        load_tagger(path)
+
+
+def test_another_archive_is_refused(path):
+    np.savez(path.with_suffix(".npz"), x=np.zeros(3))
+    with pytest.raises(InputError, match="another archive"):
+        load_tagger(path.with_suffix(".npz"))
+
+
+def rewritten(path, change):
+    """Change the meta data of a file."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    meta = json.loads(members["meta.json"])
+    change(meta)
+    members["meta.json"] = json.dumps(meta).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version 2, and this karat reads version 1: upgrade karat"),
+        ({"kind": "transformer"}, "holds a tagger 'transformer', not crf or hmm"),
+        ({"format": "else"}, "another archive"),
+        ({"tags": ["O"]}, "do not fit"),
+        ({"features": {"kind": "templates"}}, "damaged"),
+        ({"params": {"c3": 1}}, "damaged"),
+        ({"encoding": "XYZ"}, "damaged|unknown encoding"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(path, change, message):
+    rewritten(path, lambda meta: meta.update(change))
+    with pytest.raises(InputError, match=message):
+        load_tagger(path)
+
+
+def test_missing_files_and_folders_are_named(tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        load_tagger(tmp_path / "none.karat")
+    with pytest.raises(InputError, match="it is a folder"):
+        load_tagger(tmp_path)
+    with pytest.raises(InputError, match="does the folder exist"):
+        CRF(max_iter=1).fit(X, Y).save(tmp_path / "none" / "m.karat")
+
+
+def test_an_untrained_tagger_cannot_be_saved(tmp_path):
+    with pytest.raises(NotFittedError, match="before save"):
+        CRF().save(tmp_path / "m.karat")
+    assert not list(Path(tmp_path).iterdir())

@@ -1,0 +1,321 @@
+"""The objective and its gradient, and what training finds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pycrfsuite
+import pytest
+
+from karat.compute import Threads
+from karat.errors import InputError
+from karat.protocols import Serial
+from karat.spans import Codec, Tagged
+from karat.tagger import CRF, Text
+from karat.tagger import training as module
+from karat.tagger.base import potentials_of
+from karat.tagger.features import FeatureMap, Features
+from karat.tagger.kernels.training import _in_logarithms, expected_step, unary_step
+from karat.tagger.templates import read_templates
+from karat.tagger.training import Masks, Targets, train
+from karat.tagger.weights import Weights
+from tagger.corpora import example, random_items
+from tagger.enumeration import distribution
+
+BIO = Codec.from_types(["A", "B"], "BIO")
+J = len(BIO.tags)
+
+
+def random_features(rng, lengths, n_features, *, weighted=False):
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    sizes = rng.integers(0, 4, offsets[-1])
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    ids = rng.integers(n_features, size=bounds[-1]).astype(np.int32)
+    values = rng.normal(size=bounds[-1]) if weighted else np.zeros(0)
+    return Features(offsets, bounds, ids, values)
+
+
+def objective(features, targets, masks, vector, *, c2=0.3, bias=True):
+    shape = targets.counts.state.shape
+    parts = module.cut(features, targets.weight)
+    return module._objective(parts, targets.counts.vector, masks, c2, Serial(), shape, bias, vector)
+
+
+def no_targets(n_features, n_items):
+    return Targets(Weights.zeros(n_features, J), np.ones(n_items))
+
+
+@pytest.mark.parametrize("hard", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("scale", [0.5, 30.0, 300.0], ids=lambda s: f"scale{s}")
+def test_log_z_and_expected_counts_are_those_of_the_enumeration(hard, weighted, scale):
+    rng = np.random.default_rng(1)
+    lengths, n_features = [1, 4, 0, 3], 6
+    features = random_features(rng, lengths, n_features, weighted=weighted)
+    weight = np.array([1.0, 2.5, 1.0, 0.0])
+    weights = Weights.zeros(n_features, J)
+    vector = weights.vector
+    vector[:] = rng.normal(0, scale, len(vector))
+    weights = Weights.of_vector(vector, n_features, J)
+    masks = Masks.of(BIO, hard=hard)
+    targets = Targets(Weights.zeros(n_features, J), weight)
+    value, gradient = objective(features, targets, masks, vector, c2=0.0)
+    expected, total = Weights.zeros(n_features, J), 0.0
+    p = potentials_of(features, weights, masks)
+    for n, length in enumerate(lengths):
+        if not length:
+            continue
+        a, b = features.offsets[n], features.offsets[n + 1]
+        own = p._replace(unary=p.unary[a:b], offsets=np.array([0, length]))
+        paths, probs, log_z = distribution(own)
+        total += weight[n] * log_z
+        for path, probability in zip(paths, probs, strict=True):
+            share = weight[n] * probability
+            expected.start[path[0]] += share
+            expected.end[path[-1]] += share
+            for t, j in enumerate(path):
+                for e in range(features.bounds[a + t], features.bounds[a + t + 1]):
+                    size = features.values[e] if weighted else 1.0
+                    expected.state[features.ids[e], j] += share * size
+                if t:
+                    expected.step[path[t - 1], j] += share
+    assert value == pytest.approx(total, rel=1e-12, abs=1e-9)
+    np.testing.assert_allclose(gradient, expected.vector, atol=1e-9)
+
+
+@pytest.mark.parametrize("hard", [True, False])
+@pytest.mark.parametrize("scale", [0.1, 5.0, 40.0, 90.0], ids=lambda s: f"state{s}")
+@pytest.mark.parametrize("step_scale", [0.1, 30.0, 200.0], ids=lambda s: f"step{s}")
+def test_products_and_logarithms_give_the_same_on_a_long_item(hard, scale, step_scale):
+    rng = np.random.default_rng(0)
+    n = 300
+    ids = rng.integers(7, size=n).astype(np.int32)
+    features = Features(np.array([0, n]), np.arange(n + 1), ids, np.zeros(0))
+    sizes = [(scale, (7, J)), (step_scale, J), (step_scale, (J, J)), (step_scale, J)]
+    weights = Weights(*(rng.normal(0, sd, shape) for sd, shape in sizes))
+    chain = Masks.of(BIO, hard=hard).exponentials(weights)
+    one, other = Weights.zeros(7, J), Weights.zeros(7, J)
+    entries = features.bounds, features.ids, features.values
+    parts = [(w.state, w.start, w.step, w.end) for w in (one, other)]
+    log_z = expected_step(features.offsets, *entries, np.ones(1), weights.state, *chain, *parts[0])
+    score = np.empty((n, J))
+    unary_step(*entries, weights.state, score)
+    same = _in_logarithms(0, n, *entries, 1.0, score, np.empty((n, J)), *chain, *parts[1])
+    assert log_z == pytest.approx(same, rel=1e-11)
+    np.testing.assert_allclose(one.vector, other.vector, atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_gradient_agrees_with_finite_differences(bias):
+    rng = np.random.default_rng(2)
+    features = random_features(rng, [3, 5, 2], 5, weighted=True)
+    codes = np.array([1, 3, 0, 0, 2, 4, 4, 0, 0, 1], np.int16)
+    targets = Targets.of_codes(features, 5, codes, J, np.array([1.0, 0.5, 2.0]))
+    masks = Masks.of(BIO, hard=True)
+    vector = rng.normal(0, 0.5, len(targets.counts.vector))
+    _, gradient = objective(features, targets, masks, vector, bias=bias)
+    ends = Weights.of_vector(np.arange(len(vector)), 5, J)
+    for i in range(len(vector)):
+        if not bias and (i in ends.start or i in ends.end):
+            assert gradient[i] == 0
+            continue
+        moved = [vector + d * (np.arange(len(vector)) == i) for d in (1e-5, -1e-5)]
+        up, down = (objective(features, targets, masks, v, bias=bias)[0] for v in moved)
+        assert gradient[i] == pytest.approx((up - down) / 2e-5, abs=1e-5)
+
+
+def test_the_objective_of_one_sequence_is_its_log_probability():
+    rng = np.random.default_rng(3)
+    features = random_features(rng, [4], 5)
+    masks = Masks.of(BIO, hard=True)
+    targets = Targets.of_codes(features, 5, np.array([0, 1, 2, 0], np.int16), J)
+    vector = rng.normal(size=len(targets.counts.vector))
+    value, _ = objective(features, targets, masks, vector, c2=0.0)
+    paths, probs, _ = distribution(potentials_of(features, Weights.of_vector(vector, 5, J), masks))
+    assert value == pytest.approx(-np.log(probs[paths.index((0, 1, 2, 0))]), abs=1e-9)
+
+
+def crfsuite(X, y, c2, path):
+    """The weights' loss and a tagger of python-crfsuite on the same features."""
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    for words, tags in zip(X, y, strict=True):
+        trainer.append(words, tags)
+    trainer.set_params(
+        {
+            "c1": 0.0, "c2": c2, "max_iterations": 2000, "epsilon": 1e-9, "delta": 1e-12,
+            "period": 50, "feature.possible_states": True, "feature.possible_transitions": True,
+        }
+    )  # fmt: skip
+    trainer.train(str(path))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(path))
+    return trainer.logparser.last_iteration["loss"], tagger
+
+
+@pytest.mark.parametrize("corpus", ["example", "random"])
+def test_the_optimum_is_that_of_python_crfsuite(corpus, tmp_path):
+    X, y = example()[:2] if corpus == "example" else random_items(300)
+    dicts = [[{f"w={w}": True, f"s={w[-2:]}": True} for w in words] for words in X]
+    names = [[sorted(token) for token in words] for words in dicts]
+    loss, theirs = crfsuite(names, y, 0.4, tmp_path / "model")
+    crf = CRF(c2=0.4, hard=False, bias=False, tol=1e-13, max_iter=2000).fit(dicts, y)
+    assert crf.trace_[-1] == pytest.approx(loss, rel=1e-5)
+    mine = [tag for tags in crf.predict(dicts) for tag in tags]
+    other = [tag for words in names for tag in theirs.tag(words)]
+    equal = np.mean([a == b for a, b in zip(mine, other, strict=True)])
+    assert equal >= 0.9999
+    theirs.set(names[0])
+    tag = y[0][0]
+    assert crf.predict_marginals(dicts[:1])[0][0][tag] == pytest.approx(
+        theirs.marginal(tag, 0), abs=1e-4
+    )
+
+
+@pytest.fixture(scope="module")
+def numbered():
+    X, y = random_items(120)
+    templates = read_templates(["word", "word[-1]"])
+    features_of, features = FeatureMap.fit(Text.of(X), templates)
+    return features, features_of.n_features, BIO.encode(y).codes
+
+
+def optimum(numbered, targets, **options):
+    settings = {"c2": 0.5, "runner": Serial(), "tol": 1e-13, "max_iter": 1000, **options}
+    return train(numbered[0], targets, Masks.of(BIO, hard=False), **settings)
+
+
+def test_soft_one_hot_targets_are_hard_targets(numbered):
+    features, n_features, codes = numbered
+    hard = Targets.of_codes(features, n_features, codes, J)
+    steps = np.zeros((J, J))
+    for a, b in zip(features.offsets[:-1], features.offsets[1:], strict=True):
+        np.add.at(steps, (codes[a : b - 1], codes[a + 1 : b]), 1.0)
+    soft = Targets.of_marginals(features, n_features, np.eye(J)[codes], steps, hard.weight)
+    np.testing.assert_array_equal(soft.counts.vector, hard.counts.vector)
+
+
+def test_two_workers_who_agree_are_one_of_weight_2(numbered):
+    features, n_features, codes = numbered
+    one = Targets.of_codes(features, n_features, codes, J)
+    double = Targets.of_codes(features, n_features, codes, J, 2 * one.weight)
+    two = one.add(one)
+    np.testing.assert_array_equal(two.counts.vector, double.counts.vector)
+    np.testing.assert_array_equal(two.weight, double.weight)
+    assert one.weight.max() == 1
+    assert optimum(numbered, two)[1].trace == optimum(numbered, double)[1].trace
+
+
+def test_an_item_twice_is_an_item_of_weight_2():
+    X, y = random_items(40)
+    options = {"templates": ["word", "word[1]"], "tol": 1e-13}
+    twice = CRF(**options).fit(X + X, y + y)
+    heavy = CRF(**options).fit(X, y, weight=[2.0] * len(X))
+    assert twice.trace_[-1] == pytest.approx(heavy.trace_[-1], rel=1e-9)
+
+
+def test_items_of_weight_0_count_for_nothing():
+    X, y = random_items(40)
+    options = {"templates": ["word"], "tol": 1e-13}
+    both = CRF(**options).fit(X, y, weight=[1.0] * 20 + [0.0] * 20)
+    half = CRF(**options).fit(X[:20], y[:20])
+    assert both.trace_[-1] == pytest.approx(half.trace_[-1], rel=1e-9)
+
+
+def test_soft_targets_give_the_distribution_that_they_ask_for():
+    """With one feature and no penalty the marginals of the model become the targets."""
+    features = Features(np.array([0, 1]), np.array([0, 1]), np.array([0], np.int32), np.zeros(0))
+    share = np.array([[0.5, 0.2, 0.1, 0.15, 0.05]])
+    targets = Targets.of_marginals(features, 1, share, np.zeros((J, J)), np.ones(1))
+    masks = Masks.of(BIO, hard=False)
+    weights, _ = train(features, targets, masks, c2=0.0, runner=Serial(), tol=1e-15)
+    _, probs, _ = distribution(potentials_of(features, weights, masks))
+    np.testing.assert_allclose(probs, share[0], atol=1e-6)
+
+
+def test_the_objective_never_rises_and_the_gradient_vanishes(numbered):
+    features, n_features, codes = numbered
+    targets = Targets.of_codes(features, n_features, codes, J)
+    weights, found = optimum(numbered, targets)
+    assert all(b <= a for a, b in zip(found.trace[:-1], found.trace[1:], strict=True))
+    _, gradient = objective(features, targets, Masks.of(BIO, hard=False), weights.vector, c2=0.5)
+    assert np.abs(gradient).max() < 1e-3
+    assert found.stop_reason in {"tol", "line search"}
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(module, "ENTRIES_PER_SHARD", 200)
+    X, y = random_items(200)
+    assert len(module.cut(*cut_arguments(X))) == module.MAX_SHARDS
+    runs = [CRF(max_iter=30).fit(X, y, runner=Threads(n)) for n in (1, 2, 3)]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.weights_.vector, runs[0].weights_.vector)
+        assert run.trace_ == runs[0].trace_
+
+
+def cut_arguments(X):
+    _, features = FeatureMap.fit(Text.of(X), read_templates("default"))
+    return features, np.ones(len(X))
+
+
+def test_shards_hold_every_item_once(monkeypatch):
+    monkeypatch.setattr(module, "ENTRIES_PER_SHARD", 10)
+    X = [["a"] * n for n in (3, 0, 0, 50, 1, 0, 2)]
+    features, weight = cut_arguments(X)
+    parts = module.cut(features, weight)
+    lengths = [n for part in parts for n in np.diff(part.features.offsets)]
+    assert lengths == [3, 0, 0, 50, 1, 0, 2]
+    assert len(parts) > 1
+
+
+def test_hard_masks_never_train_what_the_encoding_forbids():
+    X, y = random_items(60)
+    y[0] = ["I-A"] * len(y[0])
+    crf = CRF(templates=["word"]).fit(X, y)
+    assert crf.n_repaired_ == 1
+    assert np.isfinite(crf.trace_).all()
+    assert CRF(templates=["word"], hard=False).fit(X, y).n_repaired_ == 0
+
+
+@pytest.mark.parametrize("c2", [-1.0, np.nan, np.inf])
+def test_a_penalty_that_is_none_is_refused(c2):
+    with pytest.raises(InputError, match="c2 must be"):
+        CRF(c2=c2).fit([["a"]], [["O"]])
+
+
+def test_the_minimiser_finds_the_valley_of_rosenbrock():
+    from karat.tagger.lbfgs import minimise
+
+    def rosenbrock(x):
+        a, b = x
+        value = (1 - a) ** 2 + 100 * (b - a * a) ** 2
+        return value, np.array([2 * (a - 1) - 400 * a * (b - a * a), 200 * (b - a * a)])
+
+    found = minimise(rosenbrock, np.array([-1.2, 1.0]), tol=0.0)
+    np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
+    assert found.n_evaluations < 100
+
+
+def test_the_minimiser_stops_at_a_minimum_and_when_told():
+    from karat.tagger.lbfgs import minimise
+
+    def bowl(x):
+        return float(x @ x), 2 * x
+
+    assert minimise(bowl, np.zeros(3)).stop_reason == "tol"
+    told = minimise(bowl, np.ones(3), callback=lambda *_: "enough")
+    assert (told.stop_reason, told.converged) == ("enough", False)
+    assert minimise(bowl, np.ones(3), max_iter=0).stop_reason == "max_iter"
+
+
+def test_encode_gives_tags_as_they_are():
+    crf = CRF(templates=["word"]).fit([["a"]], [["O"]])
+    tagged = Tagged(np.zeros(1, np.int16), np.array([0, 1]))
+    assert crf.encode(tagged) is tagged
+
+
+def test_the_masks_of_a_tag_set_are_its_pair_table():
+    masks = Masks.of(BIO, hard=True)
+    assert masks.start[BIO.index["I-A"]] == 0
+    assert masks.step[BIO.index["B-A"], BIO.index["I-B"]] == 0
+    assert partial(Masks.of, hard=False)(BIO).step.all()
