@@ -21,5 +21,8 @@ METHODS: dict[str, tuple[str, str]] = {
     "bsc-seq": ("karat.aggregate.bsc.sequence:BscSeq", "Bayesian sequences, workers with memory"),
 }
 
-TEXTS: dict[str, str] = {"words": "and a Dirichlet over the words of every label"}
-"""What can follow a bsc method after a plus: `bsc-seq+words`."""
+TEXTS: dict[str, str] = {
+    "words": "and a Dirichlet over the words of every label",
+    "crf": "and a cross-fitted CRF, which is the tagger that you keep",
+}
+"""What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`."""

@@ -54,6 +54,10 @@ def aggregate(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
     ] = None,
+    tagger: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the tagger that +crf methods train, .karat."),
+    ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Keep the state after every round, and resume from it."),
@@ -99,7 +103,7 @@ def aggregate(
       karat aggregate labels.csv --columns item=question --gold truth.csv --json
     """
     inputs = [path for path in (source, gold, known, calibrate) if path]
-    outputs = [path for path in (output, report, workers_table, checkpoint) if path]
+    outputs = [path for path in (output, report, workers_table, checkpoint, tagger) if path]
     for path in outputs:
         r.check_output(path, *inputs)
     r.check_different(outputs)
@@ -107,6 +111,8 @@ def aggregate(
     if output == "-" and json:
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     _check_endings(output, workers_table)
+    if tagger and not method.endswith("+crf"):
+        raise typer.BadParameter("--tagger needs a method with +crf, for example bsc-seq+crf")
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,
@@ -137,6 +143,8 @@ def aggregate(
         lost = _write(result, output, report, scored)
         if workers_table:
             _write_workers(result, workers_table)
+        if tagger and result.tagger:
+            result.tagger.save(tagger)
     for what in lost:
         warn(f"not written as it is, because the format cannot hold it: {what}")
     _tell(crowd, result, scored, output, report, as_json=json)

@@ -21,15 +21,15 @@ from karat.aggregate.bsc.engine import (
     run,
     settle,
 )
-from karat.aggregate.bsc.evidence import PREVIOUS, Evidence, lay_out
+from karat.aggregate.bsc.evidence import Evidence, lay_out
 from karat.aggregate.bsc.known import legal_known
 from karat.aggregate.bsc.memory import Memory
+from karat.aggregate.bsc.parameters import check
 from karat.aggregate.bsc.patterns import compress
 from karat.aggregate.bsc.posterior import Posterior, decode_spans, spans_of
 from karat.aggregate.bsc.prepared import Prepared
 from karat.aggregate.bsc.priors import (
     GRID,
-    PRIORS,
     best_of_grid,
     given_prior,
     population_prior,
@@ -42,19 +42,11 @@ from karat.aggregate.consensus import Consensus
 from karat.aggregate.workers import worker_table
 from karat.crowd import Crowd
 from karat.crowd.gold import recode, translate
-from karat.errors import InputError, NotFittedError, UnknownNameError
+from karat.errors import InputError, NotFittedError
 from karat.spans import Codec
 from karat.workermodels import WorkerModel, get_worker_model
-from karat.workermodels.prior import LEAST, LEAST_FORBIDDEN
 
 __all__ = ["GRID", "Variational"]  # the studies tune over the grid
-
-DECODERS = ("mbr", "viterbi")
-LEAST_VALUES = {
-    "alpha0": LEAST, "epsilon0": 0.0, "forbidden": LEAST_FORBIDDEN, "truth_prior": 1e-3,
-    "word_prior": 1e-3, "tol": 0.0,
-}  # fmt: skip
-"""The least value of every parameter that is a number."""
 
 
 class Variational(Aggregator):
@@ -75,6 +67,11 @@ class Variational(Aggregator):
         at_start: Previous label at an item's first token: "outside" (`O`) or "own", a state apart.
         after_skip: Previous label after a token that the worker skipped: the same choice.
         word_prior: nu0 of the word model, for methods with +words.
+        templates: Feature templates of methods with +crf: a named set, a TOML file, or a list.
+        c2: Penalty of the CRF's squared weights.
+        min_count: Features that occur less often are left out.
+        folds: Into how many parts documents are dealt, each scored by a CRF that never saw it.
+        rounds: How often workers and CRFs are updated in turn, at most.
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
         max_iter: Most steps.
@@ -100,6 +97,11 @@ class Variational(Aggregator):
         at_start: str = "outside",
         after_skip: str = "own",
         word_prior: float = 1.0,
+        templates: str | Sequence[str] = "default",
+        c2: float = 0.5,
+        min_count: int = 1,
+        folds: int = 5,
+        rounds: int = 6,
         decode: str = "mbr",
         tol: float = 1e-5,
         max_iter: int = 100,
@@ -116,6 +118,11 @@ class Variational(Aggregator):
         self.at_start = at_start
         self.after_skip = after_skip
         self.word_prior = word_prior
+        self.templates = templates
+        self.c2 = c2
+        self.min_count = min_count
+        self.folds = folds
+        self.rounds = rounds
         self.decode = decode
         self.tol = tol
         self.max_iter = max_iter
@@ -125,37 +132,7 @@ class Variational(Aggregator):
 
     def _check(self) -> None:
         """Refuse parameters that make no sense."""
-        for what, name, allowed in (
-            ("prior", self.prior, PRIORS),
-            ("decoder", self.decode, DECODERS),
-            ("previous label (at_start)", self.at_start, PREVIOUS),
-            ("previous label (after_skip)", self.after_skip, PREVIOUS),
-        ):
-            if name not in allowed:
-                raise UnknownNameError(what, name, allowed)
-        for name, least in LEAST_VALUES.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not least <= value < np.inf:
-                raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
-        Stopping(self.tol, self.max_iter)
-        if not isinstance(self.n_starts, int | np.integer) or self.n_starts < 1:
-            raise InputError(
-                f"n_starts must be a whole number of at least 1, not {self.n_starts!r}"
-            )
-        seed = self.random_state
-        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
-            raise InputError(f"random_state must be a whole number or None, not {seed!r}")
-        if self.prior == "population" and self.worker_model not in {"cm", "seq"}:
-            raise InputError(
-                f"{self.name}: prior='population' needs confusion matrices: "
-                "ds, ibcc, bsc-cm or bsc-seq"
-            )
-        if self.prior == "auto" and self.is_point:
-            raise InputError(
-                f"{self.name}: prior='auto' compares evidence bounds, and EM has none: "
-                "use ibcc or a bsc method"
-            )
-        trusted_ids(self.trusted)
+        check(self)
         if self.history is not None:
             _memory_of(self.history, "history")
 
@@ -182,6 +159,11 @@ class Variational(Aggregator):
         given = Given(start=self.result_, runner=runner or Given().runner)
         ready = self._prepare(as_crowd(crowd), given, fitted=self.result_)
         posterior, tables = settle(ready.model, ready.sums)
+        if self.text == "crf":
+            from karat.aggregate.bsc.crf_text import with_tagger
+
+            shards, tables = with_tagger(ready, tables, self.result_.tagger)
+            ready = replace(ready, shards=shards)
         fit = Fit(
             ready.sums,
             posterior,
@@ -194,7 +176,14 @@ class Variational(Aggregator):
 
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
         ready, fit = self._fit(self._prepare(crowd, given), given)
-        return self._result(ready, fit, given)
+        if self.text != "crf" or is_interrupted(fit):
+            return self._result(ready, fit, given)
+        from karat.aggregate.bsc.crf_text import Settings, refine
+
+        settings = Settings.of(self)
+        refined = refine(ready, fit, settings, given)
+        ready = replace(ready, shards=refined.shards)
+        return replace(self._result(ready, refined.fit, given), tagger=refined.tagger)
 
     def _fit(self, ready: Prepared, given: Given) -> tuple[Prepared, Fit]:
         """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""

@@ -1,0 +1,79 @@
+"""BSC with a CRF inside: cross-fitted, well-formed, repeatable, with a tagger to keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import karat
+from karat.aggregate import get_aggregator
+from karat.aggregate.bsc.crf_text import deal
+from karat.compute import Threads
+from karat.errors import InputError
+from karat.spans import Tagged, find_errors
+
+
+@pytest.fixture(scope="module")
+def crowd(root):
+    return karat.read_crowd(root / "examples" / "crowd.tsv")
+
+
+@pytest.fixture(scope="module")
+def method(crowd):
+    return get_aggregator("bsc-seq+crf", rounds=3).fit(crowd)
+
+
+def test_the_result_is_well_formed_with_probabilities_and_a_tagger(crowd, method):
+    result = method.result_
+    assert result.method == "bsc-seq+crf"
+    assert not len(find_errors(Tagged(result.codes, crowd.offsets), crowd.tagset))
+    np.testing.assert_allclose(result.token_probs.sum(axis=1), 1, atol=1e-5)
+    assert ((result.span_confidence >= 0) & (result.span_confidence <= 1)).all()
+    assert result.tagger.predict([["Council", "meets", "in", "Kestrel", "Bay"]])
+
+
+def test_words_help_where_workers_are_few(crowd):
+    few = crowd.answers.take(np.isin(crowd.answers.worker, [2, 3, 5]))
+    thin = karat.crowd.Crowd(
+        crowd.item_ids, crowd.tokens, crowd.worker_ids, crowd.tagset, few,
+        groups=crowd.groups, gold=crowd.gold,
+    )  # fmt: skip
+    plain = karat.score(crowd, karat.aggregate(thin, "bsc-seq")).f1
+    assert karat.score(crowd, karat.aggregate(thin, "bsc-seq+crf", rounds=3)).f1 > plain - 0.02
+
+
+def test_threads_change_nothing(crowd, method):
+    again = karat.aggregate(crowd, "bsc-seq+crf", rounds=3, runner=Threads(2))
+    np.testing.assert_array_equal(again.token_probs, method.result_.token_probs)
+
+
+def test_new_items_are_labelled_with_the_words_of_the_tagger(crowd, method):
+    found = method.predict(crowd.select_items(np.arange(20)))
+    assert len(found.tags) == 20
+    assert karat.score(crowd.select_items(np.arange(20)), found).f1 > 0.8
+
+
+def test_documents_stay_together_in_a_fold(crowd):
+    fold = deal(crowd, 5, 0)
+    groups = crowd.groups.to_pylist()
+    for name in set(groups):
+        assert len({f for f, g in zip(fold.tolist(), groups, strict=True) if g == name}) == 1
+    assert np.bincount(fold).min() > 0
+
+
+def test_one_document_is_dealt_by_items_and_one_item_is_refused(crowd):
+    one = crowd.select_items(np.flatnonzero(np.array(crowd.groups.to_pylist()) == "N01"))
+    assert set(deal(one, 3, 0).tolist()) == {0, 1, 2}
+    with pytest.raises(InputError, match="two items"):
+        karat.aggregate(crowd.select_items(np.arange(1)), "bsc-seq+crf")
+
+
+@pytest.mark.parametrize("params", [{"folds": 1}, {"rounds": 0}, {"c2": -1.0}, {"min_count": 0}])
+def test_parameters_that_make_no_sense_are_refused(params):
+    with pytest.raises(InputError, match=next(iter(params))):
+        get_aggregator("bsc-seq+crf", **params)
+
+
+def test_a_template_with_a_typo_is_refused(crowd):
+    with pytest.raises(InputError, match="lowr"):
+        karat.aggregate(crowd, "bsc-cm+crf", templates=["lowr"])
