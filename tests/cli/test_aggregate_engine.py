@@ -135,3 +135,24 @@ def test_a_missing_file_of_truth_is_refused_before_any_work(tmp_path):
     run = karat_run("aggregate", EXAMPLE, "-m", "ds", "--calibrate", tmp_path / "none.conll")
     assert run.returncode == 1
     assert "no such file" in run.stderr
+
+
+def test_votes_say_that_they_make_no_use_of_known_truth(tmp_path):
+    run = karat_run(
+        "aggregate", EXAMPLE, "-m", "mv-token", "--known", EXAMPLE, "-o", tmp_path / "votes.conll"
+    )
+    assert "votes make no use of known truth" in run.stdout
+
+
+def test_csv_for_spans_is_refused_before_the_labels_are_computed(tmp_path):
+    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "w.csv", "--json")
+    assert run.returncode == 1
+    assert "single labels" in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("param", ["alpha0=true", "max_iter=true", "n_starts=true", "tol=true"])
+def test_true_is_no_number(param):
+    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--param", param)
+    assert run.returncode == 1
+    assert param.partition("=")[0] in run.stderr

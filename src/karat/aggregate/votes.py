@@ -48,7 +48,6 @@ class _Votes(Aggregator):
         raise NotImplementedError  # pragma: no cover
 
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
-        del given  # votes know nothing of gold or earlier results
         counts = vote_counts(crowd)
         codes = self._decide(crowd, counts)
         illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
@@ -57,6 +56,11 @@ class _Votes(Aggregator):
         total = counts.sum(axis=1, keepdims=True)
         shares = (counts / np.maximum(total, 1)).astype(np.float32)
         notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result"]
+        unused = {
+            "known truth": given.known, "an earlier result": given.start,
+            "a checkpoint": given.checkpoint,
+        }  # fmt: skip
+        notes += [f"votes make no use of {name}" for name, it in unused.items() if it is not None]
         if not asked.all():
             notes.append(f"{int((~asked).sum())} items without answers are left open")
         return Consensus(

@@ -130,6 +130,7 @@ def aggregate(
     with steps(4 if calibrate else 3, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
+        _check_suits(output, crowd)
         step(f"aggregating with {method}")
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
@@ -166,6 +167,15 @@ def _check_endings(output: str | None, workers_table: str | None) -> None:
         raise InputError(f"{output}: the name must end in {', '.join(ENDINGS)} (text also .gz)")
     if workers_table and Path(workers_table).suffix not in {".csv", ".jsonl"}:
         raise InputError(f"{workers_table}: the name must end in .csv or .jsonl")
+
+
+def _check_suits(output: str | None, crowd: Crowd) -> None:
+    """Refuse an output that cannot hold the crowd's labels, before they are computed."""
+    from karat.aggregate.consensus import format_of
+    from karat.errors import InputError
+
+    if output and format_of(output) == "csv" and not crowd.is_classification:
+        raise InputError(f"{output}: csv is for single labels; write .conll, .jsonl or .parquet")
 
 
 def _write_workers(result: Consensus, path: str) -> None:

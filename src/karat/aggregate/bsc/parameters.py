@@ -46,21 +46,30 @@ def _check_names(m: Any) -> None:
 def _check_numbers(m: Any) -> None:
     for name, fewest in (("folds", 2), ("rounds", 1), ("min_count", 1)):
         number = getattr(m, name)
-        if not isinstance(number, int | np.integer) or number < fewest:
-            raise InputError(f"{name} must be a whole number of at least {fewest}")
+        if not _is_whole(number) or number < fewest:
+            raise InputError(f"{name} must be a whole number of at least {fewest}, not {number!r}")
     for name, least in LEAST_VALUES.items():
         value = getattr(m, name)
-        if not isinstance(value, int | float | np.number) or not least <= value < np.inf:
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not least <= value < np.inf:
             raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
 
 
 def _check_counts(m: Any) -> None:
     Stopping(m.tol, m.max_iter)
-    if not isinstance(m.n_starts, int | np.integer) or m.n_starts < 1:
+    for name in ("max_iter", "n_starts"):
+        if isinstance(getattr(m, name), bool):
+            raise InputError(f"{name} must be a whole number, not {getattr(m, name)}")
+    if not _is_whole(m.n_starts) or m.n_starts < 1:
         raise InputError(f"n_starts must be a whole number of at least 1, not {m.n_starts!r}")
     seed = m.random_state
     if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
         raise InputError(f"random_state must be a whole number or None, not {seed!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    """Say whether a value is a whole number; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _check_prior(m: Any) -> None:
