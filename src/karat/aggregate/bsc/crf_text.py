@@ -5,8 +5,10 @@
 The CRF takes the place of the Dirichlet transitions. It is fitted to the soft labels q, and so
 would only repeat them: it is therefore cross-fitted – documents are dealt into folds, and the
 scores of a fold come from a CRF that never saw it (the weights of steps, some dozens of numbers,
-are the folds' mean). Workers, CRFs and labels are updated in turn. There is no bound that cannot
-fall: it stops when the labels stand still, or after some rounds.
+are the folds' mean). Workers miss the same names, where the model takes them to be independent,
+and would outvote the text: n labels of a token count as n / (1 + (n - 1) dependence). Workers,
+CRFs and labels are updated in turn. There is no bound that cannot fall: it stops when the labels
+stand still, or after some rounds.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from karat.aggregate.base import Given
 from karat.aggregate.bsc.engine import Fit, e_step
 from karat.aggregate.bsc.evidence import Evidence
+from karat.aggregate.bsc.patterns import discounted
 from karat.aggregate.bsc.posterior import Posterior
 from karat.aggregate.bsc.prepared import Prepared
 from karat.aggregate.bsc.tables import Sums, Tables
@@ -105,7 +108,8 @@ def refine(ready: Prepared, fit: Fit, settings: Settings, given: Given) -> Refin
     weights: Sequence[Weights | None] = [None] * len(folds)
     sums, posterior = fit.sums, fit.posterior
     trace: list[float] = []
-    shards, tables, reason = ready.shards, fit.tables, "rounds"
+    answers = _discounted(ready)
+    shards, tables, reason = answers, fit.tables, "rounds"
     begin = time.perf_counter()
     for done in range(1, settings.rounds + 1):
         steps = FIRST_STEPS if done == 1 else NEXT_STEPS
@@ -113,7 +117,7 @@ def refine(ready: Prepared, fit: Fit, settings: Settings, given: Given) -> Refin
         weights = given.runner.map(_train, jobs, (masks, settings.c2, steps, crowd.offsets))
         found = [one for one in weights if one is not None]
         unary, truth, end = _scores(folds, found, masks, crowd.n_tokens)
-        shards = _with_unary(ready.shards, unary)
+        shards = _with_unary(answers, unary)
         for _ in range(INNER):
             posterior, made, _ = ready.model.update(sums, posterior)
             tables = Tables(made.log_table, made.table, truth, end)
@@ -150,7 +154,12 @@ def with_tagger(ready: Prepared, tables: Tables, tagger: CRF) -> tuple[list[Evid
     found = tagger.log_potentials(text_of(ready.crowd))
     start, step, end = masks.exponentials(tagger.weights_)
     made = Tables(tables.log_table, tables.table, np.vstack([start, step]), end)
-    return _with_unary(ready.shards, found.unary), made
+    return _with_unary(_discounted(ready), found.unary), made
+
+
+def _discounted(ready: Prepared) -> list[Evidence]:
+    n_rows = len(ready.model.rows)
+    return [discounted(shard, n_rows, ready.dependence) for shard in ready.shards]
 
 
 def deal(crowd: Crowd, folds: int, seed: int | None) -> NDArray[np.int64]:

@@ -72,6 +72,8 @@ class Variational(Aggregator):
         min_count: Features that occur less often are left out.
         folds: Into how many parts documents are dealt, each scored by a CRF that never saw it.
         rounds: How often workers and CRFs are updated in turn, at most.
+        dependence: Of methods with +crf: how much workers share their mistakes, 0 to 1; n labels
+            of a token count as n / (1 + (n - 1) dependence) beside the text. "auto" measures it.
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
         max_iter: Most steps.
@@ -102,6 +104,7 @@ class Variational(Aggregator):
         min_count: int = 1,
         folds: int = 5,
         rounds: int = 6,
+        dependence: float | str = "auto",
         decode: str = "mbr",
         tol: float = 1e-5,
         max_iter: int = 100,
@@ -123,6 +126,7 @@ class Variational(Aggregator):
         self.min_count = min_count
         self.folds = folds
         self.rounds = rounds
+        self.dependence = dependence
         self.decode = decode
         self.tol = tol
         self.max_iter = max_iter
@@ -162,6 +166,7 @@ class Variational(Aggregator):
         if self.text == "crf":
             from karat.aggregate.bsc.crf_text import with_tagger
 
+            ready = replace(ready, dependence=self.result_.memory.dependence)
             shards, tables = with_tagger(ready, tables, self.result_.tagger)
             ready = replace(ready, shards=shards)
         fit = Fit(
@@ -180,10 +185,21 @@ class Variational(Aggregator):
             return self._result(ready, fit, given)
         from karat.aggregate.bsc.crf_text import Settings, refine
 
-        settings = Settings.of(self)
-        refined = refine(ready, fit, settings, given)
+        ready = self._with_dependence(ready, fit, given)
+        refined = refine(ready, fit, Settings.of(self), given)
         ready = replace(ready, shards=refined.shards)
         return replace(self._result(ready, refined.fit, given), tagger=refined.tagger)
+
+    def _with_dependence(self, ready: Prepared, fit: Fit, given: Given) -> Prepared:
+        """Say how much workers share their mistakes, measured unless it is given."""
+        if self.dependence != "auto":
+            return replace(ready, dependence=float(self.dependence))
+        from karat.aggregate.bsc.dependence import measure_dependence
+
+        posterior = Posterior(ready.shards, fit.tables, ready.crowd.tagset, given.runner)
+        found = measure_dependence(ready.crowd, posterior.marginals(np.inf).probs)
+        note = f"workers share their mistakes: dependence {found:.2f}, measured"
+        return replace(ready, dependence=found, notes=(*ready.notes, note))
 
     def _fit(self, ready: Prepared, given: Given) -> tuple[Prepared, Fit]:
         """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""
@@ -319,7 +335,13 @@ class Variational(Aggregator):
             entropy=last.entropy.astype(np.float32),
             posterior=posterior,
             memory=Memory(
-                ready.model, fit.sums, fit.posterior, crowd.worker_ids, codec, ready.plain_bonus
+                ready.model,
+                fit.sums,
+                fit.posterior,
+                crowd.worker_ids,
+                codec,
+                ready.plain_bonus,
+                ready.dependence,
             ),
         )
 

@@ -35,6 +35,7 @@ class Memory:
         worker_ids: Arrow string array [n_workers].
         codec: The tag set.
         plain_bonus: epsilon0 of workers who are not trusted, also of unknown ones.
+        dependence: How much workers share their mistakes, for methods with +crf.
     """
 
     model: Model
@@ -43,6 +44,7 @@ class Memory:
     worker_ids: pa.Array
     codec: Codec
     plain_bonus: float
+    dependence: float = 0.0
 
     def check(self, crowd: Crowd, model: str) -> None:
         """Check that it fits a crowd, already in its tags, and a worker model.

@@ -50,9 +50,10 @@ def _check_numbers(m: Any) -> None:
             raise InputError(f"{name} must be a whole number of at least {fewest}, not {number!r}")
     for name, least in LEAST_VALUES.items():
         value = getattr(m, name)
-        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not is_number or not least <= value < np.inf:
+        if not _is_number(value) or not least <= value < np.inf:
             raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
+    if m.dependence != "auto" and not (_is_number(m.dependence) and 0 <= m.dependence <= 1):
+        raise InputError(f'dependence must be "auto" or between 0 and 1, not {m.dependence!r}')
 
 
 def _check_counts(m: Any) -> None:
@@ -65,6 +66,10 @@ def _check_counts(m: Any) -> None:
     seed = m.random_state
     if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
         raise InputError(f"random_state must be a whole number or None, not {seed!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _is_whole(value: Any) -> bool:

@@ -29,12 +29,14 @@ class Patterned(Evidence):
         pattern_row: int32.
         n_tokens_of: float64 [n_patterns], active tokens of every pattern.
         n_worker_rows: Number of workers' rows of the model.
+        discount: float64 [n_patterns], power of the workers' evidence; empty: 1.
     """
 
     pattern_bounds: NDArray[np.int64]
     pattern_row: NDArray[np.int32]
     n_tokens_of: Floats
     n_worker_rows: int
+    discount: Floats
 
     def localise(self, tables: Tables) -> tuple[Tables, float]:
         """Give the tables of the patterns and words, and the logarithm taken out of the former."""
@@ -43,6 +45,9 @@ class Patterned(Evidence):
         logs = np.empty((n_patterns + len(words), n_labels))
         shift = np.empty(n_patterns)
         pattern_logs(self.pattern_bounds, self.pattern_row, tables.log_table, logs, shift)
+        if len(self.discount):
+            logs[:n_patterns] *= self.discount[:, None]
+            shift *= self.discount
         logs[n_patterns:] = words
         local = Tables(logs, np.exp(logs), tables.truth, tables.end)
         return local, float(shift @ self.n_tokens_of)
@@ -61,18 +66,35 @@ class Patterned(Evidence):
 
 
 def compress(shard: Evidence, n_worker_rows: int) -> Evidence:
-    """Put patterns in the place of rows.
+    """Put patterns in the place of rows; items that are single tokens, which share little, stay.
 
     Args:
         shard: Some items.
         n_worker_rows: Number of workers' rows; later rows are words.
-
-    Returns:
-        The same evidence; unchanged where items are single tokens, which share little.
     """
-    n_tokens = shard.n_tokens
-    if n_tokens <= len(shard.active):
+    if shard.n_tokens <= len(shard.active):
         return shard
+    return _patterned(shard, n_worker_rows)
+
+
+def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patterned:
+    """Count n labels of a token as n / (1 + (n - 1) dependence) independent ones.
+
+    That is the effective size of a sample whose members are correlated (Kish 1965): workers miss
+    the same names.
+
+    Args:
+        shard: Some items.
+        n_worker_rows: Number of workers' rows; later rows are words.
+        dependence: Correlation of their mistakes, 0 to 1.
+    """
+    found = shard if isinstance(shard, Patterned) else _patterned(shard, n_worker_rows)
+    n_labels = np.diff(found.pattern_bounds)
+    return replace(found, discount=1 / (1 + np.maximum(n_labels - 1, 0) * dependence))
+
+
+def _patterned(shard: Evidence, n_worker_rows: int) -> Patterned:
+    n_tokens = shard.n_tokens
     pattern, example = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32)
     n_patterns = find_patterns(shard.bounds, shard.row, n_worker_rows, pattern, example)
     begin = (shard.bounds[:-1] - shard.bounds[0])[example[:n_patterns]]
@@ -98,4 +120,5 @@ def compress(shard: Evidence, n_worker_rows: int) -> Evidence:
         pattern_row=shard.row[place],
         n_tokens_of=np.bincount(pattern[tokens], minlength=n_patterns).astype(np.float64),
         n_worker_rows=n_worker_rows,
+        discount=np.zeros(0),
     )

@@ -26,6 +26,7 @@ class Prepared:
         plain_bonus: epsilon0 of workers who are not trusted.
         sums: The statistics to begin with.
         notes: What to tell.
+        dependence: How much workers share their mistakes, for methods with +crf.
     """
 
     crowd: Crowd
@@ -34,6 +35,7 @@ class Prepared:
     plain_bonus: float
     sums: Sums
     notes: tuple[str, ...]
+    dependence: float = 0.0
 
     def fingerprint(self, method: str, params: Mapping[str, Any], *, is_warm: bool) -> str:
         """Name a run by its answers, tags and parameters, and by what it begins with.
