@@ -70,13 +70,16 @@ def source(consensus: Consensus) -> str:
 def lead(consensus: Consensus) -> str:
     """Say in a sentence who answered what."""
     crowd = consensus.crowd
-    open_ = int(np.count_nonzero(np.diff(crowd.by_item.bounds) == 0))
+    unasked = np.diff(crowd.by_item.bounds) == 0
+    alone = int(np.count_nonzero(unasked))
+    is_open = bool((consensus.codes[np.repeat(unasked, np.diff(crowd.offsets))] < 0).all())
+    end = "left open" if is_open else "labelled by the words alone"
     text = (
         f"{plural(crowd.n_workers, 'worker')} gave {plural(len(crowd.latest), 'answer')} "
         f"to {plural(crowd.n_items, 'item')}; {consensus.method} made them into one label per "
         f"{'item' if crowd.is_classification else 'token'}."
     )
-    return f"{text} {plural(open_, 'item')} without an answer: left open." if open_ else text
+    return f"{text} {plural(alone, 'item')} without an answer: {end}." if alone else text
 
 
 def facts(consensus: Consensus, score: Score | None) -> list[Fact]:

@@ -10,7 +10,7 @@ from karat.aggregate import get_aggregator
 from karat.aggregate.bsc.crf_text import deal
 from karat.compute import Threads
 from karat.errors import InputError
-from karat.spans import Tagged, find_errors
+from karat.spans import Tagged, find_errors, score_codes
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,23 @@ def test_new_items_are_labelled_with_the_words_of_the_tagger(crowd, method):
     found = method.predict(crowd.select_items(np.arange(20)))
     assert len(found.tags) == 20
     assert karat.score(crowd.select_items(np.arange(20)), found).f1 > 0.8
+
+
+def test_items_that_nobody_answered_are_labelled_by_their_words(crowd):
+    kept = crowd.answers.take(crowd.answers.item >= 12)
+    thin = karat.crowd.Crowd(
+        crowd.item_ids, crowd.tokens, crowd.worker_ids, crowd.tagset, kept,
+        groups=crowd.groups, gold=crowd.gold,
+    )  # fmt: skip
+    plain = karat.aggregate(thin, "bsc-seq")
+    assert (plain.codes[: crowd.offsets[12]] == -1).all()
+    result = karat.aggregate(thin, "bsc-seq+crf", rounds=3)
+    assert (result.codes >= 0).all()
+    assert "12 items without answers are labelled by their words alone" in result.notes
+    twelve = np.arange(12)
+    unanswered = crowd.select_items(twelve)
+    found = Tagged(result.codes[: crowd.offsets[12]], crowd.offsets[:13])
+    assert score_codes(unanswered.gold_tagged, found, crowd.tagset).f1 > 0.4
 
 
 def test_documents_stay_together_in_a_fold(crowd):

@@ -257,9 +257,12 @@ def _scores(
 
 
 def _with_unary(shards: Sequence[Evidence], unary: Floats) -> list[Evidence]:
+    """Add the words' scores; they also speak for items that nobody answered."""
     found, token = [], 0
     for shard in shards:
-        found.append(replace(shard, unary=unary[token : token + shard.n_tokens]))
+        every = np.ones_like(shard.active)
+        own = unary[token : token + shard.n_tokens]
+        found.append(replace(shard, unary=own, active=every))
         token += shard.n_tokens
     return found
 

@@ -317,9 +317,7 @@ class Variational(Aggregator):
         spans = spans_of(codes, crowd.offsets, codec)
         paths, masses = posterior.confidences(codes, spans, crowd.offsets, last.probs)
         notes = list(ready.notes)
-        n_open = int(np.count_nonzero(~_active(ready.shards)))
-        if n_open:
-            notes.append(f"{n_open} items without answers are left open")
+        notes += _unanswered(ready)
         return Consensus(
             crowd=crowd,
             codes=codes,
@@ -374,6 +372,18 @@ def _memory_of(result: Consensus, what: str) -> Memory:
     if not isinstance(memory, Memory):
         raise InputError(f"{what} must be a result of a Dawid-Skene or BSC method")
     return memory
+
+
+def _unanswered(ready: Prepared) -> list[str]:
+    n_left = int(np.count_nonzero(~_active(ready.shards)))
+    if n_left:
+        return [f"{n_left} items without answers are left open"]
+    if not any(len(shard.unary) for shard in ready.shards):
+        return []
+    answered = np.zeros(ready.crowd.n_items, np.bool_)
+    answered[ready.crowd.latest.item] = True
+    n_text = int(np.count_nonzero(~answered))
+    return [f"{n_text} items without answers are labelled by their words alone"] if n_text else []
 
 
 def _active(shards: Sequence[Evidence]) -> NDArray[np.bool_]:
