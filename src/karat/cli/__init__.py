@@ -21,6 +21,7 @@ from karat.cli.convert import convert
 from karat.cli.inspect import inspect
 from karat.cli.output import leave_quietly, warn
 from karat.cli.score import score
+from karat.cli.simulate import simulate
 from karat.cli.study import study
 from karat.cli.tag import tag
 from karat.cli.tagger import tagger
@@ -72,6 +73,7 @@ def _epilogs() -> dict[str, str]:
     """Lists at the end of a command's help, from the registries."""
     from karat.aggregate.registry import METHODS, TEXTS
     from karat.crowd.registry import FORMATS
+    from karat.simulate.registry import WORKERS
     from karat.studies.registry import STUDIES
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
@@ -80,6 +82,7 @@ def _epilogs() -> dict[str, str]:
     return {
         "aggregate": "\n\n".join(["Methods:", *methods, formats]),
         "study": "\n\n".join(f"{name}: {text}" for name, (_, text) in STUDIES.items()),
+        "simulate": f"Kinds of workers: {', '.join(WORKERS)}. --list says what each does.",
         "inspect": formats,
         "convert": formats,
     }
@@ -94,6 +97,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     convert: "Another encoding, another format.",
     train: "From labelled items to a tagger.",
     tag: "Label text with a trained tagger.",
+    simulate: "Simulated workers answer items whose truth is known.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

@@ -1,0 +1,214 @@
+"""`karat simulate`: what it writes, what it says, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import karat
+from karat.cli import main
+from karat.simulate.registry import WORKERS
+
+
+@pytest.fixture
+def run(monkeypatch, capfd, tmp_path):
+    """Run `karat simulate` in an empty folder; gives exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", "simulate", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capfd.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def gold(root):
+    return root / "examples" / "crowd.tsv"
+
+
+def test_a_crowd_is_written_and_read_back(run, gold):
+    code, out, _ = run(
+        *(gold, "-w", "flip(0.1) x3", "-w", "ana=acc + misses(0.2)", "--per-item", 3),
+        *("--workload", "zipf", "--seed", 7, "-o", "crowd.tsv"),
+    )
+    assert code == 0
+    assert "flip(0.1)" in out
+    assert "written: crowd.tsv (150 items, 450 answers)" in out
+    crowd = karat.read_crowd("crowd.tsv")
+    assert crowd.worker_ids.to_pylist() == ["w1", "w2", "w3", "ana"]
+    assert len(crowd.answers) == 450
+    library = karat.simulate.simulate_crowd(
+        karat.read_crowd(gold),
+        ["flip(0.1) x3", "ana=acc + misses(0.2)"],
+        per_item=3,
+        workload="zipf",
+        seed=7,
+    )
+    assert crowd.answers_of(5) == library.answers_of(5)
+
+
+def test_threads_and_repeats_give_the_same_bytes(run, gold, tmp_path):
+    for name, threads in (("a.tsv", 1), ("b.tsv", 2)):
+        words = ["-w", "seq x3", "-w", "drift(flip(0.1), spammer)", "--per-item", 2]
+        assert run(gold, *words, "--threads", threads, "-o", name)[0] == 0
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+
+
+def test_the_summary_is_json(run, gold):
+    code, out, _ = run(gold, "-w", "flip(0.2) x2", "-w", "perfect", "--json", "-o", "x.parquet")
+    facts = json.loads(out)
+    assert code == 0
+    assert (facts["items"], facts["answers"], facts["output"]) == (150, 450, "x.parquet")
+    worker = facts["workers"][0]
+    assert worker["kind"] == "flip(0.2)"
+    assert (worker["worker"], worker["n_answers"]) == ("w1", 150)
+    assert worker["accuracy"] == pytest.approx(0.8, abs=0.05)
+    assert facts["workers"][2]["f1"] == 1.0
+
+
+def test_the_crowd_goes_to_standard_output_and_the_table_beside_it(run, gold):
+    code, out, err = run(gold, "-w", "perfect")
+    assert code == 0
+    assert out.startswith("doc\tsent\ttoken\tgold\tw1\n")
+    assert "perfect" in err
+    assert karat.read_crowd(out.encode()).n_items == 150
+
+
+def test_json_alone_writes_no_crowd(run, gold):
+    code, out, _ = run(gold, "-w", "perfect", "--json")
+    assert code == 0
+    assert json.loads(out)["output"] is None
+
+
+def test_single_labels_are_drawn(run):
+    code, out, _ = run(
+        *("--items", 400, "--labels", "no,yes", "--shares", "1,3"),
+        *("-w", "flip(0.3) x4", "--per-item", 2, "--workload", "1,1,1,5"),
+    )
+    assert code == 0
+    crowd = karat.read_crowd(out.encode())
+    assert crowd.is_classification
+    assert (crowd.n_items, len(crowd.answers), crowd.tagset.tags) == (400, 800, ("no", "yes"))
+    assert crowd.gold.mean() == pytest.approx(0.75, abs=0.1)
+    assert run("--items", 9, "--labels", 4, "-w", "acc", "-o", "l.csv")[0] == 0
+    assert karat.read_crowd("l.csv").n_items == 9
+
+
+def test_a_trained_tagger_is_used(run, gold, monkeypatch, tmp_path):
+    truth = karat.read_crowd(gold)
+    tags = truth.tagset.decode(truth.gold_tagged)
+    karat.tagger.CRF(max_iter=20).fit(truth.tokens_list, tags).save(tmp_path / "ner.karat")
+    monkeypatch.setattr("karat.simulate.TruthTagger.train", None)
+    code, out, _ = run(
+        gold, "-w", "crf_noise(0.01)", "--tagger", "ner.karat", "-o", "c.tsv", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["workers"][0]["f1"] > 0.8
+
+
+def test_options_about_answers_reach_them(run, gold):
+    words = [gold, "-w", "flip(0.5)", "--times", "--legal", "-o", "x.parquet"]
+    assert run(*words)[0] == 0
+    crowd = karat.read_crowd("x.parquet")
+    assert crowd.answers.submitted is not None
+    assert karat.crowd.convert_crowd(crowd, "IOBES").n_items == 150  # it refuses malformed tags
+
+
+def test_items_without_all_gold_are_left_out_and_counted(run, tmp_path):
+    text = "item\ttoken\tgold\n1\ta\tB-X\n\n2\tb\t?\n"
+    (tmp_path / "some.tsv").write_text(text)
+    code, _, err = run("some.tsv", "-w", "perfect", "-o", "out.tsv")
+    assert code == 0
+    assert "1 items without all tags were left out" in err
+    assert karat.read_crowd("out.tsv").n_items == 1
+
+
+def test_what_the_format_cannot_hold_is_said(run, gold):
+    code, _, err = run(gold, "-w", "perfect", "--times", "-o", "out.tsv")
+    assert code == 0
+    assert "times and costs of answers" in err
+
+
+def test_the_kinds_of_workers_are_listed(run):
+    code, out, _ = run("--list")
+    assert code == 0
+    for name, (_, text) in WORKERS.items():
+        assert name in out
+        assert text in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["GOLD"], 1, "no worker"),
+        (["GOLD", "-w", "filp(1)"], 1, "did you mean 'flip'"),
+        (["GOLD", "-w", "flip(2)"], 1, "from 0 to 1"),
+        (["GOLD", "-w", "acc", "--per-item", "2"], 1, "per_item"),
+        (["GOLD", "-w", "acc", "-o", "no/where.tsv"], 1, "folder"),
+        (["GOLD", "-w", "acc", "--tagger", "no.karat"], 1, "no such file"),
+        (["nothing.tsv", "-w", "acc"], 1, "nothing.tsv"),
+        (["-w", "acc"], 2, "--items"),
+        (["GOLD", "--items", "3", "-w", "acc"], 2, "--items"),
+        (["GOLD", "--labels", "3", "-w", "acc"], 2, "--labels"),
+        (["GOLD", "-w", "acc x2", "--per-item", "1", "--workload", "zip"], 2, "zipf"),
+        (["--items", "3", "--shares", "a", "-w", "acc"], 2, "--shares"),
+        (["GOLD", "-w", "acc", "-o", "-", "--json"], 2, "--json"),
+    ],
+)
+def test_wrong_calls_are_refused_and_nothing_is_written(run, gold, words, code, message, tmp_path):
+    found, _, err = run(*(gold if word == "GOLD" else word for word in words))
+    assert found == code
+    assert message in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_input_without_gold_is_refused(run, tmp_path):
+    (tmp_path / "open.tsv").write_text("token\tann\nParis\tB-LOC\n")
+    code, _, err = run("open.tsv", "-w", "acc", "-o", "x.tsv")
+    assert code == 1
+    assert "gold" in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'workers = ["flip(0.1) x2", "ana = perfect"]',
+        '[workers]\n"flip(0.1)" = 2\nana = "perfect"',
+    ],
+)
+def test_workers_may_stand_in_a_file(run, gold, tmp_path, text):
+    (tmp_path / "crowd.toml").write_text(text)
+    code, _, _ = run(gold, "--workers", "crowd.toml", "--seed", 3, "-o", "crowd.tsv")
+    assert code == 0
+    assert run(gold, "-w", "flip(0.1) x2", "-w", "ana=perfect", "--seed", 3, "-o", "b.tsv")[0] == 0
+    assert (tmp_path / "crowd.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("workers = 3", "it must hold workers"),
+        ('workers = ["perfect"]\nseed = 1', "nothing else"),
+        ("workers = [", "crowd.toml"),
+        ('workers = ["flop(0.1)"]', "flop"),
+    ],
+)
+def test_a_faulty_file_of_workers_is_refused(run, gold, tmp_path, text, message):
+    (tmp_path / "crowd.toml").write_text(text)
+    code, _, err = run(gold, "--workers", "crowd.toml", "-o", "crowd.tsv")
+    assert code
+    assert message in err
+    assert not (tmp_path / "crowd.tsv").exists()
+
+
+def test_workers_come_from_a_file_or_from_options(run, gold, tmp_path):
+    (tmp_path / "crowd.toml").write_text('workers = ["perfect"]')
+    code, _, err = run(gold, "--workers", "crowd.toml", "-w", "perfect", "-o", "crowd.tsv")
+    assert code
+    assert "choose one" in err
