@@ -17,10 +17,21 @@ from pathlib import Path
 from pairs import Row
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("spans", "read", "start", "aggregate")
+BENCHMARKS = ("spans", "read", "start", "aggregate", "crf")
 TABLES = ("classification",)
 """Modules whose `report()` is text: what they measure is no ratio."""
-PEERS = ("numpy", "scipy", "numba", "pyarrow", "iobes", "seqeval", "crowd-kit", "pandas", "typer")
+PEERS = (
+    "numpy",
+    "scipy",
+    "numba",
+    "pyarrow",
+    "iobes",
+    "seqeval",
+    "crowd-kit",
+    "pandas",
+    "typer",
+    "python-crfsuite",
+)
 
 
 def main() -> int:

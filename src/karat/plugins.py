@@ -13,7 +13,7 @@ def plugins(group: str) -> dict[str, str]:
     when a name is not karat's own.
 
     Args:
-        group: "karat.formats" or "karat.methods".
+        group: "karat.formats", "karat.methods" or "karat.workers".
 
     >>> plugins("karat.no-such-group")
     {}

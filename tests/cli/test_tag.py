@@ -139,16 +139,29 @@ def test_train_refuses_what_it_cannot_do(tmp_path, words, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_items_without_all_tags_are_left_out_and_counted(tmp_path):
+@pytest.fixture
+def partly(tmp_path):
+    """The example with a tag missing in its first item and all tags in its second."""
+    lines = [line.split("\t") for line in EXAMPLE.read_text().splitlines()]
+    items = list(dict.fromkeys(tuple(row[:2]) for row in lines[1:] if len(row) > 3))
+    lines[1][3] = "?"
+    for row in lines[1:]:
+        if tuple(row[:2]) == items[1]:
+            row[3] = "?"
     path = tmp_path / "part.tsv"
-    lines = EXAMPLE.read_text().splitlines()
-    rows = [line.split("\t") for line in lines]
-    rows[1][3] = "?"
-    path.write_text("\n".join("\t".join(row) for row in rows) + "\n")
-    run = karat("train", path, "-o", tmp_path / "m.karat", "--max-iter", 2)
+    path.write_text("\n".join("\t".join(row) for row in lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("model", ["crf", "hmm"])
+def test_items_tagged_in_part_count_and_those_without_tags_are_left_out(tmp_path, partly, model):
+    words = ["train", partly, "-o", tmp_path / "m.karat", "--model", model, "--max-iter", 2]
+    run = karat(*words, "--validation", partly)
     assert run.returncode == 0
-    assert "1 items without all tags were left out" in run.stderr
-    assert "items: 149" in run.stdout
+    assert "1 items without any tag were left out" in run.stderr
+    assert "1 items are tagged in part" in run.stderr
+    for part in ("items: 149", "steps: 2", "stopped by:", "validation f1"):
+        assert part in run.stdout
 
 
 def test_plain_text_is_tokenised_and_tagged_line_by_line(model, tmp_path):

@@ -7,7 +7,14 @@ import pytest
 
 from karat.errors import FaultsError, InputError
 from karat.spans import Codec
-from karat.tagger.chain import Potentials, constrain, decode, n_best, spans_with_confidence
+from karat.tagger.chain import (
+    Potentials,
+    best_path,
+    constrain,
+    decode,
+    n_best,
+    spans_with_confidence,
+)
 from tagger.enumeration import codecs, distribution, random_potentials, span_mass
 
 BIO = Codec.from_types(["A", "B"], "BIO")
@@ -38,6 +45,20 @@ def test_marginals_best_path_and_entropy_are_those_of_the_enumeration(case):
     inside = probs > 0
     entropy = -(probs[inside] * np.log(probs[inside])).sum()
     assert found.entropy[0] == pytest.approx(entropy, abs=1e-9)
+
+
+def test_the_best_path_alone_is_that_of_the_enumeration(case):
+    potentials, codec = case
+    paths, probs, _ = distribution(potentials)
+    assert tuple(best_path(potentials, codec).codes) == paths[int(np.argmax(probs))]
+
+
+def test_among_equal_paths_both_ways_of_decoding_take_the_lowest_tags():
+    n = len(BIO.tags)
+    rng = np.random.default_rng(2)
+    parts = [rng.integers(-1, 2, shape).astype(float) for shape in ((60, n), n, (n, n), n)]
+    flat = Potentials(*parts, np.array([0, 0, 9, 20, 60]))
+    np.testing.assert_array_equal(best_path(flat, BIO).codes, decode(flat, BIO).codes)
 
 
 def test_span_posteriors_are_those_of_the_enumeration(case):
@@ -104,6 +125,8 @@ def test_contradictory_forced_tags_are_refused_and_the_item_is_named(forced):
     constrained = constrain(p, BIO, [[None, None], forced])
     with pytest.raises(InputError, match="item 1: no BIO sequence agrees with its forced tags"):
         decode(constrained, BIO)
+    with pytest.raises(InputError, match="item 1: no BIO sequence"):
+        best_path(constrained, BIO)
     with pytest.raises(InputError, match="item 1: no BIO sequence"):
         n_best(constrained, BIO, 2)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 
-from karat.errors import InputError
-from karat.tagger import CRF, Text
+from karat.errors import InputError, NotFittedError
+from karat.protocols import Serial
+from karat.tagger import CRF, HMM, Text
 from karat.tagger.carry import carry
 from tagger.corpora import random_items
 
@@ -102,3 +104,65 @@ def test_documents_are_remembered():
 def test_a_larger_penalty_gives_smaller_weights():
     small, large = (CRF(templates=["word"], c2=c2).fit(X, Y) for c2 in (0.1, 10.0))
     assert np.abs(large.weights_.vector).sum() < np.abs(small.weights_.vector).sum() / 2
+
+
+def interrupt_at(step):
+    def progress(done, *_):
+        if done == step:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_ctrl_c_keeps_what_is_trained_so_far():
+    crf = CRF(**OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        crf.fit(X, Y, progress=interrupt_at(4))
+    same = CRF(**OPTIONS, max_iter=4).fit(X, Y)
+    assert (crf.stop_reason_, crf.converged_, crf.trace_) == ("interrupted", False, same.trace_)
+    np.testing.assert_array_equal(crf.weights_.vector, same.weights_.vector)
+    assert crf.predict(X) == same.predict(X)
+
+
+def test_ctrl_c_within_an_evaluation_keeps_the_last_step():
+    class Interrupted(Serial):
+        calls = 0
+
+        def map(self, fn, shards, params):
+            self.calls += 1
+            if self.calls == 10:
+                raise KeyboardInterrupt
+            return super().map(fn, shards, params)
+
+    crf = CRF(**OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        crf.fit(X, Y, runner=Interrupted())
+    same = CRF(**OPTIONS, max_iter=len(crf.trace_) - 1).fit(X, Y)
+    np.testing.assert_array_equal(crf.weights_.vector, same.weights_.vector)
+
+
+def test_ctrl_c_before_the_first_step_leaves_no_tagger():
+    class Interrupted(Serial):
+        def map(self, *_):
+            raise KeyboardInterrupt
+
+    crf = CRF(**OPTIONS).fit(X, Y)
+    with pytest.raises(KeyboardInterrupt):
+        crf.fit(X[:5], Y[:5], runner=Interrupted())
+    with pytest.raises(NotFittedError):  # the weights of another training set would not fit
+        crf.predict(X)
+
+
+def test_ctrl_c_ends_a_grid_search():
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchCV(CRF(**OPTIONS), {"c2": [0.1, 1.0]}, cv=2).fit(X, Y, progress=interrupt_at(2))
+
+
+def test_ctrl_c_between_rounds_of_em_keeps_their_tables():
+    tags = [[None, *tags[1:]] for tags in Y]
+    hmm = HMM(tol=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        hmm.fit(X, tags, progress=interrupt_at(3))
+    same = HMM(tol=0.0, max_iter=3).fit(X, tags)
+    assert (hmm.stop_reason_, hmm.converged_) == ("interrupted", False)
+    np.testing.assert_array_equal(hmm.weights_.vector, same.weights_.vector)

@@ -114,6 +114,25 @@ def test_scoring_types_unseen_at_training_counts_them_as_missed(fitted):
     )
 
 
+@pytest.mark.parametrize(
+    ("truth", "message"),
+    [
+        ([["O"], ["O", None]], "item 1: to be scored"),
+        ([["O"], [{"O", "B-A"}, "O"]], "item 1: to be scored"),
+        (["O", ["O", "O"]], "list of tag lists"),
+        ([["O"], ["O"]], "different numbers"),
+        ([["O"]], "different numbers"),
+    ],
+)
+def test_truth_that_cannot_be_scored_is_refused(fitted, truth, message):
+    words = [["w1"], ["w2", "w9"]]
+    with pytest.raises(InputError, match=message):
+        fitted.score(words, truth)
+    if isinstance(fitted, CRF):
+        with pytest.raises(InputError, match=message):
+            CRF(templates=["word"], max_iter=20).fit(X, Y, validation=(words, truth))
+
+
 def test_scoring_takes_codes(fitted):
     codes = fitted.encode(Y)
     assert fitted.score(X, codes) == fitted.score(X, Y)
@@ -152,7 +171,10 @@ def test_other_encodings(make, encoding):
         ([["a"], ["b", "c"]], [["O"], ["O"]], "item 1 has 2 words and 1 tags"),
         (["a", "b"], [["O"], ["O"]], "list of items"),
         ([["a"]], ["O"], "list of tag lists"),
-        ([["a", "b"]], [["O", None]], "tag is None"),
+        ([["a", "b"]], [[None, None]], "the training set is empty"),
+        ([["a", "b"]], [["O", []]], "token 1 may have no tag"),
+        ([["a", "b"], ["c"]], [["O", None]], "2 items of words, but 1 of tags"),
+        ([["a"], ["b", "c"]], [[None], [None, "O", "O"]], "item 1 has 2 words and 3 tags"),
         ([["a", None]], [["O", "O"]], "one of them is None"),
         ([["a", 3]], [["O", "O"]], "words must be strings"),
         ([["a"]], [["X-PER"]], "X-PER"),
@@ -188,6 +210,8 @@ def test_a_sentence_of_50000_tokens(make):
     assert np.isfinite(found.entropy).all()
     assert np.abs(found.probs.sum(axis=1) - 1).max() < 1e-9
     assert make(templates=["word"]).fit(words, [tags]).score(words, [tags]) > 0.5
+    some = [[tag if n % 3 else None for n, tag in enumerate(tags)]]
+    assert make(templates=["word"]).fit(words, some).score(words, [tags]) > 0.5
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -241,6 +265,13 @@ def test_cross_validation_and_grid_search_work(make):
     search = GridSearchCV(make(), {name: values}, cv=2, error_score="raise").fit(X, Y)
     assert search.best_params_[name] == values[0]
     assert len(search.predict(X)) == len(X)
+
+
+def test_cross_validation_and_grid_search_take_dictionaries(make):
+    scores = cross_val_score(make(), dicts(X), Y, cv=3, error_score="raise")
+    assert (scores > 0.1).all()
+    search = GridSearchCV(make(), {"min_count": [1, 2]}, cv=2, error_score="raise")
+    assert len(search.fit(dicts(X), Y).predict(dicts(X))) == len(X)
 
 
 def test_a_clone_has_the_same_parameters_and_is_not_fitted(fitted):

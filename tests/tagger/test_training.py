@@ -13,12 +13,13 @@ from karat.errors import InputError
 from karat.protocols import Serial
 from karat.spans import Codec, Tagged
 from karat.tagger import CRF, Text
-from karat.tagger import training as module
+from karat.tagger import objective as module
 from karat.tagger.base import potentials_of
+from karat.tagger.columns import Merged
 from karat.tagger.features import FeatureMap, Features
 from karat.tagger.kernels.training import _in_logarithms, expected_step, unary_step
 from karat.tagger.templates import read_templates
-from karat.tagger.training import Masks, Targets, train
+from karat.tagger.training import Clamp, Masks, Targets, train
 from karat.tagger.weights import Weights
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
@@ -37,9 +38,16 @@ def random_features(rng, lengths, n_features, *, weighted=False):
 
 
 def objective(features, targets, masks, vector, *, c2=0.3, bias=True):
-    shape = targets.counts.state.shape
-    parts = module.cut(features, targets.weight)
-    return module._objective(parts, targets.counts.vector, masks, c2, Serial(), shape, bias, vector)
+    """Value and gradient in the places of the merged weights."""
+    merged = Merged.of(features, len(targets.counts.state))
+    return module.Objective(merged, targets, masks, c2, Serial(), bias)(vector)
+
+
+def merged_weights(features, n_features, scale, rng):
+    """Random weights, all features and merged."""
+    merged = Merged.of(features, n_features)
+    vector = rng.normal(0, scale, len(Weights.zeros(len(merged.root), J).vector))
+    return merged, merged.split(vector, J), vector
 
 
 def no_targets(n_features, n_items):
@@ -54,10 +62,7 @@ def test_log_z_and_expected_counts_are_those_of_the_enumeration(hard, weighted, 
     lengths, n_features = [1, 4, 0, 3], 6
     features = random_features(rng, lengths, n_features, weighted=weighted)
     weight = np.array([1.0, 2.5, 1.0, 0.0])
-    weights = Weights.zeros(n_features, J)
-    vector = weights.vector
-    vector[:] = rng.normal(0, scale, len(vector))
-    weights = Weights.of_vector(vector, n_features, J)
+    merged, weights, vector = merged_weights(features, n_features, scale, rng)
     masks = Masks.of(BIO, hard=hard)
     targets = Targets(Weights.zeros(n_features, J), weight)
     value, gradient = objective(features, targets, masks, vector, c2=0.0)
@@ -81,7 +86,7 @@ def test_log_z_and_expected_counts_are_those_of_the_enumeration(hard, weighted, 
                 if t:
                     expected.step[path[t - 1], j] += share
     assert value == pytest.approx(total, rel=1e-12, abs=1e-9)
-    np.testing.assert_allclose(gradient, expected.vector, atol=1e-9)
+    np.testing.assert_allclose(gradient, merged.join(expected), atol=1e-9)
 
 
 @pytest.mark.parametrize("hard", [True, False])
@@ -95,15 +100,20 @@ def test_products_and_logarithms_give_the_same_on_a_long_item(hard, scale, step_
     sizes = [(scale, (7, J)), (step_scale, J), (step_scale, (J, J)), (step_scale, J)]
     weights = Weights(*(rng.normal(0, sd, shape) for sd, shape in sizes))
     chain = Masks.of(BIO, hard=hard).exponentials(weights)
-    one, other = Weights.zeros(7, J), Weights.zeros(7, J)
     entries = features.bounds, features.ids, features.values
-    parts = [(w.state, w.start, w.step, w.end) for w in (one, other)]
-    log_z = expected_step(features.offsets, *entries, np.ones(1), weights.state, *chain, *parts[0])
+    shares, counts = np.zeros((2, n, J)), [Weights.zeros(0, J) for _ in range(2)]
+    first, second = (
+        (share, c.start, c.step, c.end) for share, c in zip(shares, counts, strict=True)
+    )
+    log_z = expected_step(
+        features.offsets, *entries, np.ones(1), module.ALL, weights.state, *chain, *first
+    )
     score = np.empty((n, J))
     unary_step(*entries, weights.state, score)
-    same = _in_logarithms(0, n, *entries, 1.0, score, np.empty((n, J)), *chain, *parts[1])
+    same = _in_logarithms(0, n, 1.0, score, np.empty((n, J)), *chain, *second)
     assert log_z == pytest.approx(same, rel=1e-11)
-    np.testing.assert_allclose(one.vector, other.vector, atol=1e-6)
+    np.testing.assert_allclose(shares[0], shares[1], atol=1e-6)
+    np.testing.assert_allclose(counts[0].vector, counts[1].vector, atol=1e-6)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -113,9 +123,9 @@ def test_the_gradient_agrees_with_finite_differences(bias):
     codes = np.array([1, 3, 0, 0, 2, 4, 4, 0, 0, 1], np.int16)
     targets = Targets.of_codes(features, 5, codes, J, np.array([1.0, 0.5, 2.0]))
     masks = Masks.of(BIO, hard=True)
-    vector = rng.normal(0, 0.5, len(targets.counts.vector))
+    merged, _, vector = merged_weights(features, 5, 0.5, rng)
     _, gradient = objective(features, targets, masks, vector, bias=bias)
-    ends = Weights.of_vector(np.arange(len(vector)), 5, J)
+    ends = Weights.of_vector(np.arange(len(vector)), len(merged.root), J)
     for i in range(len(vector)):
         if not bias and (i in ends.start or i in ends.end):
             assert gradient[i] == 0
@@ -130,9 +140,9 @@ def test_the_objective_of_one_sequence_is_its_log_probability():
     features = random_features(rng, [4], 5)
     masks = Masks.of(BIO, hard=True)
     targets = Targets.of_codes(features, 5, np.array([0, 1, 2, 0], np.int16), J)
-    vector = rng.normal(size=len(targets.counts.vector))
+    _, weights, vector = merged_weights(features, 5, 1.0, rng)
     value, _ = objective(features, targets, masks, vector, c2=0.0)
-    paths, probs, _ = distribution(potentials_of(features, Weights.of_vector(vector, 5, J), masks))
+    paths, probs, _ = distribution(potentials_of(features, weights, masks))
     assert value == pytest.approx(-np.log(probs[paths.index((0, 1, 2, 0))]), abs=1e-9)
 
 
@@ -238,7 +248,8 @@ def test_the_objective_never_rises_and_the_gradient_vanishes(numbered):
     targets = Targets.of_codes(features, n_features, codes, J)
     weights, found = optimum(numbered, targets)
     assert all(b <= a for a, b in zip(found.trace[:-1], found.trace[1:], strict=True))
-    _, gradient = objective(features, targets, Masks.of(BIO, hard=False), weights.vector, c2=0.5)
+    vector = Merged.of(features, n_features).join(weights)
+    _, gradient = objective(features, targets, Masks.of(BIO, hard=False), vector, c2=0.5)
     assert np.abs(gradient).max() < 1e-3
     assert found.stop_reason in {"tol", "line search"}
 
@@ -255,14 +266,13 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
 
 def cut_arguments(X):
     _, features = FeatureMap.fit(Text.of(X), read_templates("default"))
-    return features, np.ones(len(X))
+    return features, [Clamp(module.ALL, np.ones(len(X)))]
 
 
 def test_shards_hold_every_item_once(monkeypatch):
     monkeypatch.setattr(module, "ENTRIES_PER_SHARD", 10)
     X = [["a"] * n for n in (3, 0, 0, 50, 1, 0, 2)]
-    features, weight = cut_arguments(X)
-    parts = module.cut(features, weight)
+    parts = module.cut(*cut_arguments(X))
     lengths = [n for part in parts for n in np.diff(part.features.offsets)]
     assert lengths == [3, 0, 0, 50, 1, 0, 2]
     assert len(parts) > 1

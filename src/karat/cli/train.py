@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +42,8 @@ def train(
         bool, typer.Option("--soft", help="Allow tag sequences that the encoding forbids.")
     ] = False,
     max_iter: Annotated[
-        int | None, typer.Option(min=1, help="crf: most steps of training (200 by default).")
+        int | None,
+        typer.Option(min=1, help="Most steps of training (200 by default; hmm: 50 rounds)."),
     ] = None,
     validation: Annotated[
         str | None,
@@ -61,8 +63,9 @@ def train(
 ) -> None:
     """Train a tagger on items whose tags are known, and write it to one file.
 
-    The file is read with every format that holds gold; items that are not tagged as a whole are
-    left out. The result does not depend on the number of threads.
+    The file is read with every format that holds gold. Items tagged in part count for what is
+    known of them; items without any tag are left out. The result does not depend on the number of
+    threads. Ctrl-C ends training, and what was learnt by then is written.
 
     Examples:
 
@@ -74,57 +77,102 @@ def train(
     """
     r.check_output(output, source, *(name for name in (validation, start) if name))
     options = r.Reading(format=format, encoding=encoding, columns=columns, labels=label)
-    given = {"templates": templates, "c2": c2, "max_iter": max_iter}
-    params = {name: value for name, value in given.items() if value is not None}
+    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
+    params = {name: value for name, value in chosen.items() if value is not None}
     params |= {"min_count": min_count, "hash_bits": hash_bits, "hard": not soft}
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
-        text, tags, n_left = _labelled_items(crowd)
+        data = _labelled_items(crowd)
         tagger = _make(model, params | {"encoding": crowd.tagset.encoding})
-        held_out = _labelled_items(options.read(validation))[:2] if validation else None
+        held_out = _held_out(options.read(validation)) if validation else None
         step(f"training a {model}")
         from karat.compute import Threads
 
-        tagger.fit(
-            text,
-            tags,
-            start=_load(start),
-            validation=held_out,
-            runner=Threads(threads),
-            progress=step.round,
-        )
+        around: dict[str, Any] = {"runner": Threads(threads), "progress": step.round}
+        around |= {"start": _load(start), "validation": held_out}
+        interrupted = _fit(tagger, data, around)
         step("writing")
         tagger.save(output)
-    facts = _facts(tagger, text, tags, held_out)
+    facts = _facts(tagger, data, held_out)
     if json:
-        emit_json({"input": source, "output": output, "items_left_out": n_left, **facts})
-        return
-    if n_left:
-        warn(f"{n_left} items without all tags were left out")
-    if tagger.n_repaired_:
-        warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
-    for name, value in facts.items():
-        say(f"  {name.replace('_', ' ')}: {value}")
-    say(f"written: {output} ({Path(output).stat().st_size / 1e6:.1f} MB)")
+        emit_json({"input": source, "output": output, "items_left_out": data.n_left_out, **facts})
+    else:
+        _tell(tagger, data, facts)
+        say(f"written: {output} ({Path(output).stat().st_size / 1e6:.1f} MB)")
+    if interrupted:
+        n_steps = facts.get("steps")
+        warn(f"karat: interrupted after {n_steps} steps; what is written is their result")
+        raise typer.Exit(130)
 
 
-def _labelled_items(crowd: Crowd) -> tuple[Text, list[list[str]], int]:
-    """Give words and tags of the items whose tags are all known, and the number of the others."""
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Items to learn from; None stands for a tag that is not known."""
+
+    text: Text
+    tags: list[list[str | None]]
+    n_in_part: int
+    n_left_out: int
+
+
+def _labelled_items(crowd: Crowd) -> _Data:
+    """Give words and tags of the items of which some tag is known."""
     import numpy as np
 
     from karat.errors import InputError
     from karat.tagger import Text
 
-    codes = crowd.gold_tagged.codes
-    unknown = np.concatenate([[0], np.cumsum(codes < 0)])
-    bad = unknown[crowd.offsets[1:]] > unknown[crowd.offsets[:-1]]
-    if bad.all():
-        raise InputError("there is no item whose tags are all known: read it with its gold")
-    kept = crowd.select_items(~bad) if bad.any() else crowd
+    count = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
+    unknown = count[crowd.offsets[1:]] - count[crowd.offsets[:-1]]
+    useless = (unknown > 0) & (unknown == np.diff(crowd.offsets))
+    if useless.all():
+        raise InputError("there is no item of which a tag is known: read it with its gold")
+    kept = crowd.select_items(~useless) if useless.any() else crowd
     groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
-    text = Text.of(kept.tokens_list, groups)
-    return text, kept.tagset.decode(kept.gold_tagged), int(bad.sum())
+    tags = kept.tagset.decode(kept.gold_tagged)
+    return _Data(
+        Text.of(kept.tokens_list, groups),
+        [[None if tag == "?" else tag for tag in item] for item in tags],
+        int(((unknown > 0) & ~useless).sum()),
+        int(useless.sum()),
+    )
+
+
+def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
+    """Give words and tags of the items whose tags are all known."""
+    import numpy as np
+
+    from karat.errors import InputError
+
+    data = _labelled_items(crowd)
+    whole = np.array([None not in item for item in data.tags])
+    if not whole.any():
+        raise InputError("there is no item to validate on: their tags must all be known")
+    items = np.flatnonzero(whole)
+    return data.text.select(items), [data.tags[n] for n in items]
+
+
+def _fit(tagger: Tagger, data: _Data, around: dict[str, Any]) -> bool:
+    """Train, and say whether Ctrl-C ended it with something learnt."""
+    try:
+        tagger.fit(data.text, data.tags, **around)
+    except KeyboardInterrupt:
+        if "weights_" not in vars(tagger):
+            raise
+        return True
+    return False
+
+
+def _tell(tagger: Tagger, data: _Data, facts: dict[str, Any]) -> None:
+    if data.n_left_out:
+        warn(f"{data.n_left_out} items without any tag were left out")
+    if data.n_in_part:
+        warn(f"{data.n_in_part} items are tagged in part: what is known of them counts")
+    if tagger.n_repaired_:
+        warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
+    for name, value in facts.items():
+        say(f"  {name.replace('_', ' ')}: {value}")
 
 
 def _make(model: str, params: dict[str, Any]) -> Tagger:
@@ -144,19 +192,18 @@ def _load(path: str | None) -> Tagger | None:
     return load_tagger(path)
 
 
-def _facts(
-    tagger: Tagger, text: Text, tags: list[list[str]], held_out: tuple[Any, Any] | None
-) -> dict[str, Any]:
+def _facts(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "model": tagger.name,
         "tags": list(tagger.codec_.tags),
-        "items": len(tags),
-        "tokens": text.n_tokens,
+        "items": len(data.tags),
+        "tokens": data.text.n_tokens,
         "features": tagger.features_.n_features,
     }
-    if "trace_" in vars(tagger):
-        seen = vars(tagger)
-        facts |= {"steps": len(seen["trace_"]) - 1, "stopped_by": seen["stop_reason_"]}
+    seen = vars(tagger)
+    if seen["trace_"]:
+        n_steps = len(seen["trace_"]) - (tagger.name == "crf")  # which has its start there too
+        facts |= {"steps": n_steps, "stopped_by": seen["stop_reason_"]}
         facts["objective"] = seen["trace_"][-1]
     if held_out is not None:
         name = "accuracy" if tagger.codec_.rules.is_plain else "f1"

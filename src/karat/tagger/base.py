@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from karat.errors import InputError, NotFittedError
 from karat.protocols import Progress, Runner
-from karat.spans import Codec, Tagged, find_spans, score_codes, write_codes
-from karat.tagger.chain import Known, Potentials, Tagging, constrain, decode, n_best
+from karat.spans import Codec, Tagged, score_codes
+from karat.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
 from karat.tagger.dicts import DictFeatures, is_dicts
 from karat.tagger.features import FeatureMap, Features, Text
 from karat.tagger.kernels.training import unary_step
+from karat.tagger.known import Known, is_partial
+from karat.tagger.labels import Labels, legal_codes
+from karat.tagger.targets import Masks, Targets
 from karat.tagger.templates import read_templates
-from karat.tagger.training import Masks, Targets
-from karat.tagger.weights import Floats, Weights
+from karat.tagger.weights import Weights
+
+__all__ = ["Tagger", "as_text", "legal_codes", "potentials_of", "score_tags", "transform"]
 
 Forced = Sequence[Sequence[Known]]
 """Per item and token a tag, some tags of which one is right, or None."""
@@ -92,8 +95,8 @@ class Tagger(ABC):
             NotFittedError: `fit` was not called.
             InputError: No possible sequence agrees with the forced tags.
         """
-        found = self.tag(X, forced=forced, least=np.inf)
-        return self.codec_.decode(found.tagged)
+        potentials = constrain(self.log_potentials(X), self.codec_, forced)
+        return self.codec_.decode(best_path(potentials, self.codec_))
 
     def predict_marginals(
         self, X: Any, *, forced: Forced | None = None
@@ -138,8 +141,7 @@ class Tagger(ABC):
         Raises:
             InputError: X and y do not fit.
         """
-        found = self.tag(X, least=np.inf)
-        return score_tags(y, found.tagged, self.codec_)
+        return score_tags(y, best_path(self.log_potentials(X), self.codec_), self.codec_)
 
     def encode(self, y: Any) -> Tagged:
         """Turn lists of tags into codes; tags unseen at training raise."""
@@ -194,17 +196,17 @@ class Tagger(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _prepare(self, X: Any, y: Any, weight: Any) -> tuple[Features, Targets]:
-        """Set `codec_` and `features_`, and sum up the targets of hard tags."""
-        y = [list(tags) if not isinstance(tags, str) else tags for tags in y]
-        codec = tag_set(y, self.encoding)
-        tagged = codec.encode(y)
+        """Set `codec_` and `features_`, and sum up the targets of tags."""
+        vars(self).pop("weights_", None)  # they do not fit what is set here
+        labels = Labels.of(y, self.encoding, weight)
+        if labels.partial:
+            X, labels = labels.leave_out_unknown(X)
         features = self._fit_features(X)
-        check_lengths(features, tagged)
-        codes, self.n_repaired_ = legal_codes(tagged, codec) if self.hard else (tagged.codes, 0)
-        each = _weights_of(weight, len(features.offsets) - 1)
-        self.codec_ = codec
+        labels.check_lengths(features)
+        self.codec_ = labels.codec
         n_features = self.features_.n_features
-        return features, Targets.of_codes(features, n_features, codes, len(codec.tags), each)
+        targets, self.n_repaired_ = labels.targets(features, n_features, repair=self.hard)
+        return features, targets
 
     def _fit_features(self, X: Any) -> Features:
         if is_dicts(X):
@@ -263,10 +265,11 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     """Give the span F1 (PLAIN: the accuracy) of codes against true tags.
 
     Raises:
-        InputError: The numbers of tags differ.
+        InputError: The numbers of tags differ, or some true tag is not known.
     """
     truth = y
     if not isinstance(y, Tagged):
+        _check_known(y)
         every = Codec.from_tags({*codec.tags, *(tag for item in y for tag in item)}, codec.encoding)
         truth = every.encode([list(item) for item in y])
         table = np.array([*(every.index[tag] for tag in codec.tags), -1], np.int16)
@@ -276,6 +279,14 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     if codec.rules.is_plain:
         return float((truth.codes == found.codes).mean()) if len(found.codes) else 0.0
     return score_codes(truth, found, codec).f1
+
+
+def _check_known(y: Any) -> None:
+    for n, item in enumerate(y):
+        if isinstance(item, str):
+            raise InputError("expected a list of tag lists, one per item; got a string for an item")
+        if is_partial([item]):
+            raise InputError(f"item {n}: to be scored, all of its true tags must be known")
 
 
 def as_text(X: Any) -> Text:
@@ -290,48 +301,3 @@ def as_text(X: Any) -> Text:
     if any(isinstance(item, str) for item in items):
         raise InputError("expected a list of items, each a list of words; got a string for an item")
     return Text.of(items)
-
-
-def tag_set(y: Any, encoding: str) -> Codec:
-    """Make the complete tag set of some lists of tags.
-
-    Raises:
-        InputError: There is no tag, or one is missing.
-    """
-    if any(isinstance(item, str) for item in y):
-        raise InputError("expected a list of tag lists, one per item; got a string for an item")
-    tags = {tag for item in y for tag in item}
-    if not tags:
-        raise InputError("the training set is empty: there is no tag to learn from")
-    if None in tags:
-        raise InputError("a training tag is None: leave out items whose tags are not all known")
-    return Codec.from_tags(tags, encoding)
-
-
-def legal_codes(tagged: Tagged, codec: Codec) -> tuple[NDArray[np.int16], int]:
-    """Write tags well-formed (an I that opens a span becomes B); give how many changed."""
-    if codec.rules.is_plain:
-        return tagged.codes, 0
-    written = write_codes(find_spans(tagged, codec), tagged.offsets, codec)
-    return written, int(np.count_nonzero(written != tagged.codes))
-
-
-def check_lengths(features: Features, tagged: Tagged) -> None:
-    """Check that every word has a tag.
-
-    Raises:
-        InputError: Some item has another number of tags than words; the first is named.
-    """
-    words, tags = np.diff(features.offsets), np.diff(tagged.offsets)
-    if len(words) != len(tags):
-        raise InputError(f"{len(words)} items of words, but {len(tags)} of tags")
-    if (words != tags).any():
-        bad = int(np.flatnonzero(words != tags)[0])
-        raise InputError(f"item {bad} has {words[bad]} words and {tags[bad]} tags")
-
-
-def _weights_of(weight: Sequence[float] | None, n_items: int) -> Floats:
-    each = np.ones(n_items) if weight is None else np.asarray(weight, np.float64)
-    if each.shape != (n_items,) or not np.isfinite(each).all() or (each < 0).any():
-        raise InputError(f"weight must be {n_items} numbers of at least 0")
-    return each

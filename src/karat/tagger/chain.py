@@ -6,7 +6,7 @@ else follows from the chain, whatever the scores come from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,10 +18,10 @@ from karat.chains.kernels.nbest import nbest_step
 from karat.chains.kernels.posterior import posterior_step
 from karat.errors import InputError
 from karat.spans import Codec, SpanArray, Tagged, find_spans
+from karat.tagger.kernels.decoding import best_path_step
+from karat.tagger.known import Known, allowed_tags
 
 Floats = NDArray[np.float64]
-Known = str | Collection[str] | None
-"""What is known of a token: its tag, some tags of which one is right, or nothing."""
 
 
 class Potentials(NamedTuple):
@@ -66,6 +66,21 @@ class Tagging:
     def tagged(self) -> Tagged:
         """The best path as codes and offsets."""
         return Tagged(self.codes, self.offsets)
+
+
+def best_path(potentials: Potentials, codec: Codec) -> Tagged:
+    """Give the best path alone; that of `decode`, in a fraction of the time.
+
+    Raises:
+        InputError: No path agrees with the forced tags; the first such item is named.
+    """
+    p = potentials
+    codes = np.empty(len(p.unary), np.int16)
+    offsets = p.offsets - p.offsets[0]
+    item = best_path_step(offsets, p.unary, p.start, p.step, p.end, codes)
+    if item >= 0:
+        raise InputError(_no_path(item, codec))
+    return Tagged(codes, offsets)
 
 
 def decode(
@@ -142,22 +157,7 @@ def constrain(
     lengths = np.array([len(item) for item in forced], np.int64)
     if not np.array_equal(lengths, np.diff(potentials.offsets)):
         raise InputError("forced: give one tag or None for every token of every item")
-    single = [[v if isinstance(v, str) else None for v in item] for item in forced]
-    codes = codec.encode(single).codes
-    unary = potentials.unary.copy()
-    known = np.flatnonzero(codes >= 0)
-    kept = unary[known, codes[known]]
-    unary[known] = -np.inf
-    unary[known, codes[known]] = kept
-    token = 0
-    for item in forced:
-        for value in item:
-            if value is not None and not isinstance(value, str):
-                own = codec.encode([list(value)]).codes
-                if not len(own):
-                    raise InputError(f"forced: token {token} may have no tag at all")
-                unary[token, np.setdiff1d(np.arange(len(codec.tags)), own)] = -np.inf
-            token += 1
+    unary = np.where(allowed_tags(forced, codec), potentials.unary, -np.inf)
     return potentials._replace(unary=unary)
 
 

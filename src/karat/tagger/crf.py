@@ -15,7 +15,9 @@ from karat.tagger.base import Tagger
 from karat.tagger.carry import carry
 from karat.tagger.early import Watch
 from karat.tagger.features import Features
+from karat.tagger.lbfgs import Interrupted, Minimum
 from karat.tagger.training import Masks, Targets, train
+from karat.tagger.weights import Weights
 
 
 class CRF(Tagger):
@@ -38,7 +40,8 @@ class CRF(Tagger):
     Attributes:
         trace_: Minus the penalised log-likelihood after every step.
         converged_: Whether it came to its end.
-        stop_reason_: Why training stopped: "tol", "max_iter", "validation", "line search".
+        stop_reason_: Why training stopped: "tol", "max_iter", "validation", "line search", or
+            "interrupted".
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
 
     >>> tagger = CRF().fit([["Rome", "wins"], ["Kim", "Lee", "wins"]],
@@ -91,7 +94,9 @@ class CRF(Tagger):
 
         Args:
             X: Lists of words, a `Text`, or lists of dictionaries of features.
-            y: Lists of tags.
+            y: Lists of tags. Where a token's tag is not known stands None, or several tags of which
+                one is right (a set, list or tuple); what is known of the item then counts, summed
+                over all that agrees with it. Items of which nothing is known are left out.
             weight: How much every item counts, [n_items], not negative.
             start: A trained CRF to begin with; weights of features that it knows are taken over.
             validation: Items and tags on which to stop early.
@@ -101,6 +106,8 @@ class CRF(Tagger):
         Raises:
             InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
                 faulty, or a feature is NaN.
+            KeyboardInterrupt: Ctrl-C. After the first step the tagger has the weights found by
+                then, ready for use, and `stop_reason_` is "interrupted".
         """
         features, targets = self._prepare(X, y, weight)
         return self.fit_targets(
@@ -123,20 +130,28 @@ class CRF(Tagger):
             known = (start.weights_, start.features_, start.codec_)
             begin = carry(*known, self.features_, self.codec_)
         watch = Watch(self, validation, progress)
-        weights, found = train(
-            features,
-            targets,
-            Masks.of(self.codec_, hard=self.hard),
-            c2=self.c2,
-            runner=runner or Serial(),
-            start=begin,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=watch,
-            bias=self.bias,
-        )
-        self.weights_ = watch.better_than(weights) or weights
+        try:
+            weights, found = train(
+                features,
+                targets,
+                Masks.of(self.codec_, hard=self.hard),
+                c2=self.c2,
+                runner=runner or Serial(),
+                start=begin,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                callback=watch,
+                bias=self.bias,
+            )
+        except Interrupted as stop:
+            shape = self.features_.n_features, len(self.codec_.tags)
+            self._keep(Weights.of_vector(stop.found.x, *shape), stop.found)
+            raise
+        self._keep(watch.better_than(weights) or weights, found)
+        return self
+
+    def _keep(self, weights: Weights, found: Minimum) -> None:
+        self.weights_ = weights
         self.trace_ = found.trace
         self.converged_ = found.converged
         self.stop_reason_ = found.stop_reason
-        return self

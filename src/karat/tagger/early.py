@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from karat.protocols import Progress
 from karat.tagger.base import potentials_of, score_tags, transform
-from karat.tagger.chain import decode
+from karat.tagger.chain import best_path
 from karat.tagger.training import Masks
-from karat.tagger.weights import Floats, Weights
+from karat.tagger.weights import Weights
 
 if TYPE_CHECKING:
     from karat.tagger.crf import CRF
@@ -39,7 +38,7 @@ class Watch:
         self._best: Weights | None = None
         self._best_score, self._rounds_without = -1.0, 0
 
-    def __call__(self, step: int, value: float, vector: Floats) -> str | None:
+    def __call__(self, step: int, value: float, weights_of: Callable[[], Weights]) -> str | None:
         """Hear of a step; give "validation" to stop."""
         if self._progress:
             seconds = (time.monotonic() - self._began) / step
@@ -47,11 +46,11 @@ class Watch:
             self._progress(step, most, value, seconds * (most - step))
         if self._items is None or step % EVERY:
             return None
-        shape = (self._crf.features_.n_features, len(self._crf.codec_.tags))
-        score = self._score(Weights.of_vector(vector, *shape))
+        weights = weights_of()
+        score = self._score(weights)
         if score > self._best_score:
             self._best_score, self._rounds_without = score, 0
-            self._best = Weights.of_vector(vector.copy(), *shape)
+            self._best = weights
             return None
         self._rounds_without += 1
         return "validation" if self._rounds_without >= self._crf.patience else None
@@ -66,5 +65,4 @@ class Watch:
         assert self._items is not None
         crf = self._crf
         potentials = potentials_of(self._items, weights, Masks.of(crf.codec_, hard=crf.hard))
-        tagged = decode(potentials, crf.codec_, least=np.inf).tagged
-        return score_tags(self._truth, tagged, crf.codec_)
+        return score_tags(self._truth, best_path(potentials, crf.codec_), crf.codec_)

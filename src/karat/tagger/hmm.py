@@ -4,11 +4,14 @@
 
 Features of a token are taken to be independent given its tag, a Dirichlet prior on every table.
 They are not independent, so that their product is surer than it should be: `temper` below 1
-weakens it. All tables come from (soft) counts in closed form; there is no optimiser.
+weakens it. All tables come from (soft) counts in closed form; there is no optimiser. Where tags are
+known in part, the counts are those expected given what is known, found by EM (Dempster et al.,
+1977); with `temper` below 1 the expectation is that of the weakened model.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self
@@ -16,10 +19,13 @@ from typing import Any, Self
 import numpy as np
 
 from karat.errors import InputError
-from karat.protocols import Progress, Runner
+from karat.protocols import Progress, Runner, Serial
 from karat.tagger.base import Tagger
 from karat.tagger.features import FeatureMap, Features
-from karat.tagger.training import Masks, Targets
+from karat.tagger.kernels.training import target_step
+from karat.tagger.kernels.vectors import dot
+from karat.tagger.objective import Expected, cut, expect
+from karat.tagger.training import Masks, Targets, check_paths
 from karat.tagger.weights import Floats, Weights
 
 
@@ -41,6 +47,13 @@ class HMM(Tagger):
         min_count: Features that occur less often are left out.
         hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
         gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
+        max_iter: Most rounds of EM, where tags are known in part.
+        tol: Relative change of the log-likelihood at which EM stops.
+
+    Attributes:
+        trace_: The log-likelihood of what is known in every round; empty where all is known.
+        converged_: Whether it came to its end.
+        stop_reason_: "counted" where all is known, else "tol", "max_iter" or "interrupted".
 
     >>> tagger = HMM().fit([["Rome", "wins"], ["Kim", "Lee", "wins"]],
     ...                    [["B-LOC", "O"], ["B-PER", "I-PER", "O"]])
@@ -62,6 +75,8 @@ class HMM(Tagger):
         min_count: int = 1,
         hash_bits: int = 0,
         gazetteers: Mapping[str, Sequence[str]] | None = None,
+        max_iter: int = 50,
+        tol: float = 1e-5,
     ) -> None:
         self.templates = templates
         self.encoding = encoding
@@ -72,6 +87,8 @@ class HMM(Tagger):
         self.min_count = min_count
         self.hash_bits = hash_bits
         self.gazetteers = gazetteers
+        self.max_iter = max_iter
+        self.tol = tol
 
     def fit(
         self,
@@ -88,12 +105,12 @@ class HMM(Tagger):
 
         Args:
             X: Lists of words, a `Text`, or lists of dictionaries of features.
-            y: Lists of tags.
+            y: Lists of tags; None or several tags where one is not known, as for `CRF.fit`.
             weight: How much every item counts, [n_items], not negative.
-            start: As for `CRF.fit`; not needed here, as are the others that follow.
+            start: As for `CRF.fit`; not needed here.
             validation: Likewise.
-            runner: Likewise.
-            progress: Likewise.
+            runner: Where to work, if tags are known in part.
+            progress: Told round, most rounds, log-likelihood, seconds left; likewise.
 
         Raises:
             InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
@@ -115,12 +132,53 @@ class HMM(Tagger):
         progress: Progress | None = None,
     ) -> Self:
         """Turn soft counts into tables; `codec_` and `features_` must be set."""
-        del start, validation, runner, progress
+        del start, validation
         self._check()
         if (features.values < 0).any():
             raise InputError("a feature has a negative value: an HMM counts features")
         masks = Masks.of(self.codec_, hard=self.hard)
-        counts = targets.counts
+        check_paths(features, targets, masks)
+        self.trace_: tuple[float, ...] = ()
+        self.converged_, self.stop_reason_ = True, "counted"
+        if not targets.clamps:
+            self.weights_ = self._weights_of(targets.counts, masks)
+            return self
+        try:
+            self._expect_and_count(features, targets, masks, runner or Serial(), progress)
+        except KeyboardInterrupt:
+            self.stop_reason_ = "interrupted"
+            raise
+        return self
+
+    def _expect_and_count(
+        self,
+        features: Features,
+        targets: Targets,
+        masks: Masks,
+        runner: Runner,
+        progress: Progress | None,
+    ) -> None:
+        """Count what is expected given what is known, until that changes little."""
+        parts, known = cut(features, targets.clamps), targets.counts
+        begin, self.converged_, self.stop_reason_ = time.monotonic(), False, "max_iter"
+        weights = Weights.zeros(*known.state.shape)  # at first all that is allowed is as likely
+        for done in range(self.max_iter + 1):
+            params = (weights.state, *masks.exponentials(weights))
+            found = runner.map(expect, parts, params)
+            value = sum(one.log_z for one in found) + float(dot(known.vector, weights.vector))
+            self.weights_ = weights = self._weights_of(_total(features, known, found), masks)
+            if not done:
+                continue
+            self.trace_ += (value,)
+            if progress:
+                pace = (time.monotonic() - begin) / done
+                progress(done, self.max_iter, value, pace * (self.max_iter - done))
+            if done > 1 and abs(value - self.trace_[-2]) <= self.tol * abs(value):
+                self.converged_, self.stop_reason_ = True, "tol"
+                return
+
+    def _weights_of(self, counts: Weights, masks: Masks) -> Weights:
+        """Turn counts into tables, and these into weights."""
         weights = _chain(counts, masks, self.alpha)
         per_tag = counts.start + counts.step.sum(axis=0)
         lost = np.zeros(weights.n_labels)
@@ -138,8 +196,7 @@ class HMM(Tagger):
         weights.state[:] *= self.temper
         weights.start[:] += self.temper * lost
         weights.step[:] += self.temper * lost
-        self.weights_ = weights
-        return self
+        return weights
 
     def _tables(self) -> list[slice]:
         """Give the features of every table of probabilities."""
@@ -149,11 +206,27 @@ class HMM(Tagger):
         return [slice(0, self.features_.n_features)]
 
     def _check(self) -> None:
+        if self.max_iter < 1:
+            raise InputError(f"max_iter must be at least 1, not {self.max_iter}")
         for name in ("nu", "alpha"):
             if not 0 < getattr(self, name) < np.inf:
                 raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
         if not 0 < self.temper <= 1:
             raise InputError(f"temper must lie in (0, 1], not {self.temper}")
+
+
+def _total(features: Features, counts: Weights, found: Sequence[Expected]) -> Weights:
+    """Add what is expected to what was counted."""
+    n_features, n_labels = counts.state.shape
+    total = Weights.of_vector(counts.vector, n_features, n_labels)
+    share = np.concatenate([one.share for one in found])
+    target_step(features.bounds, features.ids, features.values, share, total.state)
+    for one in found:
+        chain = Weights.of_vector(one.chain, 0, n_labels)
+        total.start[:] += chain.start
+        total.step[:] += chain.step
+        total.end[:] += chain.end
+    return total
 
 
 def _chain(counts: Weights, masks: Masks, alpha: float) -> Weights:

@@ -6,16 +6,17 @@ every iteration takes one evaluation. SciPy's L-BFGS-B spends several times as l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.tagger.kernels.vectors import add_multiple, dot
+from karat.tagger.kernels.vectors import add_and_dot, add_multiple, dot
 
 Floats = NDArray[np.float64]
+Function = Callable[[Floats], tuple[float, Floats]]
 DECREASE, CURVATURE = 1e-4, 0.9
 MAX_TRIALS = 20
 
@@ -40,8 +41,20 @@ class Minimum:
     n_evaluations: int
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during the search, after its first step.
+
+    Attributes:
+        found: Where it was; its `stop_reason` is "interrupted".
+    """
+
+    def __init__(self, found: Minimum) -> None:
+        super().__init__()
+        self.found = found
+
+
 def minimise(
-    objective: Callable[[Floats], tuple[float, Floats]],
+    objective: Function,
     start: Floats,
     *,
     max_iter: int = 200,
@@ -58,66 +71,115 @@ def minimise(
         tol: It has converged when the relative decrease over ten steps falls below this.
         memory: Pairs of steps and changes that are remembered.
         callback: Called with step, value and point; a string stops the search and is the reason.
+
+    Raises:
+        Interrupted: Ctrl-C, after the first step.
     """
-    x = start.copy()
-    value, gradient = objective(x)
-    gradient = gradient.copy()
-    trace, n_evaluations = [value], 1
-    past: list[tuple[Floats, Floats, float]] = []
+    search = _Search(objective, start, memory)
     reason, converged = "max_iter", False
-    direction = np.empty_like(x)
-    for iteration in range(1, max_iter + 1):
-        _direction(gradient, past, direction)
-        slope = dot(direction, gradient)
-        if not slope < 0:  # the memory is of no use any more
-            past.clear()
-            np.negative(gradient, out=direction)
-            slope = -dot(gradient, gradient)
-            if slope == 0:
+    try:
+        for iteration in range(1, max_iter + 1):
+            stuck = search.step()
+            if stuck:
+                reason, converged = stuck, stuck == "tol"
+                break
+            said = callback(iteration, search.trace[-1], search.x) if callback else None
+            if said:
+                reason = said
+                break
+            if search.is_still(tol):
                 reason, converged = "tol", True
                 break
-        first = 1.0 if past else min(1.0, 1.0 / np.sqrt(-slope))
-        found = _line_search(objective, x, value, slope, direction, first)
-        n_evaluations += found.n_evaluations
+    except KeyboardInterrupt:
+        if len(search.trace) == 1:
+            raise
+        raise Interrupted(search.minimum("interrupted", converged=False)) from None
+    return search.minimum(reason, converged=converged)
+
+
+class _Search:
+    """Where the search is, and what it remembers."""
+
+    def __init__(self, objective: Function, start: Floats, memory: int) -> None:
+        self._objective, self._memory = objective, memory
+        self.x = start.copy()
+        value, gradient = objective(self.x)
+        self.trace, self._n_evaluations = [value], 1
+        self._gradient = gradient.copy()
+        self._direction, self._at = np.empty_like(start), np.empty_like(start)
+        self._past: list[tuple[Floats, Floats, float]] = []
+        self._spare = np.empty_like(start), np.empty_like(start)
+
+    def step(self) -> str | None:
+        """Take a step, or say why there is none."""
+        slope = _direction(self._gradient, self._past, self._direction)
+        if not slope < 0:  # the memory is of no use any more
+            self._past.clear()
+            slope = _direction(self._gradient, self._past, self._direction)
+            if slope == 0:
+                return "tol"
+        first = 1.0 if self._past else min(1.0, 1.0 / np.sqrt(-slope))
+        found = _line_search(
+            self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
+        )
+        self._n_evaluations += found.n_evaluations
         if found.length == 0:
-            reason = "line search"
-            break
-        step = direction * found.length
-        change = found.gradient - gradient
+            return "line search"
+        self._go(found)
+        return None
+
+    def _go(self, found: _Found) -> None:
+        step, change = self._spare
+        np.multiply(self._direction, found.length, out=step)
+        np.subtract(found.gradient, self._gradient, out=change)
         curvature = dot(step, change)
+        self.x += step
+        self.trace.append(found.value)
+        self._gradient[:] = found.gradient
         if curvature > 1e-300:
-            if len(past) == memory:
-                past.pop(0)
-            past.append((step, change, curvature))
-        x += step
-        value = found.value
-        gradient[:] = found.gradient
-        trace.append(value)
-        said = callback(iteration, value, x) if callback else None
-        if said:
-            reason = said
-            break
-        back = min(10, len(trace) - 1)
-        if back == 10 and trace[-1 - back] - value <= tol * max(1.0, abs(value)):
-            reason, converged = "tol", True
-            break
-    return Minimum(x, tuple(trace), converged, reason, n_evaluations)
+            self._past.append((step, change, curvature))
+            if len(self._past) > self._memory:
+                self._spare = self._past.pop(0)[:2]
+            else:
+                self._spare = np.empty_like(step), np.empty_like(step)
+
+    def is_still(self, tol: float) -> bool:
+        """Say whether the last ten steps moved the objective little."""
+        value, long_ago = self.trace[-1], self.trace[-11:][0]
+        return len(self.trace) > 10 and long_ago - value <= tol * max(1.0, abs(value))
+
+    def minimum(self, reason: str, *, converged: bool) -> Minimum:
+        """Give the result."""
+        return Minimum(self.x, tuple(self.trace), converged, reason, self._n_evaluations)
 
 
-def _direction(gradient: Floats, past: list[tuple[Floats, Floats, float]], out: Floats) -> None:
-    """Set `out` to minus the approximate inverse Hessian times the gradient."""
+def _direction(
+    gradient: Floats, past: Sequence[tuple[Floats, Floats, float]], out: Floats
+) -> float:
+    """Set `out` to minus the approximate inverse Hessian times the gradient; give the slope there.
+
+    Every addition goes together with the inner product that comes next, so that `out` is read once
+    for both.
+    """
     np.negative(gradient, out=out)
+    if not past:
+        return float(dot(out, gradient))
     alphas = []
-    for step, change, curvature in reversed(past):
-        alpha = dot(step, out) / curvature
-        alphas.append(alpha)
-        add_multiple(out, -alpha, change)
-    if past:
-        _, change, curvature = past[-1]
-        out *= curvature / dot(change, change)
-    for (step, change, curvature), alpha in zip(past, reversed(alphas), strict=True):
-        beta = dot(change, out) / curvature
-        add_multiple(out, alpha - beta, step)
+    product = dot(past[-1][0], out)
+    for n in range(len(past) - 1, -1, -1):
+        _, change, curvature = past[n]
+        alphas.append(product / curvature)
+        if n:
+            product = add_and_dot(out, -alphas[-1], change, past[n - 1][0])
+        else:
+            add_multiple(out, -alphas[-1], change)
+    _, change, curvature = past[-1]
+    out *= curvature / dot(change, change)
+    product = dot(past[0][1], out)
+    for n, (step, _, curvature) in enumerate(past):
+        after = past[n + 1][1] if n + 1 < len(past) else gradient
+        product = add_and_dot(out, alphas.pop() - product / curvature, step, after)
+    return float(product)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,19 +191,25 @@ class _Found:
 
 
 def _line_search(
-    objective: Callable[[Floats], tuple[float, Floats]],
+    objective: Function,
     x: Floats,
     value: float,
     slope: float,
     direction: Floats,
     length: float,
+    at: Floats,
 ) -> _Found:
-    """Find a step that decreases enough and flattens enough, by bracketing and cubic steps."""
+    """Find a step that decreases enough and flattens enough, by bracketing and cubic steps.
+
+    `at` is room for the points that are tried.
+    """
     low, low_value, low_slope = 0.0, value, slope
     high: float = np.inf
     best: Any = _Found(0.0, value, direction, 0)
     for trial in range(1, MAX_TRIALS + 1):
-        new, gradient = objective(x + length * direction)
+        np.multiply(direction, length, out=at)
+        np.add(x, at, out=at)
+        new, gradient = objective(at)
         steep = dot(gradient, direction) if np.isfinite(new) else np.inf
         enough = np.isfinite(new) and new <= value + DECREASE * length * slope
         if enough and abs(steep) <= -CURVATURE * slope:

@@ -1,9 +1,10 @@
-"""What a gradient of the CRF needs: ln Z and the expected counts of all features.
+"""What a gradient of the CRF needs: ln Z and what is expected of all tokens.
 
     L(w) = sum_n [E_q score - weight_n ln Z_n] - c2 |w|^2,   dL/dw = target counts - expected counts
 
 Target counts are summed up once, before training; so the cost of a gradient does not depend on how
-many workers labelled an item (MATH section 5).
+many workers labelled an item (MATH section 5). With `allowed` tags Z sums over the sequences that
+agree with what is known, and the counts are those expected given it.
 """
 
 from __future__ import annotations
@@ -25,22 +26,23 @@ every encoding, and what is three times as unlikely as that is above 1e-300.
 
 @kernel
 def expected_step(
-    offsets, bounds, ids, values, weight, state, start, step, end,
-    counts, start_counts, step_counts, end_counts,
+    offsets, bounds, ids, values, weight, allowed, state, start, step, end,
+    share, start_counts, step_counts, end_counts,
 ):  # fmt: skip
-    """Add the expected counts of some items; give the weighted sum of ln Z.
+    """Add what is expected of the tokens of some items; give the weighted sum of ln Z.
 
     Args:
         offsets: int64 [n_items + 1], tokens; the first may be any number.
         bounds: int64 [n_tokens + 1], entries of `ids`; the first may be any number.
         ids: int32 [n_entries], features.
         values: float64 [n_entries], or empty if all are 1.
-        weight: float64 [n_items].
+        weight: float64 [n_items]; may be negative, 0 leaves an item out.
+        allowed: bool [n_tokens, J], tags that a token may have; or empty.
         state: float64 [n_features, J].
         start: float64 [J], exp of the weights, 0 where forbidden.
         step: float64 [J, J], exp.
         end: float64 [J], exp.
-        counts: float64 [n_features, J], added to.
+        share: float64 [n_tokens, J], marginals times the item's weight, added to.
         start_counts: float64 [J], added to.
         step_counts: float64 [J, J], added to.
         end_counts: float64 [J], added to.
@@ -50,7 +52,7 @@ def expected_step(
     for n in range(len(weight)):
         longest = max(longest, offsets[n + 1] - offsets[n])
     score, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
-    backward, share = np.empty(n_labels), np.empty(n_labels)
+    backward, here = np.empty(n_labels), np.empty(n_labels)
     outer = np.zeros((n_labels, n_labels))
     total_log_z = 0.0
     safe_chain = _even(start, step, end)
@@ -64,15 +66,19 @@ def expected_step(
         if safe_chain:
             log_z, safe = _exponentiate(length, score)
         if safe:
+            if len(allowed):
+                _forbid(first, length, allowed, score, 0.0)
             more = _forward(length, score, start, step, end, forward)
             log_z += more
-            safe = np.isfinite(more)
+            safe = np.isfinite(more) and (len(allowed) == 0 or _far_from_0(length, forward))
         if not safe:
             if safe_chain:
                 scores(first, length, bounds, ids, values, state, score)
+            if len(allowed):
+                _forbid(first, length, allowed, score, -np.inf)
             total_log_z += weight[n] * _in_logarithms(
-                first, length, bounds, ids, values, weight[n], score, forward, start, step, end,
-                counts, start_counts, step_counts, end_counts,
+                first, length, weight[n], score, forward, start, step, end,
+                share, start_counts, step_counts, end_counts,
             )  # fmt: skip
             continue
         total_log_z += weight[n] * log_z
@@ -84,17 +90,18 @@ def expected_step(
         for t in range(length - 1, -1, -1):
             total = 0.0
             for j in range(n_labels):
-                share[j] = forward[t, j] * backward[j]
-                total += share[j]
+                here[j] = forward[t, j] * backward[j]
+                total += here[j]
+            out = share[first + t]
             for j in range(n_labels):
-                share[j] *= weight[n] / total
+                here[j] *= weight[n] / total
+                out[j] += here[j]
             if t == length - 1:
                 for j in range(n_labels):
-                    end_counts[j] += share[j]
-            scatter(first + t, share, bounds, ids, values, counts)
+                    end_counts[j] += here[j]
             if t == 0:
                 for j in range(n_labels):
-                    start_counts[j] += share[j]
+                    start_counts[j] += here[j]
                 break
             for j in range(n_labels):
                 backward[j] *= score[t, j]
@@ -104,9 +111,9 @@ def expected_step(
                 for j in range(n_labels):
                     total += step[i, j] * backward[j]
                     outer[i, j] += before * backward[j]
-                share[i] = total
+                here[i] = total
             for i in range(n_labels):
-                backward[i] = share[i]
+                backward[i] = here[i]
     for i in range(n_labels):
         for j in range(n_labels):
             if step[i, j] > 0.0:
@@ -147,6 +154,25 @@ def scores(first, length, bounds, ids, values, state, score):
             else:
                 for j in range(n_labels):
                     here[j] += own[j]
+
+
+@kernel
+def _forbid(first, length, allowed, score, value):
+    """Set the scores of tags that are not allowed."""
+    for t in range(length):
+        for j in range(score.shape[1]):
+            if not allowed[first + t, j]:
+                score[t, j] = value
+
+
+@kernel
+def _far_from_0(length, forward):
+    """Say whether what is possible is far from 0, so that no backward product overflows."""
+    for t in range(length):
+        for j in range(forward.shape[1]):
+            if 0.0 < forward[t, j] < 1e-150:
+                return False
+    return True
 
 
 @kernel
@@ -224,33 +250,36 @@ def _forward(length, score, start, step, end, forward):
 
 @kernel
 def _in_logarithms(
-    first, length, bounds, ids, values, weight, score, forward, start, step, end,
-    counts, start_counts, step_counts, end_counts,
+    first, length, weight, score, forward, start, step, end,
+    share, start_counts, step_counts, end_counts,
 ):  # fmt: skip
     """Do an item with logarithms throughout; slower, and right for any scores."""
     n_labels = len(start)
-    backward, share, work = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
+    backward, here, work = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     log_z = forward_logarithms(length, score, start, step, end, forward, work)
+    if log_z == -np.inf:
+        return log_z
     for j in range(n_labels):
         backward[j] = np.log(end[j])
     for t in range(length - 1, -1, -1):
         for j in range(n_labels):
-            share[j] = weight * np.exp(forward[t, j] + backward[j] - log_z)
+            here[j] = weight * np.exp(forward[t, j] + backward[j] - log_z)
+            share[first + t, j] += here[j]
             if t == length - 1:
-                end_counts[j] += share[j]
-        scatter(first + t, share, bounds, ids, values, counts)
+                end_counts[j] += here[j]
         if t == 0:
             for j in range(n_labels):
-                start_counts[j] += share[j]
+                start_counts[j] += here[j]
             break
         for j in range(n_labels):
-            share[j] = score[t, j] + backward[j]
+            here[j] = score[t, j] + backward[j]
         for i in range(n_labels):
             for j in range(n_labels):
-                step_counts[i, j] += (
-                    weight * step[i, j] * np.exp(forward[t - 1, i] + share[j] - log_z)
-                )
-        pull(share, step, backward, work)
+                if step[i, j] > 0.0:
+                    step_counts[i, j] += (
+                        weight * step[i, j] * np.exp(forward[t - 1, i] + here[j] - log_z)
+                    )
+        pull(here, step, backward, work)
     return log_z
 
 
@@ -265,3 +294,35 @@ def target_step(bounds, ids, values, probs, counts):
     """Add target shares [n_tokens, J] to the counts of the features."""
     for token in range(len(bounds) - 1):
         scatter(token, probs[token], bounds, ids, values, counts)
+
+
+@kernel
+def first_without_path(offsets, weight, allowed, start, step, end):
+    """Give the first item whose known tags no possible sequence has, -1 if there is none.
+
+    Args:
+        offsets: int64 [n_items + 1], tokens; the first may be any number.
+        weight: float64 [n_items]; items of weight 0 are passed over.
+        allowed: bool [n_tokens, J], tags that a token may have.
+        start, step, end: float64 [J], [J, J], [J], 0 where forbidden.
+    """
+    n_labels = len(start)
+    here, before = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.bool_)
+    for n in range(len(weight)):
+        first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
+        if weight[n] == 0.0 or length == 0:
+            continue
+        for t in range(length):
+            for j in range(n_labels):
+                reached = t == 0 and start[j] > 0.0
+                for i in range(n_labels):
+                    reached |= t > 0 and before[i] and step[i, j] > 0.0
+                here[j] = reached and allowed[first + t, j]
+            for j in range(n_labels):
+                before[j] = here[j]
+        ends = False
+        for j in range(n_labels):
+            ends |= before[j] and end[j] > 0.0
+        if not ends:
+            return n
+    return -1

@@ -33,14 +33,23 @@ def add_multiple(target, factor, values):
 
 
 @kernel
-def penalise(gradient, target, weights, c2):
-    """Turn expected counts into the gradient of -L(w), in place.
-
-    Args:
-        gradient: float64 [n], expected counts; written.
-        target: float64 [n], target counts.
-        weights: float64 [n].
-        c2: Penalty.
-    """
-    for i in range(len(gradient)):
-        gradient[i] += 2.0 * c2 * weights[i] - target[i]
+def add_and_dot(target, factor, values, other):
+    """Add factor * values to target in place, and give its inner product with another vector."""
+    n = len(target) - len(target) % 8
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    for i in range(0, n, 8):
+        for k in range(8):
+            target[i + k] += factor * values[i + k]
+        a0 += target[i] * other[i]
+        a1 += target[i + 1] * other[i + 1]
+        a2 += target[i + 2] * other[i + 2]
+        a3 += target[i + 3] * other[i + 3]
+        a4 += target[i + 4] * other[i + 4]
+        a5 += target[i + 5] * other[i + 5]
+        a6 += target[i + 6] * other[i + 6]
+        a7 += target[i + 7] * other[i + 7]
+    total = ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
+    for i in range(n, len(target)):
+        target[i] += factor * values[i]
+        total += target[i] * other[i]
+    return total
