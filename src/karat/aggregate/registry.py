@@ -19,6 +19,10 @@ METHODS: dict[str, tuple[str, str]] = {
     "bsc-cv": ("karat.aggregate.bsc.sequence:BscCv", "Bayesian sequences, accuracy per label"),
     "bsc-cm": ("karat.aggregate.bsc.sequence:BscCm", "Bayesian sequences, confusion matrices"),
     "bsc-seq": ("karat.aggregate.bsc.sequence:BscSeq", "Bayesian sequences, workers with memory"),
+    "crf-conc": ("karat.aggregate.crf.conc:CrfConc", "a CRF trained on everybody's answers"),
+    "crf-ma": ("karat.aggregate.crf.ma:CrfMa", "a CRF and the reliability of workers, in turn"),
+    "multicrf": ("karat.aggregate.crf.multi:MultiCrf", "a CRF on soft labels, workers unnamed"),
+    "multicrf-max": ("karat.aggregate.crf.multi:MultiCrfMax", "the same on the likeliest labels"),
 }
 
 TEXTS: dict[str, str] = {

@@ -56,7 +56,7 @@ def aggregate(
     ] = None,
     tagger: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the tagger that +crf methods train, .karat."),
+        typer.Option(metavar="FILE", help="Write the tagger that methods with a CRF train, .karat."),
     ] = None,
     checkpoint: Annotated[
         str | None,
@@ -111,8 +111,8 @@ def aggregate(
     if output == "-" and json:
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     _check_endings(output, workers_table)
-    if tagger and not method.endswith("+crf"):
-        raise typer.BadParameter("--tagger needs a method with +crf, for example bsc-seq+crf")
+    if tagger and "crf" not in method:
+        raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf")
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,

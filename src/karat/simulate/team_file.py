@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from karat.errors import InputError
 from karat.simulate.base import SimulatedWorker
@@ -29,7 +30,7 @@ def read_team_file(path: str | Path) -> dict[str, SimulatedWorker]:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
-    workers = content.get("workers")
+    workers: Any = content.get("workers")
     is_list = isinstance(workers, list) and all(isinstance(one, str) for one in workers)
     is_table = isinstance(workers, dict) and all(isinstance(v, str | int) for v in workers.values())
     if set(content) != {"workers"} or not (is_list or is_table):

@@ -1,0 +1,93 @@
+"""CRF-MA's options: random starts, the Dirichlet prior, other measures, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import karat
+from karat.aggregate import aggregate
+from karat.aggregate.crf.ma import CrfMa
+from karat.crowd import Crowd
+from karat.errors import InputError, UnknownNameError
+
+FEW = ("lower", "suffix3", "is_title", "lower[-1]")
+QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
+
+
+@pytest.fixture(scope="module")
+def crowd(root):
+    return karat.read_crowd(root / "examples" / "crowd.tsv")
+
+
+def test_a_random_start_is_the_same_for_a_seed_whatever_the_order_of_workers(crowd):
+    options = {**QUICK, "begin": "random", "max_iter": 1}
+    one, two = (aggregate(crowd, "crf-ma", **options, random_state=7).memory for _ in range(2))
+    other = aggregate(crowd, "crf-ma", **options, random_state=8).memory
+    np.testing.assert_array_equal(one.begin, two.begin)
+    assert not np.allclose(one.begin, other.begin)
+    order = np.arange(crowd.n_workers)[::-1]
+    answers = replace(crowd.latest, worker=order[crowd.latest.worker].astype(np.int32))
+    moved = replace(crowd, answers=answers, worker_ids=crowd.worker_ids.take(order))
+    found = aggregate(moved, "crf-ma", **options, random_state=7).memory
+    np.testing.assert_allclose(found.begin, one.begin[order])
+
+
+def test_alpha_raises_the_workers_it_names_and_strength_says_how_much(crowd):
+    def of_gus(**options):
+        result = aggregate(crowd, "crf-ma", **QUICK, **options)
+        return result.memory.pi[-1][crowd.worker_index("gus")]
+
+    weak, strong = (of_gus(alpha={"gus": 2.0}, strength=s) for s in (0.1, 10.0))
+    assert of_gus() < weak < strong
+    assert strong > 0.5
+    with pytest.raises(InputError, match="alpha: there is no worker 'nobody'"):
+        of_gus(alpha={"nobody": 2.0})
+
+
+def test_an_even_alpha_levels_reliabilities(crowd):
+    sharp, level = (aggregate(crowd, "crf-ma", **QUICK, alpha=a).memory.pi[-1] for a in (1, 2))
+    assert level.std() < sharp.std()
+
+
+def test_the_measure_may_be_accuracy_or_a_function(crowd):
+    flat = aggregate(crowd, "crf-ma", **QUICK, reliability="accuracy").memory.pi[-1]
+    assert flat.std() < aggregate(crowd, "crf-ma", **QUICK).memory.pi[-1].std()
+    own = aggregate(crowd, "crf-ma", **QUICK, reliability=only_bo).memory.pi[-1]
+    assert own[crowd.worker_index("bo")] == 1.0
+    for wrong in (lambda c, _: np.ones(c.n_workers - 1), lambda c, _: -np.ones(c.n_workers)):
+        with pytest.raises(InputError, match="reliability: the function must give 7 finite"):
+            aggregate(crowd, "crf-ma", **QUICK, reliability=wrong)
+
+
+def only_bo(crowd: Crowd, codes: np.ndarray) -> np.ndarray:
+    assert codes.shape == (crowd.n_tokens,)
+    return np.array([float(name == "bo") for name in crowd.worker_ids.to_pylist()])
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"normalise": "both"}, UnknownNameError, "normalisation"),
+        ({"reliability": "f2"}, UnknownNameError, "reliability measure"),
+        ({"reliability": 3}, InputError, "reliability must be a name or a function"),
+        ({"begin": "truth"}, UnknownNameError, "start"),
+        ({"decode": "best"}, UnknownNameError, "decoder"),
+        ({"alpha": 0.5}, InputError, "alpha must be a number of at least 1"),
+        ({"alpha": {"ana": 0.5}}, InputError, "alpha of worker ana"),
+        ({"tau": -1.0}, InputError, "tau"),
+        ({"power": np.nan}, InputError, "power"),
+        ({"strength": np.inf}, InputError, "strength"),
+        ({"min_answers": 0}, InputError, "min_answers"),
+        ({"steps": 0}, InputError, "steps"),
+        ({"max_iter": True}, InputError, "max_iter"),
+        ({"c2": "much"}, InputError, "c2"),
+        ({"tol": -1.0}, InputError, "tol"),
+        ({"random_state": 1.5}, InputError, "random_state"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(params, error, message):
+    with pytest.raises(error, match=message):
+        CrfMa(**params)
