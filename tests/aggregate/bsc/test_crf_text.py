@@ -7,7 +7,7 @@ import pytest
 
 import karat
 from karat.aggregate import get_aggregator
-from karat.aggregate.bsc.crf_text import deal
+from karat.aggregate.bsc.folds import deal
 from karat.compute import Threads
 from karat.errors import InputError
 from karat.spans import Tagged, find_errors, score_codes

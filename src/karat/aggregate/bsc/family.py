@@ -74,6 +74,8 @@ class Variational(Aggregator):
         rounds: How often workers and CRFs are updated in turn, at most.
         dependence: Of methods with +crf: how much workers share their mistakes, 0 to 1; n labels
             of a token count as n / (1 + (n - 1) dependence) beside the text. "auto" measures it.
+        text_power: Of methods with +crf: power of the text's probability; above 1 since a CRF that
+            learns from soft labels is less sure than it might be.
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
         max_iter: Most steps.
@@ -105,6 +107,7 @@ class Variational(Aggregator):
         folds: int = 5,
         rounds: int = 6,
         dependence: float | str = "auto",
+        text_power: float = 1.3,
         decode: str = "mbr",
         tol: float = 1e-5,
         max_iter: int = 100,
@@ -127,6 +130,7 @@ class Variational(Aggregator):
         self.folds = folds
         self.rounds = rounds
         self.dependence = dependence
+        self.text_power = text_power
         self.decode = decode
         self.tol = tol
         self.max_iter = max_iter
@@ -167,7 +171,7 @@ class Variational(Aggregator):
             from karat.aggregate.bsc.crf_text import with_tagger
 
             ready = replace(ready, dependence=self.result_.memory.dependence)
-            shards, tables = with_tagger(ready, tables, self.result_.tagger)
+            shards, tables = with_tagger(ready, tables, self.result_.tagger, self.text_power)
             ready = replace(ready, shards=shards)
         fit = Fit(
             ready.sums,
@@ -183,7 +187,8 @@ class Variational(Aggregator):
         ready, fit = self._fit(self._prepare(crowd, given), given)
         if self.text != "crf" or is_interrupted(fit):
             return self._result(ready, fit, given)
-        from karat.aggregate.bsc.crf_text import Settings, refine
+        from karat.aggregate.bsc.crf_text import refine
+        from karat.aggregate.bsc.folds import Settings
 
         ready = self._with_dependence(ready, fit, given)
         refined = refine(ready, fit, Settings.of(self), given)

@@ -15,7 +15,7 @@ from karat.workermodels.prior import LEAST, LEAST_FORBIDDEN
 DECODERS = ("mbr", "viterbi")
 LEAST_VALUES = {
     "alpha0": LEAST, "epsilon0": 0.0, "forbidden": LEAST_FORBIDDEN, "truth_prior": 1e-3,
-    "word_prior": 1e-3, "tol": 0.0, "c2": 0.0,
+    "word_prior": 1e-3, "tol": 0.0, "c2": 0.0, "text_power": 0.0,
 }  # fmt: skip
 """The least value of every parameter that is a number."""
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from karat.aggregate.base import Aggregator, Given, as_crowd
-from karat.aggregate.bsc.crf_text import text_of
 from karat.aggregate.bsc.family import in_tags_of
 from karat.aggregate.bsc.parameters import DECODERS
 from karat.aggregate.consensus import Consensus
@@ -22,6 +21,7 @@ from karat.aggregate.crf.lessons import Scores
 from karat.aggregate.crf.readout import consensus_of, posterior_of
 from karat.aggregate.crf.ready import Ready, check_words, prepare
 from karat.aggregate.crf.rounds import Outcome, State, Surroundings, moved, run
+from karat.aggregate.text import text_of
 from karat.aggregate.workers import worker_table
 from karat.crowd import Crowd
 from karat.errors import InputError, NotFittedError, UnknownNameError

@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from karat.aggregate.base import Given
-from karat.aggregate.bsc.crf_text import text_of
 from karat.aggregate.bsc.known import legal_known
 from karat.aggregate.crf.lessons import Floats, Lessons, Scores, Sums
 from karat.aggregate.crf.rounds import State
+from karat.aggregate.text import text_of
 from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.protocols import Runner
