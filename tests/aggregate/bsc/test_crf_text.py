@@ -7,10 +7,12 @@ import pytest
 
 import karat
 from karat.aggregate import get_aggregator
-from karat.aggregate.bsc.folds import deal
+from karat.aggregate.bsc.folds import Scores, deal
 from karat.compute import Threads
 from karat.errors import InputError
 from karat.spans import Tagged, find_errors, score_codes
+from karat.tagger.training import Masks
+from karat.tagger.weights import Weights
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,33 @@ def test_items_that_nobody_answered_are_labelled_by_their_words(crowd):
     assert score_codes(unanswered.gold_tagged, found, crowd.tagset).f1 > 0.4
 
 
+def test_ctrl_c_keeps_the_rounds_that_are_done(crowd):
+    seen = []
+
+    def stop(*step):
+        seen.append(step[:2])
+        if step[:2] == (1, 4):
+            raise KeyboardInterrupt
+
+    method = get_aggregator("bsc-seq+crf", rounds=4).fit(crowd, progress=stop)
+    assert method.result_.stop_reason == "interrupted"
+    assert not method.result_.converged
+    assert len(method.result_.trace) == 1
+    assert seen[-1] == (1, 4)
+    assert karat.score(crowd, method.result_).f1 > 0.9
+    assert method.result_.tagger.predict([["Kestrel", "Bay"]])
+
+
+def test_the_power_of_the_text_multiplies_every_score(crowd):
+    rng, n = np.random.default_rng(4), len(crowd.tagset.tags)
+    weights = Weights(np.zeros((0, n)), rng.normal(size=n), rng.normal(size=(n, n)), np.ones(n))
+    unary, masks = rng.normal(size=(3, n)), Masks.of(crowd.tagset, hard=True)
+    once, twice = (Scores.of(unary, weights, masks, power) for power in (1.0, 2.0))
+    np.testing.assert_allclose(twice.unary, 2 * unary)
+    np.testing.assert_allclose(twice.truth, once.truth**2)
+    np.testing.assert_array_equal(once.truth[1:] > 0, crowd.tagset.mask)
+
+
 def test_documents_stay_together_in_a_fold(crowd):
     fold = deal(crowd, 5, 0)
     groups = crowd.groups.to_pylist()
@@ -85,7 +114,9 @@ def test_one_document_is_dealt_by_items_and_one_item_is_refused(crowd):
         karat.aggregate(crowd.select_items(np.arange(1)), "bsc-seq+crf")
 
 
-@pytest.mark.parametrize("params", [{"folds": 1}, {"rounds": 0}, {"c2": -1.0}, {"min_count": 0}])
+@pytest.mark.parametrize(
+    "params", [{"folds": 1}, {"rounds": 0}, {"c2": -1.0}, {"min_count": 0}, {"text_power": -1}]
+)
 def test_parameters_that_make_no_sense_are_refused(params):
     with pytest.raises(InputError, match=next(iter(params))):
         get_aggregator("bsc-seq+crf", **params)
