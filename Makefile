@@ -53,10 +53,13 @@ docs: $(STAMP) ## Build the documentation into site/
 bench: $(STAMP) ## Run all benchmarks against the peers (long)
 	$(BIN)/python benchmarks/run.py
 
-study: $(STAMP) ## Redo the papers' tables (needs the real data in DATA)
+study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA)
 	@mkdir -p $(OUT)
 	$(BIN)/karat study bsc --data $(DATA) -o $(OUT)/study-bsc.md
 	$(BIN)/karat study classification --data $(DATA) -o $(OUT)/study-classification.md
+	for n in 5 6 4 3 2; do \
+		$(BIN)/karat study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
+	done
 
 torture: $(STAMP) ## Fuzz the readers and the spans for long
 	$(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"

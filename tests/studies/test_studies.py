@@ -6,6 +6,7 @@ import pytest
 
 from karat.errors import InputError, UnknownNameError
 from karat.studies import STUDIES, run_study
+from karat.studies.registry import WITH_PICTURE
 from karat.studies.table import Study, Table
 
 
@@ -21,6 +22,11 @@ def test_a_table_is_written_in_markdown():
     ]
 
 
+def test_small_numbers_are_written_in_the_format_of_their_column():
+    table = Table("Tests", ("p", "x"), ((3e-25, 2.0), (None, 2.5)), {"p": ".0e"})
+    assert table.markdown().splitlines()[-2:] == ["| 3e-25 | 2.00 |", "|  | 2.50 |"]
+
+
 def test_a_study_is_plain_dictionaries_for_json():
     study = Study("S", [Table("T", ("a",), ((1,),))], ("n",))
     tables = [{"caption": "T", "rows": [{"a": 1}]}]
@@ -31,6 +37,15 @@ def test_a_study_is_plain_dictionaries_for_json():
 def test_an_unknown_study_is_refused_with_the_names(tmp_path):
     with pytest.raises(UnknownNameError, match="bsc"):
         run_study("bcs", tmp_path)
+
+
+def test_an_option_that_a_study_lacks_is_refused_with_those_it_has(tmp_path):
+    with pytest.raises(InputError, match="no option 'repeats': it has progress, methods, threads"):
+        run_study("classification", tmp_path, repeats=3)
+
+
+def test_studies_with_a_picture_are_studies():
+    assert STUDIES.keys() > WITH_PICTURE
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -49,6 +64,7 @@ def rows(data):
         data,
         methods=("mv-token", "ds", "bsc-seq", "bsc-seq+words"),
         tuned=(),
+        deals=0,
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen[-1] == (12, 12)
@@ -77,6 +93,17 @@ def rows(data):
 )
 def test_span_f1_on_the_real_crowd_is_not_below_what_was_seen(rows, source, method, half, least):
     assert rows[source, method, half]["F1"] >= least
+
+
+@pytest.mark.realdata
+def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(data):
+    study = run_study("bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0)
+    table = study.tables[0]
+    found = {row["half"]: row for row in table.to_dict()["rows"]}
+    assert found["test"]["F1"] >= 82.6
+    assert found["all"]["F1"] >= 84.5
+    assert found["all"]["cross-entropy"] <= 0.25
+    assert found["all"]["illegal"] == 0
 
 
 @pytest.mark.realdata

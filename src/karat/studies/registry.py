@@ -11,4 +11,27 @@ STUDIES: dict[str, tuple[str, str]] = {
         "karat.studies.classification:study",
         "the Dawid-Skene family on twelve crowds of single labels",
     ),
+    "rodrigues-2": (
+        "karat.studies.rodrigues.study2:study",
+        "paper 000: names, five simulated workers who all label everything",
+    ),
+    "rodrigues-3": (
+        "karat.studies.rodrigues.study3:study",
+        "paper 000: names, five simulated workers who label a fifth each",
+    ),
+    "rodrigues-4": (
+        "karat.studies.rodrigues.study4:study",
+        "paper 000: noun phrases, five workers who flip labels",
+    ),
+    "rodrigues-5": (
+        "karat.studies.rodrigues.study5:study",
+        "paper 000: every method on the real crowd, and on unseen text",
+    ),
+    "rodrigues-6": (
+        "karat.studies.rodrigues.study6:study",
+        "paper 000: the real crowd, one worker per article",
+    ),
 }
+
+WITH_PICTURE = frozenset(name for name in STUDIES if name.startswith("rodrigues-"))
+"""The studies that draw a picture."""

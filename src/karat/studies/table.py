@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -15,13 +18,13 @@ class Table:
         caption: What it shows.
         columns: Headings.
         rows: Cells: text, numbers, or None for nothing.
-        digits: Decimals of numbers by heading; 2 where nothing is said.
+        digits: Decimals of numbers by heading, or a format such as ".1e"; 2 where nothing is said.
     """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    digits: dict[str, int] = field(default_factory=dict)
+    digits: Mapping[str, int | str] = field(default_factory=dict)
 
     def markdown(self) -> str:
         """Write it in Markdown, numbers to the right."""
@@ -49,7 +52,8 @@ class Table:
         if value is None:
             return ""
         if isinstance(value, float):
-            return f"{value:.{self.digits.get(column, 2)}f}"
+            form = self.digits.get(column, 2)
+            return format(value, form if isinstance(form, str) else f".{form}f")
         return str(value)
 
 
@@ -61,11 +65,13 @@ class Study:
         title: Its name in words.
         tables: The tables.
         notes: What to know about them.
+        picture: Draws its picture; None if it has none.
     """
 
     title: str
     tables: Sequence[Table]
     notes: Sequence[str] = ()
+    picture: Callable[[], Figure] | None = None
 
     def markdown(self) -> str:
         """Write all of it in Markdown."""

@@ -1,0 +1,75 @@
+"""Every study of paper 000 runs on tiny data."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from karat.errors import InputError
+from karat.report import save_figure
+from karat.studies import options_of, run_study
+
+FEW = {
+    "rodrigues-2": ("mv-seg", "crf-ma (eq. 15)", "crf-gold"),
+    "rodrigues-3": ("crf-conc", "crf-ma (c2 = 0.5)"),
+    "rodrigues-4": ("mv-token", "multicrf-max", "crf-ma (eq. 15)"),
+    "rodrigues-5": ("mv-seg", "ds", "crf-ma", "bsc-seq+crf"),
+    "rodrigues-6": ("crf-conc", "crf-ma", "bsc-seq"),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_study_makes_tables_notes_and_a_picture(name, tiny, tmp_path):
+    told = []
+    study = run_study(
+        name, tiny, methods=FEW[name], quick=True, progress=lambda *counts: told.append(counts)
+    )
+    for table in study.tables[:3]:
+        rows = table.to_dict()["rows"]
+        assert [row["method"] for row in rows] == list(FEW[name])
+        assert all(0 <= row["F1"] <= 100 and math.isfinite(row["P"]) for row in rows)
+        assert ("p" in table.columns) == (name != "rodrigues-5")
+    assert study.notes[0].startswith("QUICK")
+    assert sum("The paper's order" in note for note in study.notes) == 3
+    assert told[-1][0] == told[-1][1]
+    save_figure(study.picture(), tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").stat().st_size > 1000
+
+
+def test_full_runs_say_how_much_was_done_and_not_quick(tiny):
+    options = {"methods": ("mv-token",), "repeats": 2, "sentences": 24}
+    study = run_study("rodrigues-4", tiny, **options)
+    assert study.notes[0].startswith("24 sentences")
+    assert "2 repeats" in study.tables[0].caption
+
+
+def test_finished_runs_are_kept_in_the_state(tiny, tmp_path):
+    state = tmp_path / "runs.jsonl"
+    options = {"methods": ("mv-token", "crf-conc"), "quick": True, "state": state}
+    run_study("rodrigues-4", tiny, repeats=1, **options)
+    assert len(state.read_text().splitlines()) == 2
+    first = state.read_bytes()
+    study = run_study("rodrigues-4", tiny, repeats=2, **options)
+    assert state.read_bytes().startswith(first)
+    assert len(state.read_text().splitlines()) == 4
+    assert "2 repeats" in study.tables[0].caption
+
+
+def test_the_real_crowd_has_no_repeats(tiny):
+    assert "repeats" not in options_of("rodrigues-5")
+    with pytest.raises(InputError, match="no option 'repeats'"):
+        run_study("rodrigues-5", tiny, repeats=3)
+
+
+@pytest.mark.parametrize("option", ["repeats", "sentences"])
+def test_a_number_that_is_too_small_is_refused(tiny, option):
+    with pytest.raises(InputError, match=f"{option} must be a whole number of at least 1"):
+        run_study("rodrigues-2", tiny, **{option: 0})
+
+
+@pytest.mark.realdata
+def test_the_paper_s_order_holds_on_part_of_the_real_crowd(data):
+    methods = ("mv-token", "crf-conc", "crf-ma")
+    study = run_study("rodrigues-5", data, methods=methods, quick=True)
+    assert all("is above" in note for note in study.notes if "order" in note)

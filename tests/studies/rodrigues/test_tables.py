@@ -1,0 +1,81 @@
+"""Means, deviations, t-tests and orders in the tables, by hand."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import ttest_rel
+
+from karat.studies.rodrigues.methods import Claim, Reliability, Run
+from karat.studies.rodrigues.pictures import score_figure
+from karat.studies.rodrigues.tables import error_table, order_notes, score_tables, worker_table
+
+F1 = {"mv-token": (0.5, 0.6, 0.8), "crf-ma": (0.7, 0.75, 0.8)}
+CLAIM = Claim("crf-ma", ("mv-token",))
+WORKERS = (Reliability("w1", 0.9, 0.8), Reliability("w2", 0.5, 0.8))
+
+
+def _runs(f1=F1):
+    return {
+        (n, label): Run({"own items": (0.5, 0.5, value)}, WORKERS, 1.0)
+        for label, values in f1.items()
+        for n, value in enumerate(values)
+    }
+
+
+def test_a_table_has_mean_deviation_difference_and_p():
+    (table,) = score_tables(_runs(), CLAIM, {("own items", "crf-ma"): 74.4})
+    votes, ours = table.to_dict()["rows"]
+    assert votes["F1"] == pytest.approx(100 * 1.9 / 3)
+    assert votes["s.d. F1"] == pytest.approx(15.275252)
+    assert votes["crf-ma ahead by"] == pytest.approx(100 * 0.35 / 3)
+    assert votes["p"] == pytest.approx(ttest_rel(F1["crf-ma"], F1["mv-token"]).pvalue)
+    assert ours["p"] is None
+    assert ours["published F1"] == 74.4
+    assert f"{votes['p']:.1e}" in table.markdown()
+
+
+def test_one_repeat_has_no_deviation_and_no_p():
+    (table,) = score_tables(_runs({m: values[:1] for m, values in F1.items()}), CLAIM)
+    assert table.columns == ("method", "P", "R", "F1", "crf-ma ahead by")
+
+
+def test_a_table_without_the_papers_method_compares_nothing():
+    runs = _runs({"mv-token": F1["mv-token"]})
+    (table,) = score_tables(runs, CLAIM)
+    assert table.columns[-1] == "s.d. F1"
+    assert order_notes(runs, CLAIM) == []
+
+
+def test_an_order_that_does_not_hold_is_said():
+    (holds,) = order_notes(_runs(), CLAIM)
+    assert "crf-ma is above mv-token" in holds
+    (broken,) = order_notes(_runs(), Claim("mv-token", ("crf-ma",)))
+    assert "mv-token is NOT above crf-ma (11.67 better)" in broken
+
+
+def test_the_error_of_reliabilities_is_the_root_mean_square():
+    table = error_table(_runs(), {"crf-ma": 8.61})
+    label, error, mean, published = table.rows[1]
+    assert label == "crf-ma"
+    assert error == pytest.approx(100 * ((0.01 + 0.09) / 2) ** 0.5)
+    assert mean == pytest.approx(10)
+    assert published == 8.61
+
+
+def test_workers_are_shown_as_they_are_and_as_they_are_judged():
+    table = worker_table(_runs(), {"w2": "flip(0.3)", "w9": "nobody"})
+    assert table.rows[0][0] == "flip(0.3)"
+    assert table.rows[0][1:] == pytest.approx((50.0, 80.0, 80.0))
+    assert table.rows[1] == ("nobody", None, None, None)
+
+
+def test_the_upper_bound_alone_has_a_table_of_workers():
+    runs = _runs({"crf-gold": (1.0,)})
+    assert worker_table(runs, {"w1": "one"}).rows == (("one", 90.0, 80.0),)
+
+
+@pytest.mark.parametrize(("scattered", "n_panels"), [(None, 1), ("crf-ma", 2), ("ds", 1)])
+def test_the_picture_has_a_panel_for_items_and_one_for_workers(scattered, n_panels):
+    figure = score_figure(_runs(), "crf-ma", scattered)
+    assert len(figure.axes) == n_panels
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(F1)
