@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from karat.crowd import Crowd
+from karat.errors import InputError
 from karat.tagger.features import Text
 
 
@@ -17,3 +18,17 @@ def text_of(crowd: Crowd) -> Text:
         group = np.unique(names, return_inverse=True)[1].astype(np.int64)
     words = crowd.tokens.flatten().cast(pa.large_string())
     return Text(words, crowd.offsets, group)
+
+
+def check_words(crowd: Crowd) -> None:
+    """Refuse a crowd of single labels without text, whose only words are the items' names.
+
+    Raises:
+        InputError: It is one.
+    """
+    words = crowd.tokens.flatten().cast(pa.string())
+    if crowd.is_classification and words.equals(crowd.item_ids.cast(pa.string())):
+        raise InputError(
+            "a CRF learns from words, and these single labels have none but their items' names: "
+            "use ds, ibcc or mace"
+        )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.aggregate.text import text_of
+from karat.aggregate.text import check_words, text_of
 from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.protocols import Runner, Serial
@@ -93,7 +93,8 @@ class Folds:
     """
 
     def __init__(self, crowd: Crowd, active: NDArray[np.bool_], settings: Settings) -> None:
-        fold = deal(crowd, settings.folds, settings.seed)
+        check_words(crowd)
+        fold = deal(crowd, settings.folds, settings.seed, active)
         text = text_of(crowd)
         self.settings, self.crowd, self.active = settings, crowd, active
         self.masks = Masks.of(crowd.tagset, hard=True)
@@ -120,11 +121,16 @@ class Folds:
         return runner.map(_train, jobs, (self, probs, steps))
 
     def scores(self, weights: Sequence[Weights]) -> Scores:
-        """Score all tokens; steps have the mean weights of the folds."""
+        """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
+
+        The weights of steps are right beside the words' weights that they were learned with: a
+        fold that scores next to nothing has next to no say.
+        """
         unary = np.empty((self.crowd.n_tokens, weights[0].n_labels))
         for part, own in zip(self.parts, weights, strict=True):
             unary[part.own_tokens] = potentials_of(part.own, own, self.masks).unary
-        return Scores.of(unary, _mean(weights), self.masks, self.settings.power)
+        sizes = [len(part.own_tokens) for part in self.parts]
+        return Scores.of(unary, _mean(weights, sizes), self.masks, self.settings.power)
 
     def tagger(self, probs: NDArray[np.float32], weights: Sequence[Weights], runner: Runner) -> CRF:
         """Train the CRF that the user keeps on all items, from the mean of the folds'."""
@@ -191,26 +197,44 @@ def _train(
     return weights
 
 
-def deal(crowd: Crowd, folds: int, seed: int | None) -> NDArray[np.int64]:
+def deal(
+    crowd: Crowd, folds: int, seed: int | None, active: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """Deal documents into folds of about equal number; a single document by its items.
 
+    Args:
+        crowd: The items.
+        folds: Most folds.
+        seed: Of the deal.
+        active: bool [n_items], items that teach: every fold gets some of them. All by default.
+
+    Returns:
+        int64 [n_items], the fold of every item.
+
     Raises:
-        InputError: There is only one item.
+        InputError: There is only one item to learn from.
     """
     names = crowd.item_ids if crowd.groups is None else crowd.groups
     _, document = np.unique(np.asarray(names.to_pylist(), object).astype(str), return_inverse=True)
-    if not document.max():
+    teaches = np.ones(crowd.n_items, np.bool_) if active is None else active
+    if len(np.unique(document[teaches])) < 2:
         document = np.arange(crowd.n_items)
-    n_documents = int(document.max()) + 1
-    if n_documents < 2:
-        raise InputError("a CRF needs two items at least: one to learn from, one to label")
-    place = np.random.default_rng(seed).permutation(n_documents)
-    return np.asarray(place[document] % min(folds, n_documents), np.int64)
+    teachers = np.unique(document[teaches])
+    if len(teachers) < 2:
+        raise InputError(
+            "a CRF inside needs two items with answers at least: one to learn from, one to label"
+        )
+    place = np.full(int(document.max()) + 1, -1)
+    place[teachers] = np.random.default_rng(seed).permutation(len(teachers))
+    others = np.flatnonzero(place < 0)
+    place[others] = len(teachers) + np.arange(len(others))
+    return np.asarray(place[document] % min(folds, len(teachers)), np.int64)
 
 
-def _mean(weights: Sequence[Weights]) -> Weights:
+def _mean(weights: Sequence[Weights], sizes: Sequence[int] | None = None) -> Weights:
     names = ("state", "start", "step", "end")
-    return Weights(*(np.mean([getattr(w, name) for w in weights], axis=0) for name in names))
+    every = ([getattr(w, name) for w in weights] for name in names)
+    return Weights(*(np.average(values, axis=0, weights=sizes) for values in every))
 
 
 def _tokens(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -18,6 +18,9 @@ LEAST_VALUES = {
     "word_prior": 1e-3, "tol": 0.0, "c2": 0.0, "text_power": 0.0,
 }  # fmt: skip
 """The least value of every parameter that is a number."""
+MOST_VALUES = {"text_power": 100.0}
+LARGEST = 1e12
+"""Beyond it nothing is learned, and numbers overflow."""
 
 
 def check(m: Any) -> None:
@@ -50,8 +53,11 @@ def _check_numbers(m: Any) -> None:
             raise InputError(f"{name} must be a whole number of at least {fewest}, not {number!r}")
     for name, least in LEAST_VALUES.items():
         value = getattr(m, name)
-        if not _is_number(value) or not least <= value < np.inf:
-            raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
+        most = MOST_VALUES.get(name, LARGEST)
+        if not _is_number(value) or not least <= value <= most:
+            raise InputError(
+                f"{name} must be a number of at least {least} and at most {most:g}, not {value!r}"
+            )
     if m.dependence != "auto" and not (_is_number(m.dependence) and 0 <= m.dependence <= 1):
         raise InputError(f'dependence must be "auto" or between 0 and 1, not {m.dependence!r}')
 
