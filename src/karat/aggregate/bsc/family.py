@@ -21,9 +21,10 @@ from karat.aggregate.bsc.engine import (
     run,
     settle,
 )
-from karat.aggregate.bsc.evidence import Evidence, lay_out
+from karat.aggregate.bsc.evidence import lay_out
 from karat.aggregate.bsc.known import legal_known
 from karat.aggregate.bsc.memory import Memory
+from karat.aggregate.bsc.notes import notes_on
 from karat.aggregate.bsc.parameters import check
 from karat.aggregate.bsc.patterns import compress
 from karat.aggregate.bsc.posterior import Posterior, decode_spans, spans_of
@@ -321,8 +322,7 @@ class Variational(Aggregator):
             codes = decode_spans(last, crowd.offsets, codec)
         spans = spans_of(codes, crowd.offsets, codec)
         paths, masses = posterior.confidences(codes, spans, crowd.offsets, last.probs)
-        notes = list(ready.notes)
-        notes += _unanswered(ready)
+        notes = notes_on(ready, is_learned=bool(fit.trace))
         return Consensus(
             crowd=crowd,
             codes=codes,
@@ -377,19 +377,3 @@ def _memory_of(result: Consensus, what: str) -> Memory:
     if not isinstance(memory, Memory):
         raise InputError(f"{what} must be a result of a Dawid-Skene or BSC method")
     return memory
-
-
-def _unanswered(ready: Prepared) -> list[str]:
-    n_left = int(np.count_nonzero(~_active(ready.shards)))
-    if n_left:
-        return [f"{n_left} items without answers are left open"]
-    if not any(len(shard.unary) for shard in ready.shards):
-        return []
-    answered = np.zeros(ready.crowd.n_items, np.bool_)
-    answered[ready.crowd.latest.item] = True
-    n_text = int(np.count_nonzero(~answered))
-    return [f"{n_text} items without answers are labelled by their words alone"] if n_text else []
-
-
-def _active(shards: Sequence[Evidence]) -> NDArray[np.bool_]:
-    return np.concatenate([shard.active for shard in shards])
