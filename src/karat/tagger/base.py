@@ -18,7 +18,7 @@ from karat.tagger.chain import Potentials, Tagging, best_path, constrain, decode
 from karat.tagger.dicts import DictFeatures, is_dicts
 from karat.tagger.features import FeatureMap, Features, Text
 from karat.tagger.kernels.training import unary_step
-from karat.tagger.known import Known, is_partial
+from karat.tagger.known import Known, is_partial, named_tags, read_known
 from karat.tagger.labels import Labels, legal_codes
 from karat.tagger.targets import Masks, Targets
 from karat.tagger.templates import read_templates
@@ -82,6 +82,10 @@ class Tagger(ABC):
         progress: Progress | None = None,
     ) -> Self:
         """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse parameters that make no sense; asked by `fit`."""
 
     def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
         """Tag items.
@@ -197,12 +201,14 @@ class Tagger(ABC):
 
     def _prepare(self, X: Any, y: Any, weight: Any) -> tuple[Features, Targets]:
         """Set `codec_` and `features_`, and sum up the targets of tags."""
+        self._check()
         vars(self).pop("weights_", None)  # they do not fit what is set here
         labels = Labels.of(y, self.encoding, weight)
         if labels.partial:
             X, labels = labels.leave_out_unknown(X)
         features = self._fit_features(X)
         labels.check_lengths(features)
+        labels.check_weight()
         self.codec_ = labels.codec
         n_features = self.features_.n_features
         targets, self.n_repaired_ = labels.targets(features, n_features, repair=self.hard)
@@ -269,9 +275,9 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     """
     truth = y
     if not isinstance(y, Tagged):
-        _check_known(y)
-        every = Codec.from_tags({*codec.tags, *(tag for item in y for tag in item)}, codec.encoding)
-        truth = every.encode([list(item) for item in y])
+        items = _all_known(y)
+        every = Codec.from_tags({*codec.tags, *named_tags(items)}, codec.encoding)
+        truth = every.encode(items)
         table = np.array([*(every.index[tag] for tag in codec.tags), -1], np.int16)
         found, codec = Tagged(table[found.codes], found.offsets), every
     if not np.array_equal(truth.offsets, found.offsets):
@@ -281,12 +287,12 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     return score_codes(truth, found, codec).f1
 
 
-def _check_known(y: Any) -> None:
-    for n, item in enumerate(y):
-        if isinstance(item, str):
-            raise InputError("expected a list of tag lists, one per item; got a string for an item")
+def _all_known(y: Any) -> list[Any]:
+    items = read_known(y)
+    for n, item in enumerate(items):
         if is_partial([item]):
             raise InputError(f"item {n}: to be scored, all of its true tags must be known")
+    return items
 
 
 def as_text(X: Any) -> Text:

@@ -19,7 +19,8 @@ from karat.chains.kernels.posterior import posterior_step
 from karat.errors import InputError
 from karat.spans import Codec, SpanArray, Tagged, find_spans
 from karat.tagger.kernels.decoding import best_path_step
-from karat.tagger.known import Known, allowed_tags
+from karat.tagger.known import Known, allowed_tags, read_known
+from karat.tagger.parameters import check_whole
 
 Floats = NDArray[np.float64]
 
@@ -149,15 +150,16 @@ def constrain(
             known.
 
     Raises:
-        InputError: The numbers of tags are not those of the tokens, a tag is unknown, or a token
-            has no tag left.
+        InputError: What is given are no tags, their numbers are not those of the tokens, a tag is
+            unknown, or a token has no tag left.
     """
     if forced is None:
         return potentials
-    lengths = np.array([len(item) for item in forced], np.int64)
+    known = read_known(forced)
+    lengths = np.array([len(item) for item in known], np.int64)
     if not np.array_equal(lengths, np.diff(potentials.offsets)):
         raise InputError("forced: give one tag or None for every token of every item")
-    unary = np.where(allowed_tags(forced, codec), potentials.unary, -np.inf)
+    unary = np.where(allowed_tags(known, codec), potentials.unary, -np.inf)
     return potentials._replace(unary=unary)
 
 
@@ -167,10 +169,9 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
     Items with fewer than n possible sequences have shorter lists.
 
     Raises:
-        InputError: n is below 1, or no sequence is possible.
+        InputError: n is no whole number of at least 1, or no sequence is possible.
     """
-    if n < 1:
-        raise InputError(f"n must be at least 1, not {n}")
+    check_whole("n", n, 1)
     p = potentials
     every = []
     for item, (a, b) in enumerate(pairwise((p.offsets - p.offsets[0]).tolist())):

@@ -16,6 +16,7 @@ from karat.tagger.carry import carry
 from karat.tagger.early import Watch
 from karat.tagger.features import Features
 from karat.tagger.lbfgs import Interrupted, Minimum
+from karat.tagger.parameters import MOST, check_number, check_whole
 from karat.tagger.training import Masks, Targets, train
 from karat.tagger.weights import Weights
 
@@ -27,7 +28,8 @@ class CRF(Tagger):
         templates: A named set ("default", "rodrigues"), a TOML file, or a list of templates; unused
             for dictionaries of features.
         encoding: Of the tags: BIO, IOBES, … or PLAIN.
-        c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
+        c2: Penalty of the squared weights, at most 1e12; the Gaussian prior has variance
+            1 / (2 c2).
         hard: Whether what the encoding forbids is impossible, in training and in tagging.
         bias: Whether the first and the last tag have weights of their own.
         min_count: Features that occur less often are left out.
@@ -97,7 +99,7 @@ class CRF(Tagger):
             y: Lists of tags. Where a token's tag is not known stands None, or several tags of which
                 one is right (a set, list or tuple); what is known of the item then counts, summed
                 over all that agrees with it. Items of which nothing is known are left out.
-            weight: How much every item counts, [n_items], not negative.
+            weight: How much every item counts, [n_items], from 0 to 1e12 and not all 0.
             start: A trained CRF to begin with; weights of features that it knows are taken over.
             validation: Items and tags on which to stop early.
             runner: Where to work.
@@ -105,7 +107,7 @@ class CRF(Tagger):
 
         Raises:
             InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
-                faulty, or a feature is NaN.
+                faulty, a feature is NaN, or the objective is not finite.
             KeyboardInterrupt: Ctrl-C. After the first step the tagger has the weights found by
                 then, ready for use, and `stop_reason_` is "interrupted".
         """
@@ -125,6 +127,7 @@ class CRF(Tagger):
         progress: Progress | None = None,
     ) -> Self:
         """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
+        self._check()
         begin = None
         if start is not None:
             known = (start.weights_, start.features_, start.codec_)
@@ -149,6 +152,12 @@ class CRF(Tagger):
             raise
         self._keep(watch.better_than(weights) or weights, found)
         return self
+
+    def _check(self) -> None:
+        check_number("c2", self.c2, 0, MOST)
+        check_number("tol", self.tol, 0)
+        for name in ("max_iter", "patience"):
+            check_whole(name, getattr(self, name), 1)
 
     def _keep(self, weights: Weights, found: Minimum) -> None:
         self.weights_ = weights

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from karat.errors import InputError
 from karat.tagger.attributes import ATTRIBUTES
 from karat.tagger.documents import in_document
+from karat.tagger.parameters import check_whole
 from karat.tagger.templates import COLUMN, DOCUMENT, GAZETTEER, Part, Template
 
 NONE, BEFORE, AFTER, FIRST = 0, 1, 2, 3
@@ -345,12 +346,10 @@ def check_numbering(min_count: int, hash_bits: int) -> None:
     """Check how features are to be numbered.
 
     Raises:
-        InputError: Out of range.
+        InputError: No whole number, or out of range.
     """
-    if not 0 <= hash_bits <= MAX_HASH_BITS:
-        raise InputError(f"hash_bits must lie in 0 … {MAX_HASH_BITS}, not {hash_bits}")
-    if min_count < 1:
-        raise InputError(f"min_count must be at least 1, not {min_count}")
+    check_whole("hash_bits", hash_bits, 0, MAX_HASH_BITS)
+    check_whole("min_count", min_count, 1)
 
 
 def hash64(text: str) -> int:

@@ -25,8 +25,12 @@ from karat.tagger.features import FeatureMap, Features
 from karat.tagger.kernels.training import target_step
 from karat.tagger.kernels.vectors import dot
 from karat.tagger.objective import Expected, cut, expect
+from karat.tagger.parameters import MOST, check_number, check_whole
 from karat.tagger.training import Masks, Targets, check_paths
 from karat.tagger.weights import Floats, Weights
+
+LEAST_COUNT = 1e-100
+"""Pseudo-counts below could make a ratio of probabilities infinite."""
 
 
 class HMM(Tagger):
@@ -40,8 +44,8 @@ class HMM(Tagger):
         templates: A named set ("hmm", "default", …), a TOML file, or a list of templates; unused
             for dictionaries of features.
         encoding: Of the tags: BIO, IOBES, … or PLAIN.
-        nu: Pseudo-count of every value in every table of features.
-        alpha: Pseudo-count of every possible step, start and end.
+        nu: Pseudo-count of every value in every table of features, from 1e-100 to 1e12.
+        alpha: Pseudo-count of every possible step, start and end, likewise.
         temper: Exponent of the features' probability, in (0, 1].
         hard: Whether what the encoding forbids is impossible.
         min_count: Features that occur less often are left out.
@@ -106,7 +110,7 @@ class HMM(Tagger):
         Args:
             X: Lists of words, a `Text`, or lists of dictionaries of features.
             y: Lists of tags; None or several tags where one is not known, as for `CRF.fit`.
-            weight: How much every item counts, [n_items], not negative.
+            weight: How much every item counts, [n_items], from 0 to 1e12 and not all 0.
             start: As for `CRF.fit`; not needed here.
             validation: Likewise.
             runner: Where to work, if tags are known in part.
@@ -206,13 +210,11 @@ class HMM(Tagger):
         return [slice(0, self.features_.n_features)]
 
     def _check(self) -> None:
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be at least 1, not {self.max_iter}")
+        check_whole("max_iter", self.max_iter, 1)
+        check_number("tol", self.tol, 0)
         for name in ("nu", "alpha"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise InputError(f"{name} must be above 0, not {getattr(self, name)}")
-        if not 0 < self.temper <= 1:
-            raise InputError(f"temper must lie in (0, 1], not {self.temper}")
+            check_number(name, getattr(self, name), LEAST_COUNT, MOST)
+        check_number("temper", self.temper, 0, 1, is_open=True)
 
 
 def _total(features: Features, counts: Weights, found: Sequence[Expected]) -> Weights:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,36 @@ from karat.spans import Codec
 
 Known = str | Collection[str] | None
 """What is known of a token: its tag, some tags of which one is right, or nothing."""
+
+
+def read_known(given: Any) -> list[list[Known]]:
+    """Take what is known of every token of every item.
+
+    Raises:
+        InputError: An item is no list, or a token's entry is none of the three; it is named.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"expected a list of tag lists, one per item; got {given!r}")
+    items = []
+    for n, tags in enumerate(given):
+        if isinstance(tags, str):
+            raise InputError("expected a list of tag lists, one per item; got a string for an item")
+        if not isinstance(tags, Iterable):
+            raise InputError(f"item {n}: expected a list of tags, one per token; got {tags!r}")
+        items.append(list(tags))
+        for token, tag in enumerate(items[-1]):
+            if not _is_known(tag):
+                raise InputError(
+                    f"item {n} token {token}: expected a tag, several tags of which one is right, "
+                    f"or None; got {tag!r}"
+                )
+    return items
+
+
+def _is_known(tag: Any) -> bool:
+    if tag is None or isinstance(tag, str):
+        return True
+    return isinstance(tag, Collection) and all(isinstance(one, str) for one in tag)
 
 
 def is_partial(items: Sequence[Sequence[Known]]) -> bool:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from karat.errors import InputError
 from karat.spans import Codec, Tagged, find_spans, write_codes
 from karat.tagger.features import Features, Text
-from karat.tagger.known import Known, allowed_tags, is_partial, is_unknown, named_tags
+from karat.tagger.known import (
+    Known,
+    allowed_tags,
+    is_partial,
+    is_unknown,
+    named_tags,
+    read_known,
+)
+from karat.tagger.parameters import MOST
 from karat.tagger.targets import Targets
 from karat.tagger.weights import Floats
 
@@ -40,12 +48,9 @@ class Labels:
         """Take lists of tags.
 
         Raises:
-            InputError: There is no tag, or the weights are none.
+            InputError: There is no tag, what is given are no tags, or the weights are none.
         """
-        given = list(y)
-        if any(isinstance(tags, str) for tags in given):
-            raise InputError("expected a list of tag lists, one per item; got a string for an item")
-        items = [list(tags) for tags in given]
+        items = read_known(y)
         tags = set(named_tags(items))
         if not tags:
             raise InputError("the training set is empty: there is no tag to learn from")
@@ -82,6 +87,16 @@ class Labels:
             bad = int(np.flatnonzero(words != tags)[0])
             name = self.number[bad]
             raise InputError(f"item {name} has {words[bad]} words and {tags[bad]} tags")
+
+    def check_weight(self) -> None:
+        """Check that some tags count.
+
+        Raises:
+            InputError: All items that have tags weigh 0.
+        """
+        pairs = zip(self.weight, self.items, strict=True)
+        if not any(weight > 0 and tags for weight, tags in pairs):
+            raise InputError("weight: every item with tags weighs 0: one at least must weigh more")
 
     def targets(self, features: Features, n_features: int, *, repair: bool) -> tuple[Targets, int]:
         """Sum up what is known.
@@ -125,7 +140,13 @@ def legal_codes(tagged: Tagged, codec: Codec) -> tuple[NDArray[np.int16], int]:
 
 
 def _weights_of(weight: Sequence[float] | None, n_items: int) -> Floats:
-    each = np.ones(n_items) if weight is None else np.asarray(weight, np.float64)
-    if each.shape != (n_items,) or not np.isfinite(each).all() or (each < 0).any():
-        raise InputError(f"weight must be {n_items} numbers of at least 0")
-    return each
+    if weight is None:
+        return np.ones(n_items)
+    try:
+        each = np.asarray(weight)
+    except ValueError:  # lists of different lengths
+        each = np.zeros(0, object)
+    is_right = each.dtype.kind in "biuf" and each.shape == (n_items,)
+    if not is_right or not ((each >= 0) & (each <= MOST)).all():
+        raise InputError(f"weight must be {n_items} numbers of at least 0 and at most {MOST:g}")
+    return each.astype(np.float64)

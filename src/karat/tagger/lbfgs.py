@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.errors import InputError
 from karat.tagger.kernels.vectors import add_and_dot, add_multiple, dot
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], tuple[float, Floats]]
 DECREASE, CURVATURE = 1e-4, 0.9
 MAX_TRIALS = 20
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +31,8 @@ class Minimum:
         x: float64, the best point.
         trace: The objective before the first step and after every step.
         converged: Whether it came to its end.
-        stop_reason: "tol", "max_iter", "line search" (no better point was found; at the
-            optimum the last digits do that), or what `callback` said.
+        stop_reason: "tol", "max_iter", "line search" (no better point was found, though the slope
+            promised one), or what `callback` said.
         n_evaluations: How often the objective was computed.
     """
 
@@ -68,18 +70,20 @@ def minimise(
         objective: Gives value and gradient; the gradient may be reused by the next call.
         start: float64 [n], where to begin.
         max_iter: Most steps.
-        tol: It has converged when the relative decrease over ten steps falls below this.
+        tol: It has converged when the relative decrease over ten steps falls below this, or when no
+            better point was found and the slope promised no larger decrease.
         memory: Pairs of steps and changes that are remembered.
         callback: Called with step, value and point; a string stops the search and is the reason.
 
     Raises:
+        InputError: Value or gradient are not finite at the start.
         Interrupted: Ctrl-C, after the first step.
     """
     search = _Search(objective, start, memory)
     reason, converged = "max_iter", False
     try:
         for iteration in range(1, max_iter + 1):
-            stuck = search.step()
+            stuck = search.step(tol)
             if stuck:
                 reason, converged = stuck, stuck == "tol"
                 break
@@ -107,10 +111,15 @@ class _Search:
         self.trace, self._n_evaluations = [value], 1
         self._gradient = gradient.copy()
         self._direction, self._at = np.empty_like(start), np.empty_like(start)
+        if not np.isfinite([value, dot(gradient, gradient)]).all():
+            raise InputError(
+                "training: the objective is not finite at the start: values of features, weights "
+                "of items or the weights to begin with are too large"
+            )
         self._past: list[tuple[Floats, Floats, float]] = []
         self._spare = np.empty_like(start), np.empty_like(start)
 
-    def step(self) -> str | None:
+    def step(self, tol: float) -> str | None:
         """Take a step, or say why there is none."""
         slope = _direction(self._gradient, self._past, self._direction)
         if not slope < 0:  # the memory is of no use any more
@@ -123,8 +132,9 @@ class _Search:
             self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
         )
         self._n_evaluations += found.n_evaluations
-        if found.length == 0:
-            return "line search"
+        if found.length == 0:  # at the optimum only the last digits move
+            promised = -slope * first / max(1.0, abs(self.trace[-1]))
+            return "tol" if promised <= max(tol, EPSILON) else "line search"
         self._go(found)
         return None
 

@@ -8,6 +8,7 @@ line ends a document), CoNLL (a token per line in the first column, a blank line
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -209,7 +210,7 @@ def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
         if not line.strip():
             continue
         try:
-            fields = json.loads(line)
+            fields = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             raise FormatError([Fault(f"this is no JSON: {error}", name, number)]) from None
         if not isinstance(fields, dict):
@@ -224,6 +225,12 @@ def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
         else:
             message = "it needs `tokens`, a list of strings, or `text`, a string"
             raise FormatError([Fault(message, name, number)])
+
+
+def _finite(digits: str) -> float | None:
+    """Read a number; infinity, as NaN before, is null: JSON has neither."""
+    value = float(digits)
+    return value if math.isfinite(value) else None
 
 
 def _lines(file: TextIO, name: str, most: int = MAX_LINE) -> Iterator[tuple[int, str]]:

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from karat.errors import InputError
 from karat.protocols import Runner
 from karat.tagger.columns import Merged
@@ -22,6 +20,7 @@ from karat.tagger.features import Features
 from karat.tagger.kernels.training import first_without_path
 from karat.tagger.lbfgs import Interrupted, Minimum, minimise
 from karat.tagger.objective import Objective
+from karat.tagger.parameters import MOST, check_number
 from karat.tagger.targets import Clamp, Masks, Targets
 from karat.tagger.weights import Floats, Weights
 
@@ -65,11 +64,11 @@ def train(
         The weights and how the search went; its objective is -L(w).
 
     Raises:
-        InputError: c2 is no penalty, or no possible sequence agrees with what is known of an item.
+        InputError: c2 is no penalty, no possible sequence agrees with what is known of an item, or
+            the objective is not finite.
         Interrupted: Ctrl-C, after the first step; it holds what was found.
     """
-    if not 0 <= c2 < np.inf:
-        raise InputError(f"c2 must be a number of at least 0, not {c2}")
+    check_number("c2", c2, 0, MOST)
     check_paths(features, targets, masks)
     merged = merged or Merged.of(features, len(targets.counts.state))
     n_labels = targets.counts.n_labels

@@ -101,6 +101,33 @@ def test_known_truth_counts_as_often_as_its_item_was_answered(crowd):
     )
 
 
+SKIPPED = "2 skipped tokens"
+
+
+@pytest.mark.parametrize(
+    ("method", "note"),
+    [
+        ("crf-conc", f"{SKIPPED} filled in by the CRF"),
+        ("crf-ma", f"{SKIPPED} filled in by the CRF"),
+        ("multicrf", f"{SKIPPED} name no candidate"),
+        ("multicrf-max", f"{SKIPPED} name no candidate"),
+    ],
+)
+def test_notes_say_what_becomes_of_skipped_tokens(method, note):
+    codec = Codec.from_types(["X"], "BIO")
+    items = [{0: [1, 2, 0], 1: [1, -1, -1]}, {0: [0, 1], 1: [-1, -1]}]  # the last says nothing
+    crowd = oracle.crowd_of(codec, items)
+    notes = aggregate(crowd, method, **QUICK).notes
+    assert [one for one in notes if "skipped" in one] == [note]
+
+
+def test_notes_of_gold_say_nothing_of_skipped_tokens(crowd):
+    assert (crowd.latest.codes < 0).any()
+    notes = CrfGold(**QUICK).fit(crowd, crowd).result_.notes
+    assert notes
+    assert not any("skipped" in note for note in notes)
+
+
 # What all four share
 
 

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import karat
+from aggregate.bsc import oracle
 from karat.aggregate import aggregate
 from karat.aggregate.crf.ma import CrfMa
+from karat.aggregate.crf.measure import measured
 from karat.crowd import Crowd
 from karat.errors import InputError, UnknownNameError
+from karat.spans import Codec
 
 FEW = ("lower", "suffix3", "is_title", "lower[-1]")
 QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
@@ -62,6 +65,19 @@ def test_the_measure_may_be_accuracy_or_a_function(crowd):
             aggregate(crowd, "crf-ma", **QUICK, reliability=wrong)
 
 
+def test_spans_that_touch_what_is_skipped_or_unknown_are_left_out_of_f1():
+    truth = np.array([1, 2, 0, 1, 2, -1], np.int16)  # X X O X X and a token not known
+    answers = {
+        0: [0, -1, 0, 1, 2, 0],  # the missed span touches the skipped token
+        1: [0, 0, 0, 1, 2, 0],  # the same span missed, nothing skipped
+        2: [1, 2, 0, 1, 2, 1],  # a span on the unknown token
+        3: [-1, 1, 0, 1, 2, 0],  # a wrong span beside the skipped token still counts
+    }
+    crowd = oracle.crowd_of(Codec.from_types(["X"], "BIO"), [answers])
+    expected = [1, 2 / 3, 1, 2 / 3]
+    np.testing.assert_allclose(measured(crowd, truth, "f1"), expected)
+
+
 def only_bo(crowd: Crowd, codes: np.ndarray) -> np.ndarray:
     assert codes.shape == (crowd.n_tokens,)
     return np.array([float(name == "bo") for name in crowd.worker_ids.to_pylist()])
@@ -85,9 +101,40 @@ def only_bo(crowd: Crowd, codes: np.ndarray) -> np.ndarray:
         ({"max_iter": True}, InputError, "max_iter"),
         ({"c2": "much"}, InputError, "c2"),
         ({"tol": -1.0}, InputError, "tol"),
+        ({"tau": 1e308}, InputError, "tau must be a number of at least 0 and at most 1000, not"),
+        ({"power": 1e9}, InputError, "power must be a number of at least 0 and at most 100, not"),
+        ({"alpha": 1e308}, InputError, "alpha must be a number of at least 1 and at most 1e"),
+        ({"alpha": {"ana": 1e308}}, InputError, "alpha of worker ana must be .* at most 1e"),
+        ({"strength": 1e308}, InputError, "strength must be .* at most 1e"),
+        ({"c2": 1e300}, InputError, "c2 must be .* at most 1e"),
         ({"random_state": 1.5}, InputError, "random_state"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(params, error, message):
     with pytest.raises(error, match=message):
         CrfMa(**params)
+
+
+LARGEST = {
+    "tau": {"tau": 1e3},
+    "power": {"power": 100},
+    "alpha": {"alpha": 1e12},
+    "alpha of one": {"alpha": {"gus": 1e12}, "strength": 1e12},
+    "c2": {"c2": 1e12},
+    "all": {"tau": 1e3, "power": 100, "alpha": 1e12, "strength": 1e12, "c2": 1e12},
+}
+
+
+@pytest.mark.parametrize("options", LARGEST.values(), ids=LARGEST)
+def test_with_the_largest_parameters_everything_is_finite(crowd, options):
+    result = aggregate(crowd, "crf-ma", **QUICK, **options)
+    course = result.memory
+    assert all(np.isfinite(part).all() for part in (course.expectation, course.objective))
+    for shares in (course.gamma, course.pi):
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
+    assert np.isfinite(result.token_probs).all()
+
+
+def test_a_large_alpha_levels_reliabilities_as_a_small_one_does(crowd):
+    some, most = (aggregate(crowd, "crf-ma", **QUICK, alpha=a).memory.pi for a in (2, 1e12))
+    np.testing.assert_allclose(most[-1], some[-1], rtol=1e-9)

@@ -144,6 +144,30 @@ def test_where_nobody_is_right_all_are_alike_but_those_left_out():
     np.testing.assert_allclose(from_measure(nothing, 1, FLAT, 1, kept), [0.5, 0, 0.5])
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-4, 1.0, 1e300])
+@pytest.mark.parametrize("power", [0, 0.5, 100])
+def test_powers_of_measures_of_any_size_keep_their_ratio(size, power):
+    found = from_measure(np.array([0.9, 0.6, np.nan]) * size, power, FLAT, 1, EVERYBODY)
+    powers = (np.array([0.9, 0.6, 0.75]) / 0.9) ** power
+    np.testing.assert_allclose(found, powers / powers.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2.5, 30])
+@pytest.mark.parametrize("size", [0.1, 1.0, 3.0])
+def test_pseudo_counts_stand_beside_the_powers_themselves(power, size):
+    f1, alpha = np.array([0.8, 0.4, 0.0]) * size, np.array([1.0, 1.5, 2.0])
+    counts = f1**power + 0.5 * np.array([0, 1 / 3, 2 / 3])
+    found = from_measure(f1, power, alpha, 0.5, EVERYBODY)
+    np.testing.assert_allclose(found, counts / counts.sum(), rtol=1e-12)
+
+
+def test_pseudo_counts_decide_beside_tiny_powers_and_vanish_beside_huge_ones():
+    f1, alpha = np.array([0.8, 0.4, 0.0]), np.array([1.0, 1.5, 2.0])
+    tiny, huge = (from_measure(f1 * s, 100, alpha, 1, EVERYBODY) for s in (1e-200, 1e200))
+    np.testing.assert_allclose(tiny, [0, 1 / 3, 2 / 3], rtol=1e-12)
+    np.testing.assert_allclose(huge, [1, 0.5**100, 0], rtol=1e-12)
+
+
 def test_the_exact_step_maximises_expectation_and_prior():
     gamma, alpha = np.array([0.5, 0.3, 0.2]), np.array([2.0, 1.0, 1.5])
     best = from_gamma(gamma, alpha, EVERYBODY)

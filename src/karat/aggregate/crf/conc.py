@@ -61,6 +61,7 @@ class CrfGold(CrfConc):
 
     name = "crf-gold"
     is_clamped = False
+    of_skipped = ""  # of workers, whose answers it does not use
 
     def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
         if not ready.truth.n_given.any():

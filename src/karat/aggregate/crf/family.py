@@ -19,15 +19,16 @@ from karat.aggregate.bsc.parameters import DECODERS
 from karat.aggregate.consensus import Consensus
 from karat.aggregate.crf.lessons import Scores
 from karat.aggregate.crf.readout import consensus_of, posterior_of
-from karat.aggregate.crf.ready import Ready, check_words, prepare
+from karat.aggregate.crf.ready import Ready, prepare
 from karat.aggregate.crf.rounds import Outcome, State, Surroundings, moved, run
-from karat.aggregate.text import text_of
+from karat.aggregate.text import check_words, text_of
 from karat.aggregate.workers import worker_table
 from karat.crowd import Crowd
 from karat.errors import InputError, NotFittedError, UnknownNameError
 from karat.protocols import Runner, Serial
 from karat.tagger.base import transform
 from karat.tagger.crf import CRF
+from karat.tagger.parameters import MOST, check_number, check_whole
 from karat.tagger.templates import read_templates
 from karat.tagger.training import Masks
 
@@ -40,6 +41,9 @@ class CrfMethod(Aggregator):
 
     is_clamped = True
     """Whether known truth is put in the place of the CRF's labels."""
+
+    of_skipped = "filled in by the CRF"
+    """What the notes say of skipped tokens; "" if they say nothing."""
 
     def __init__(
         self,
@@ -139,6 +143,8 @@ class CrfMethod(Aggregator):
             crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
         )
         notes, n_alone = list(ready.notes), int(np.count_nonzero(~ready.is_answered))
+        if ready.lessons.n_skipped and self.of_skipped:
+            notes.append(f"{ready.lessons.n_skipped} skipped tokens {self.of_skipped}")
         if n_alone:
             notes.append(f"{n_alone} items without answers are labelled by their words alone")
         result = replace(
@@ -170,24 +176,10 @@ class CrfMethod(Aggregator):
             raise UnknownNameError("decoder", self.decode, DECODERS)
         for name in ("min_count", "max_iter", "steps"):
             check_whole(name, getattr(self, name), 1)
-        for name in ("c2", "tol"):
-            check_number(name, getattr(self, name), 0.0)
+        check_number("c2", self.c2, 0, MOST)
+        check_number("tol", self.tol, 0)
         if self.random_state is not None:
             check_whole("random_state", self.random_state, 0)
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number of at least `least`; True and False are none."""
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_whole or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
-
-
-def check_number(name: str, value: Any, least: float) -> None:
-    """Refuse what is no finite number of at least `least`."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not least <= value < np.inf:
-        raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
 
 
 def workers(result: Consensus) -> Any:

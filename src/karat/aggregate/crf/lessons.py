@@ -103,6 +103,12 @@ class Lessons:
         total = np.concatenate([[0], np.cumsum(self.codes >= 0)])
         return np.asarray(total[self.offset[1:]] - total[self.offset[:-1]])
 
+    @property
+    def n_skipped(self) -> int:
+        """Number of skipped tokens in answers that have some label."""
+        lengths = np.diff(self.offset)
+        return int((lengths - self.n_given)[self.n_given > 0].sum())
+
     def log_masses(self, scores: Scores) -> Floats:
         """Give ln of the mass of every answer, float64 [n_answers]; -inf if it is impossible."""
         masses = np.empty(len(self.item))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from karat.aggregate.consensus import Consensus
 from karat.aggregate.crf.course import Course, carried, draws
-from karat.aggregate.crf.family import CrfMethod, check_number, check_whole, workers
+from karat.aggregate.crf.family import CrfMethod, workers
 from karat.aggregate.crf.lessons import Floats, Scores
 from karat.aggregate.crf.measure import Measure, check_measure, measured
 from karat.aggregate.crf.mixture import (
@@ -42,9 +42,11 @@ from karat.aggregate.crf.rounds import State, moved
 from karat.aggregate.votes import TokenVote
 from karat.crowd import Crowd
 from karat.errors import InputError, UnknownNameError
+from karat.tagger.parameters import MOST, check_number, check_whole
 from karat.tagger.weights import Weights
 
 STARTS = ("votes", "random")
+MOST_TAU, MOST_POWER = 1e3, 100
 
 
 class CrfMa(CrfMethod):
@@ -53,12 +55,14 @@ class CrfMa(CrfMethod):
     Args:
         normalise: How support is compared between workers who answered different items: "token",
             "ratio" or "none"; see `mixture.log_weights`.
-        tau: How sharp "token" is.
-        reliability: "f1" of spans (of PLAIN tags the accuracy), "accuracy" of tokens, a function
-            of crowd and codes that gives a number per worker, or "posterior": the exact M-step.
-        power: Of the measure: 1 is eq. 18, 2 the paper's experiments.
-        alpha: Of the Dirichlet prior: a number of at least 1, or one by worker id (others 1).
-        strength: Weight of the prior's pseudo-counts beside the measures.
+        tau: How sharp "token" is, at most 1000.
+        reliability: "f1" of spans (of PLAIN tags the accuracy), without true spans that touch a
+            token which the worker skipped, and given spans that touch a token whose truth is
+            unknown; "accuracy" of tokens; a function of crowd and codes that gives a number per
+            worker; or "posterior": the exact M-step.
+        power: Of the measure: 1 is eq. 18, 2 the paper's experiments; at most 100.
+        alpha: Of the Dirichlet prior: a number from 1 to 1e12, or one by worker id (others 1).
+        strength: Weight of the prior's pseudo-counts beside the measures, at most 1e12.
         min_answers: Workers with fewer answers are left out.
         begin: "votes": reliabilities against the majority vote; or "random".
         templates: Feature templates: a named set, a TOML file, or a list.
@@ -235,12 +239,13 @@ class CrfMa(CrfMethod):
         ):
             if name not in allowed:
                 raise UnknownNameError(what, name, allowed)
-        for name in ("tau", "power", "strength"):
-            check_number(name, getattr(self, name), 0.0)
+        check_number("tau", self.tau, 0, MOST_TAU)
+        check_number("power", self.power, 0, MOST_POWER)
+        check_number("strength", self.strength, 0, MOST)
         check_whole("min_answers", self.min_answers, 1)
         given = self.alpha if isinstance(self.alpha, Mapping) else {"": self.alpha}
         for worker, value in given.items():
-            check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1.0)
+            check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)
 
 
 def _workers(result: Consensus) -> pa.Table:

@@ -95,6 +95,8 @@ def from_measure(
 ) -> Floats:
     """Give pi ~ measure^power + pseudo-counts (eq. 18).
 
+    Powers are taken of shares of the largest measure: those of small numbers would all become 0.
+
     Args:
         measured: float64 [n_workers], such as F1; NaN, where it says nothing, counts as the mean.
         power: 1 in eq. 18, 2 in the paper's experiments.
@@ -103,10 +105,18 @@ def from_measure(
         kept: bool [n_workers], who takes part.
     """
     known = kept & ~np.isnan(measured)
-    usual = float(measured[known].mean()) if known.any() else 1.0
-    values = np.where(np.isnan(measured), usual, measured) ** power
+    top = float(measured[known].max(initial=0.0)) or 1.0
+    share = np.where(known, 0.0, 1.0)
+    share[known] = measured[known] / top
+    if known.any():
+        share[~known] = share[known].mean()
     extra = np.where(kept, alpha - 1, 0.0)
-    return normalised(values + strength * extra / max(extra.sum(), LEAST_PI), kept)
+    extra = strength * extra / max(extra.sum(), LEAST_PI)
+    if not extra.any():
+        return normalised(share**power, kept)
+    own = power * np.log(top)  # what is multiplied out again, divided by the larger of it and 1
+    most = max(own, 0.0)
+    return normalised(share**power * np.exp(own - most) + extra * np.exp(-most), kept)
 
 
 def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:

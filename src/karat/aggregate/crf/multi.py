@@ -49,6 +49,7 @@ class MultiCrf(CrfMethod):
     """
 
     name = "multicrf"
+    of_skipped = "name no candidate"
     is_max = False
 
     def __init__(

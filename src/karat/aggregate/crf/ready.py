@@ -9,16 +9,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from karat.aggregate.base import Given
 from karat.aggregate.bsc.known import legal_known
 from karat.aggregate.crf.lessons import Floats, Lessons, Scores, Sums
 from karat.aggregate.crf.rounds import State
-from karat.aggregate.text import text_of
+from karat.aggregate.text import check_words, text_of
 from karat.crowd import Crowd
-from karat.errors import InputError
 from karat.protocols import Runner
 from karat.tagger.carry import carry
 from karat.tagger.crf import CRF
@@ -148,21 +146,5 @@ def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready
         known, changed = legal_known(given.known, crowd)
         notes.append(f"{int((known >= 0).sum())} tokens of known truth")
         notes += [f"{changed} known tags made well-formed"] if changed else []
-    skipped = int(np.count_nonzero(lessons.codes < 0))
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
-    notes += [f"{skipped} skipped tokens filled in by the CRF"] if skipped else []
     return Ready(crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes))
-
-
-def check_words(crowd: Crowd) -> None:
-    """Refuse a crowd of single labels without text, whose only words are the items' names.
-
-    Raises:
-        InputError: It is one.
-    """
-    words = crowd.tokens.flatten().cast(pa.string())
-    if crowd.is_classification and words.equals(crowd.item_ids.cast(pa.string())):
-        raise InputError(
-            "a CRF learns from words, and these single labels have none but their items' names: "
-            "use ds, ibcc or mace"
-        )

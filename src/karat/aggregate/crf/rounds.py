@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from karat.aggregate.crf.lessons import Floats
+from karat.errors import InputError
 from karat.protocols import Checkpoint, Progress
 from karat.tagger.weights import Weights
 
@@ -67,6 +68,10 @@ def run(
         reason_to_stop: Says why a state is the last; empty goes on.
         max_iter: Most rounds.
         around: Progress and checkpoint.
+
+    Raises:
+        InputError: The objective is not finite after a round.
+        KeyboardInterrupt: Ctrl-C before the first round was done; later the last round counts.
     """
     kept = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
     state = state if kept is None else _restored(kept, state)
@@ -75,6 +80,7 @@ def run(
         while len(state.trace) < max_iter:
             state = one_round(state)
             now = len(state.trace)
+            check_finite(state.trace)
             if around.progress:
                 pace = (time.perf_counter() - begin) / (now - done)
                 around.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
@@ -84,10 +90,23 @@ def run(
             if around.checkpoint and now < max_iter:  # a resumed run does one round at least
                 around.checkpoint.save(around.fingerprint, _kept(state))
     except KeyboardInterrupt:
-        if state.weights is None:
+        if not state.trace:  # no round is done; weights may be there from a warm start
             raise
         return Outcome(state, converged=False, reason=INTERRUPTED)
     return Outcome(state, converged=False, reason="max_iter")
+
+
+def check_finite(trace: tuple[float, ...]) -> None:
+    """Refuse to go on from an objective that is none.
+
+    Raises:
+        InputError: The last one is not finite.
+    """
+    if not np.isfinite(trace[-1]):
+        raise InputError(
+            f"the objective is {trace[-1]} after round {len(trace)}: the CRF finds some answers "
+            "impossible, or its weights are too large; a larger c2 or fewer steps keep them small"
+        )
 
 
 def moved(trace: tuple[float, ...]) -> float:
