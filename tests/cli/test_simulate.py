@@ -159,6 +159,15 @@ def test_the_kinds_of_workers_are_listed(run):
         (["GOLD", "-w", "acc x2", "--per-item", "1", "--workload", "zip"], 2, "zipf"),
         (["--items", "3", "--shares", "a", "-w", "acc"], 2, "--shares"),
         (["GOLD", "-w", "acc", "-o", "-", "--json"], 2, "--json"),
+        (["GOLD", "-w", "acc x1000000000"], 1, "more than 1,000,000 workers"),
+        (["GOLD", "-w", "merges(1, 1.5)"], 1, "whole number"),
+        (["GOLD", "-w", "acc x3", "--per-item", "1", "--workload", "0,0,0"], 1, "is 0"),
+        (["GOLD", "-w", "acc", "--tagger", "GOLD"], 2, "crf_noise"),
+        (["GOLD", "-w", "crf_noise(1, hmm)", "--tagger", "GOLD"], 2, "crf_noise"),
+        (["GOLD", "--labels", "", "-w", "acc"], 2, "--labels"),
+        (["--items", "3", "--labels", "0", "-w", "acc"], 1, "at least 1"),
+        (["--items", "3", "--labels", "", "-w", "acc"], 1, "'' cannot be the name"),
+        (["--items", "3", "--labels", "a,?", "-w", "acc"], 1, "'?' cannot be the name"),
     ],
 )
 def test_wrong_calls_are_refused_and_nothing_is_written(run, gold, words, code, message, tmp_path):
@@ -166,6 +175,27 @@ def test_wrong_calls_are_refused_and_nothing_is_written(run, gold, words, code, 
     assert found == code
     assert message in err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--gold", "g.csv"], ["--format", "long"], ["--encoding", "BIO"], ["--label", "a=b"]),
+        *(["--columns", "item=q"], ["--delimiter", "tab"], ["--text-encoding", "cp1252"]),
+    ],
+)
+def test_drawn_items_are_not_read(run, words):
+    code, _, err = run("--items", 3, "-w", "acc", *words)
+    assert code == 2
+    assert "--items draws the truth" in err
+
+
+def test_a_tagger_may_be_used_deep_in_a_worker(run, gold, tmp_path):
+    truth = karat.read_crowd(gold)
+    tags = truth.tagset.decode(truth.gold_tagged)
+    karat.tagger.CRF(max_iter=3).fit(truth.tokens_list, tags).save(tmp_path / "ner.karat")
+    worker = "drift(flip(0.1), crf_noise(0.01) + late(0.1))"
+    assert run(gold, "-w", worker, "--tagger", "ner.karat", "-o", "c.tsv")[0] == 0
 
 
 def test_an_input_without_gold_is_refused(run, tmp_path):

@@ -72,6 +72,15 @@ def test_a_picture_of_an_unknown_format_is_refused_before_the_work(tiny):
         _run("rodrigues-2", "--data", tiny, "--plot", "x.gif")
 
 
+@pytest.mark.parametrize("option", ["--output", "--plot"])
+def test_tables_and_pictures_need_a_file(tiny, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    result = _run("bsc", "--data", tiny, option, "-")
+    assert result.exit_code == 2
+    assert f"{option} cannot be standard output" in result.output
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("is_wished", [True, False])
 def test_without_matplotlib_only_a_wished_picture_is_an_error(
     tiny, tmp_path, monkeypatch, is_wished

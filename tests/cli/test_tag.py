@@ -132,6 +132,7 @@ def test_an_hmm_is_trained_and_tags_too(tmp_path):
         (["--model", "hmm", "--c2", "1"], "hmm has no parameter 'c2'"),
         (["--templates", "typo"], "unknown feature set 'typo'"),
         (["--start", "none.karat"], "no such file"),
+        (["--model", "hmm", "--start", "none.karat"], "--start is for --model crf"),
     ],
 )
 def test_train_refuses_what_it_cannot_do(tmp_path, words, message):
@@ -162,6 +163,82 @@ def test_items_tagged_in_part_count_and_those_without_tags_are_left_out(tmp_path
     assert "1 items are tagged in part" in run.stderr
     for part in ("items: 149", "steps: 2", "stopped by:", "validation f1"):
         assert part in run.stdout
+
+
+def test_the_counts_of_training_are_in_the_json_too(tmp_path, partly):
+    words = ["train", partly, "-o", tmp_path / "m.karat", "--max-iter", 2, "--json"]
+    facts = json.loads(karat(*words).stdout)
+    assert (facts["items_left_out"], facts["items_in_part"]) == (1, 1)
+    assert facts["tags_made_well_formed"] == 0
+    assert facts["items"] == 149
+
+
+@pytest.mark.parametrize("model", ["crf", "hmm"])
+def test_tags_known_in_part_that_cannot_be_are_refused_by_id(tmp_path, model):
+    text = "item\ttoken\tgold\nq1\tA\t?\n\nq2\tB\tB-PER\n\nq3\tC\tO\nq3\tD\tI-PER\nq3\tE\t?\n"
+    (tmp_path / "t.tsv").write_text(text)
+    words = [tmp_path / "t.tsv", "-o", tmp_path / "m.karat", "-e", "BIO", "--model", model]
+    message = refused("train", *words)
+    assert message.startswith("item q3: no well-formed sequence")
+    assert "--soft" in message
+    assert karat("train", *words, "--soft").returncode == 0
+
+
+def test_a_tagger_is_not_written_to_standard_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = karat("train", EXAMPLE, "-o", "-")
+    assert run.returncode == 2
+    assert "--output cannot be standard output" in run.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("wide.tsv", "doc\tsent\ttoken\tgold\tann\nN01\t1\tAnn\tB-PER\tO\n"),
+        ("wide.txt", "\n# made by me\ndoc\ttoken\tann\nN01\tAnn\tO\n"),
+        ("long.csv", "item,worker,label\nq1,ann,yes\n"),
+        ("long.tsv", "item\tworker\ttoken\tlabel\nq1\tann\tAnn\tB-PER\n"),
+        ("-", "doc\ttoken\tann\nN01\tAnn\tO\n"),
+    ],
+)
+def test_a_table_of_answers_is_no_text(model, tmp_path, name, content):
+    path = name if name == "-" else tmp_path / name
+    if name != "-":
+        path.write_text(content)
+    message = refused("tag", model, path, stdin=content.encode())
+    assert "this is the header of a table of answers" in message
+    assert "karat convert" in message
+
+
+def test_words_in_the_first_column_and_plain_text_are_no_table(model, tmp_path):
+    path = tmp_path / "words.tsv"
+    path.write_text("token\tgold\tann\nCouncillors\tO\tO\nspoke\tO\tO\n")
+    assert done("tag", model, path).count("\n") == 3
+    path.write_text("item\tworker\tlabel\n")
+    assert "worker\t" in done("tag", model, path, "-f", "text")
+    (tmp_path / "prose.txt").write_text("Item, label: nothing else.\n")
+    assert "label\t" in done("tag", model, tmp_path / "prose.txt")
+
+
+def test_an_output_whose_ending_says_nothing_is_refused(model, tmp_path):
+    out = tmp_path / "x.csv"
+    assert "the name must end in .jsonl, .conll" in refused("tag", model, EXAMPLE, "-o", out)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "t.txt").write_text("Mayor spoke\n")
+    assert "written" in done("tag", model, tmp_path / "t.txt", "-o", out, "--to-format", "conll")
+
+
+def test_numbers_that_json_lacks_become_null(model):
+    line = b'{"text": "Ann spoke", "score": NaN, "more": [1e999, -Infinity, 1.5, 2]}\n'
+    text = done("tag", model, "-", "-f", "jsonl", stdin=line)
+
+    def stray(name):
+        raise AssertionError(name)
+
+    found = json.loads(text, parse_constant=stray)
+    assert found["score"] is None
+    assert found["more"] == [None, None, 1.5, 2]
 
 
 def test_plain_text_is_tokenised_and_tagged_line_by_line(model, tmp_path):

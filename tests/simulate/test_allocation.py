@@ -95,6 +95,11 @@ def test_weights_that_are_none_are_refused(workload):
         weights_of(workload, names(3))
 
 
+def test_somebody_must_want_work():
+    with pytest.raises(InputError, match="every workload is 0"):
+        allocate(KEYS, names(3), 1, [0, 0, 0], 0)
+
+
 def test_unknown_workloads_and_workers_are_refused_with_the_names():
     with pytest.raises(UnknownNameError, match="zipf"):
         weights_of("ziph", names(3))

@@ -75,11 +75,14 @@ def test_a_worker_is_read(text, worker):
         ("flip(much)", "from 0 to 1, not 'much'"),
         ("flip(True)", "from 0 to 1, not True"),
         ("flip(*p)", "from 0 to 1"),
-        ("crf_noise(-1)", "of at least 0, not -1"),
-        ("crf_noise(1e999)", "of at least 0"),
+        ("crf_noise(-1)", r"from 0 to 1e\+06, not -1"),
+        ("crf_noise(1e308)", r"from 0 to 1e\+06"),
+        ("crf_noise(1e999)", r"from 0 to 1e\+06"),
         ("seq(diagonal=1)", "of at least 1.25"),
         ("acc(off=0.01)", "of at least 0.1"),
-        ("merges(1, gap=-1)", "of at least 0"),
+        ("merges(1, gap=-1)", "whole number of at least 0, not -1"),
+        ("merges(1, 1.5)", "whole number of at least 0, not 1.5"),
+        ("merges(1, True)", "whole number of at least 0, not True"),
         ("drift(acc, acc, at=2)", "from 0 to 1"),
         ("acc + acc", "cannot follow a plus"),
         ("acc + (late(1) + early(1))", "cannot follow a plus"),
@@ -121,6 +124,12 @@ EVERY = st.recursive(
 @given(EVERY)
 def test_a_worker_that_was_written_is_read_back(worker):
     assert parse_worker(str(worker)) == worker
+
+
+@pytest.mark.parametrize("name", ["¼", "none", "None", "if", "001", "it's", "é", "a b", "True"])
+def test_names_that_are_no_words_are_written_in_quotes_and_read_back(name):
+    for worker in (Copier(name), Misses(0.5, name)):
+        assert parse_worker(str(worker)) == worker
 
 
 @pytest.mark.parametrize("name", WORKERS)
@@ -165,6 +174,9 @@ def test_a_team_comes_from_a_mapping_too():
         ([], "no worker"),
         ({}, "no worker"),
         (["acc x0"], "at least 1"),
+        (["acc x1000001"], "more than 1,000,000 workers"),
+        (["acc x" + "9" * 5000], "more than 1,000,000 workers"),
+        ({"acc": 10**9}, "more than 1,000,000 workers"),
         ({"acc": -1}, "at least 1"),
         (["ana=acc", "ana=flip(0.1)"], "'ana'"),
         (["w2=acc", "acc"], "'w2'"),

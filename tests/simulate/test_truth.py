@@ -53,6 +53,9 @@ def test_a_label_that_nobody_should_have_is_never_drawn():
     [
         ((3, 0), None, "labels"),
         ((3, ["a", "a"]), None, "labels"),
+        ((3, ["a", "?"]), None, r"'\?' cannot be the name of a label"),
+        ((3, ["a", ""]), None, "'' cannot be the name of a label"),
+        ((3, ["NA", "a"]), None, "'NA' cannot be the name of a label"),
         ((-1, 2), None, "items"),
         ((3, 2), [1, 2, 3], "2 numbers"),
         ((3, 2), [0, 0], "above 0"),

@@ -28,9 +28,19 @@ from karat.cli.tagger import tagger
 from karat.cli.train import train
 from karat.errors import KaratError
 
+_INTERRUPTED = "karat: interrupted; nothing half-written is left behind"
+
 
 class _Commands(TyperGroup):
     """The list of commands, in plain text: Rich would double the time that `--help` takes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Typer itself would end in silence after Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            warn(_INTERRUPTED)
+            raise typer.Exit(130) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
@@ -124,7 +134,7 @@ def _run() -> int | str | None:
         warn(f"karat: {error}")
         return 1
     except KeyboardInterrupt:
-        warn("karat: interrupted; nothing half-written is left behind")
+        warn(_INTERRUPTED)
         return 130
     except MemoryError:
         warn("karat: not enough memory for this input")

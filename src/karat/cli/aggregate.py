@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli import reading as r
-from karat.cli.output import emit_json, key_values, say, steps, warn
+from karat.cli.output import emit_json, say, steps, warn
+from karat.cli.parameters import method_params
 
 if TYPE_CHECKING:
     from karat.aggregate import Consensus
     from karat.crowd import Crowd
-
-_TRIES = {"true": True, "false": False, "none": None}
 
 
 def aggregate(
@@ -56,7 +55,9 @@ def aggregate(
     ] = None,
     tagger: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the tagger that methods with a CRF train, .karat."),
+        typer.Option(
+            metavar="FILE", help="Write the tagger that methods with a CRF train, .karat."
+        ),
     ] = None,
     checkpoint: Annotated[
         str | None,
@@ -107,6 +108,7 @@ def aggregate(
     for path in outputs:
         r.check_output(path, *inputs)
     r.check_different(outputs)
+    r.check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     r.check_there(known, calibrate)
     if output == "-" and json:
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")
@@ -117,10 +119,7 @@ def aggregate(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,
     )  # fmt: skip
-    params = {name: _value(text) for name, text in key_values(param, "NAME=VALUE").items()}
-    params |= {"ties": ties} if ties is not None else {}
-    params |= {"legal": False} if raw else {}
-    params |= {"random_state": seed} if seed is not None else {}
+    params = method_params(method, param, ties=ties, raw=raw, seed=seed)
     from karat.aggregate import get_aggregator
 
     aggregator = get_aggregator(method, **params)
@@ -253,9 +252,7 @@ def _tell(
     spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
     notes = list(result.notes)
     if result.trace:
-        reasons = {"max_iter": "not converged: most rounds reached", "interrupted": "interrupted"}
-        end = reasons.get(result.stop_reason, "converged")
-        notes.insert(0, f"{end} after {len(result.trace)} rounds, {result.seconds:.1f} s")
+        notes.insert(0, f"{_end(result)} after {len(result.trace)} rounds, {result.seconds:.1f} s")
     tell(
         f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
         f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
@@ -271,13 +268,11 @@ def _tell(
         tell("no labels written: pass -o gold.conll to keep them")
 
 
-def _value(text: str) -> Any:
-    """Read a parameter: true, false, none, a number, or a string."""
-    if text.lower() in _TRIES:
-        return _TRIES[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _end(result: Consensus) -> str:
+    """Say how the rounds ended."""
+    if result.converged:
+        return "converged"
+    if result.stop_reason == "interrupted":
+        return "interrupted"
+    most = result.stop_reason in {"max_iter", "rounds"}
+    return f"not converged: {'most rounds reached' if most else result.stop_reason}"

@@ -58,13 +58,17 @@ def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
     """Read repeated options such as `--columns item=question`.
 
     Raises:
-        typer.BadParameter: One of them holds no `=`.
+        typer.BadParameter: One of them holds no `=`, or two have the same name.
     """
-    found = {}
+    found: dict[str, str] = {}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise typer.BadParameter(f"{pair!r} must look like {what}")
+        if key in found:
+            raise typer.BadParameter(
+                f"{key} is given twice, {found[key]!r} and {value!r}: leave one out"
+            )
         found[key] = value
     return found
 

@@ -177,6 +177,18 @@ def check_different(outputs: list[str]) -> None:
         seen.add(target)
 
 
+def check_files(**outputs: str | None) -> None:
+    """Refuse `-` for outputs that cannot go to standard output, by the names of their options.
+
+    Raises:
+        typer.BadParameter: One of them is `-`.
+    """
+    for option, path in outputs.items():
+        if path == "-":
+            name = option.replace("_", "-")
+            raise typer.BadParameter(f"--{name} cannot be standard output: give the name of a file")
+
+
 def check_there(*inputs: str | None) -> None:
     """Refuse inputs that are not there, before any work is done.
 

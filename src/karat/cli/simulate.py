@@ -133,10 +133,16 @@ def simulate(
     from karat.simulate import read_team, read_team_file
 
     team = read_team_file(workers) if workers else read_team(worker or [])
+    if tagger and not any(map(_needs_tagger, team.values())):
+        raise typer.BadParameter(
+            "--tagger is for crf_noise workers, and there is none that uses it"
+        )
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, labels=label,
         delimiter=delimiter, text_encoding=text_encoding,
     )  # fmt: skip
+    if items and options != r.Reading():
+        raise typer.BadParameter("--items draws the truth: leave out the options of reading a FILE")
     with steps(3, quiet=json) as step:
         step(f"reading {source}" if source else "drawing the truth")
         if source:
@@ -173,8 +179,17 @@ def _check_usage(
 ) -> None:
     if (source is None) == (items is None):
         raise typer.BadParameter("give either a FILE with gold, or --items N to draw the truth")
-    if source is not None and (labels or shares):
+    if source is not None and (labels is not None or shares is not None):
         raise typer.BadParameter("--labels and --shares belong to --items; FILE has its own labels")
+
+
+def _needs_tagger(worker: SimulatedWorker) -> bool:
+    """Say whether a worker, or one that he is made of, answers as the given tagger with noise."""
+    from karat.simulate.crf_noise import CrfNoise
+
+    if isinstance(worker, CrfNoise) and worker.templates is None:
+        return True
+    return any(map(_needs_tagger, worker.parts()))
 
 
 def _known(crowd: Crowd) -> tuple[Crowd, int]:
@@ -191,10 +206,11 @@ def _known(crowd: Crowd) -> tuple[Crowd, int]:
 def _drawn(items: int, labels: str | None, shares: str | None, seed: int) -> Crowd:
     from karat.simulate import draw_truth
 
-    names = (labels or "2").split(",")
+    names = ("2" if labels is None else labels).split(",")
     number = int(names[0]) if len(names) == 1 and names[0].isdecimal() else None
     weights = None if shares is None else _numbers(shares, "--shares")
-    return draw_truth(items, number or names, shares=weights, seed=seed)
+    chosen = names if number is None else number
+    return draw_truth(items, chosen, shares=weights, seed=seed)
 
 
 def _weights(workload: str) -> str | list[float]:

@@ -66,6 +66,7 @@ def study(
     for path in (output, plot):
         r.check_output(path)
     r.check_different([path for path in (output, plot) if path])
+    r.check_files(output=output, plot=plot)
     given = {"methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options |= {"quick": True} if quick else {}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
@@ -63,6 +63,7 @@ def tag(
     from karat.tagger.streams import READERS, conll_lines, json_lines, label, read_items
 
     writers = {"conll": conll_lines, "jsonl": json_lines}
+    _check_ending(output, to_format)
     given = format or _by_ending(source) or "text"
     if given not in READERS:
         raise UnknownNameError("format of texts", given, READERS)
@@ -72,7 +73,9 @@ def tag(
     model = load_tagger(tagger)
     count = _Count()
     with _opened(source) as file:
-        found = label(model, read_items(file, given, source))
+        is_free = given == "jsonl" or format == "text"
+        checked = file if is_free else cast("TextIO", _NoTable(file, source))
+        found = label(model, read_items(checked, given, source))
         chunks = writers[wanted](count.of(found))
         if output in {None, "-"}:
             for chunk in chunks:
@@ -80,6 +83,60 @@ def tag(
             return
         write_text(str(output), chunks)
     say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
+
+
+class _NoTable:
+    """A text that must not begin with the header of a table: such columns hold no words."""
+
+    def __init__(self, file: TextIO, name: str) -> None:
+        self._file, self._name, self._line, self._is_seen = file, name, 1, False
+
+    def readline(self, most: int = -1) -> str:
+        """Give the next line."""
+        line = self._file.readline(most)
+        if not self._is_seen and line.strip() and not line.startswith("# "):
+            self._is_seen = True
+            _check_header(line, self._name, self._line)
+        self._line += 1
+        return line
+
+
+def _check_header(line: str, name: str, number: int) -> None:
+    """Refuse the header of a wide or a long table, unless its first column holds the words.
+
+    Raises:
+        InputError: It is one.
+    """
+    from karat.crowd.formats import long, wide
+    from karat.crowd.formats.wide_columns import TOKEN
+    from karat.crowd.grid import header_names
+    from karat.crowd.source import Source
+    from karat.errors import Fault, FormatError
+
+    is_table = "\t" in line or Path(name.removesuffix(".gz")).suffix.lower() == ".csv"
+    header = Source(name, line.encode())
+    names = header_names(header)
+    if is_table and names[0].lower() not in TOKEN and (wide.sniff(header) or long.sniff(header)):
+        message = (
+            f"this is the header of a table of answers ({', '.join(names[:6])}), not of a text: "
+            "`karat convert FILE -o words.conll` writes one with the words in the first column "
+            "(without gold `karat aggregate FILE -o words.conll`)"
+        )
+        raise FormatError([Fault(message, name, number, kind="format")])
+
+
+def _check_ending(output: str | None, to_format: str | None) -> None:
+    """Refuse a name whose ending says nothing, before any work is done.
+
+    Raises:
+        InputError: It is such a name, and no format is given.
+    """
+    from karat.errors import InputError
+
+    if output not in {None, "-"} and not to_format and _by_ending(output) is None:
+        raise InputError(
+            f"{output}: the name must end in {', '.join(_ENDINGS)} (also .gz), or pass --to-format"
+        )
 
 
 class _Count:

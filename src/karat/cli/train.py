@@ -76,6 +76,8 @@ def train(
       karat train gold.conll -o small.karat --model hmm
     """
     r.check_output(output, source, *(name for name in (validation, start) if name))
+    r.check_files(output=output)
+    _check_start(start, model)
     options = r.Reading(format=format, encoding=encoding, columns=columns, labels=label)
     chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
     params = {name: value for name, value in chosen.items() if value is not None}
@@ -84,6 +86,8 @@ def train(
         step(f"reading {source}")
         crowd = options.read(source, step.part)
         data = _labelled_items(crowd)
+        if not soft:
+            _check_possible(data, crowd.tagset.encoding)
         tagger = _make(model, params | {"encoding": crowd.tagset.encoding})
         held_out = _held_out(options.read(validation)) if validation else None
         step(f"training a {model}")
@@ -96,7 +100,7 @@ def train(
         tagger.save(output)
     facts = _facts(tagger, data, held_out)
     if json:
-        emit_json({"input": source, "output": output, "items_left_out": data.n_left_out, **facts})
+        emit_json({"input": source, "output": output, **_counts(tagger, data), **facts})
     else:
         _tell(tagger, data, facts)
         say(f"written: {output} ({Path(output).stat().st_size / 1e6:.1f} MB)")
@@ -110,6 +114,7 @@ def train(
 class _Data:
     """Items to learn from; None stands for a tag that is not known."""
 
+    ids: list[str]
     text: Text
     tags: list[list[str | None]]
     n_in_part: int
@@ -132,11 +137,53 @@ def _labelled_items(crowd: Crowd) -> _Data:
     groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
     tags = kept.tagset.decode(kept.gold_tagged)
     return _Data(
+        kept.item_ids.to_pylist(),
         Text.of(kept.tokens_list, groups),
         [[None if tag == "?" else tag for tag in item] for item in tags],
         int(((unknown > 0) & ~useless).sum()),
         int(useless.sum()),
     )
+
+
+def _check_start(start: str | None, model: str) -> None:
+    """Refuse a tagger to begin with where none is used.
+
+    Raises:
+        InputError: It is so.
+    """
+    from karat.errors import InputError
+
+    if start and model == "hmm":
+        raise InputError("--start is for --model crf: an hmm is counted afresh")
+
+
+def _check_possible(data: _Data, encoding: str) -> None:
+    """Refuse tags that no well-formed sequence has; those of whole items are made well-formed.
+
+    Raises:
+        InputError: Some item is tagged in part so; the first is named.
+    """
+    if not data.n_in_part:
+        return
+    import numpy as np
+
+    from karat.errors import InputError
+    from karat.spans import Codec
+    from karat.tagger.kernels.training import first_without_path
+    from karat.tagger.known import allowed_tags, named_tags
+    from karat.tagger.training import Masks
+
+    codec = Codec.from_tags(set(named_tags(data.tags)), encoding)
+    masks = Masks.of(codec, hard=True)
+    in_part = np.array([None in tags for tags in data.tags], np.float64)
+    allowed = allowed_tags(data.tags, codec)
+    chain = (masks.start, masks.step, masks.end)
+    item = first_without_path(data.text.offsets, in_part, allowed, *chain)
+    if item >= 0:
+        raise InputError(
+            f"item {data.ids[item]}: no well-formed sequence has the tags that are known of it: "
+            "mend them, or pass --soft to allow any sequence"
+        )
 
 
 def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
@@ -173,6 +220,14 @@ def _tell(tagger: Tagger, data: _Data, facts: dict[str, Any]) -> None:
         warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
     for name, value in facts.items():
         say(f"  {name.replace('_', ' ')}: {value}")
+
+
+def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
+    return {
+        "items_left_out": data.n_left_out,
+        "items_in_part": data.n_in_part,
+        "tags_made_well_formed": tagger.n_repaired_,
+    }
 
 
 def _make(model: str, params: dict[str, Any]) -> Tagger:

@@ -79,6 +79,8 @@ def weights_of(workload: Workload, workers: Sequence[str]) -> Floats:
         raise InputError(f"workload must be {len(workers)} numbers, one per worker")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError(f"workload must be numbers of at least 0, not {workload}")
+    if not weights.any():
+        raise InputError("every workload is 0: at least one worker must want work")
     return weights
 
 

@@ -6,7 +6,7 @@ habits can be put on top of each other. In text, `flip(0.05) + misses(0.3)`.
 
 from __future__ import annotations
 
-import re
+import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from karat.simulate.crf_noise import TruthTagger
 
 Codes = NDArray[np.int16]
-_BARE = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +149,14 @@ class SimulatedWorker(ABC):
             )
             raise InputError(f"{self.name}: {name} must be a number {bounds}, not {value!r}")
 
+    def check_whole(self, name: str) -> None:
+        """Refuse an argument that is no whole number of at least 0."""
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+            raise InputError(
+                f"{self.name}: {name} must be a whole number of at least 0, not {value!r}"
+            )
+
     def check_worker(self, name: str) -> None:
         """Refuse an argument that is no worker."""
         value = getattr(self, name)
@@ -216,5 +223,6 @@ class Habit(SimulatedWorker):
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
-        return value if _BARE.fullmatch(value) else repr(value)
+        is_word = value.isidentifier() and not keyword.iskeyword(value)
+        return value if is_word and value.lower() != "none" else repr(value)
     return repr(value.item()) if isinstance(value, np.generic) else str(value)

@@ -51,7 +51,7 @@ class Merges(SpanHabit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_number("gap", most=np.inf)
+        self.check_whole("gap")
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Join spans; p is per pair of neighbours, and several may become one."""

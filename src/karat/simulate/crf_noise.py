@@ -29,6 +29,8 @@ from karat.tagger.weights import Weights
 
 TEMPLATES = "rodrigues"
 """Feature templates unless others are named: those of paper 000."""
+MOST_NOISE = 1e6
+"""Largest variance: weights are of size 1 to 10, so that long before answers are mere noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ class CrfNoise(SimulatedWorker):
     """Answers as a CRF does whose parameters were disturbed.
 
     Attributes:
-        variance: Of the noise; 0 gives the CRF's own answers.
+        variance: Of the noise, at most 1e6; 0 gives the CRF's own answers.
         templates: Features of the CRF, a named set or a TOML file. By default it is the tagger
             that was given to `simulate_crowd`, and if none was, one with the set "rodrigues".
     """
@@ -133,7 +135,7 @@ class CrfNoise(SimulatedWorker):
     name = "crf_noise"
 
     def __post_init__(self) -> None:
-        self.check_number("variance", most=np.inf)
+        self.check_number("variance", most=MOST_NOISE)
 
     def prepare(self, scene: Scene) -> None:
         """Train the CRF unless another worker did."""

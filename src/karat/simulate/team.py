@@ -12,6 +12,9 @@ from karat.simulate.parsing import parse_worker
 
 Entry = str | SimulatedWorker
 
+MOST_WORKERS = 1_000_000
+"""Larger teams are refused: each worker has his own row of answers and random numbers."""
+
 _ENTRY = re.compile(
     r"\s*(?:(?P<id>[\w.-]+)\s*=)?\s*(?P<worker>.*?)\s*(?:\s[x×]\s*(?P<count>\d+))?\s*", re.DOTALL
 )
@@ -27,7 +30,8 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
             w1, w2, … by their place; several of one id are ana1, ana2, ….
 
     Raises:
-        InputError: There is no worker, an id stands twice, or a number is none.
+        InputError: There is no worker, an id stands twice, a number is none, or there are more than
+            a million workers.
         UnknownNameError: There is no such kind of worker.
 
     >>> {name: str(worker) for name, worker in read_team(["flip(.1) x2", "ana = acc"]).items()}
@@ -39,6 +43,8 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
     team: dict[str, SimulatedWorker] = {}
     place = 0
     for name, worker, count in entries:
+        if place + count > MOST_WORKERS:
+            raise InputError(f"there are more than {MOST_WORKERS:,} workers: simulate fewer")
         for n in range(1, count + 1):
             place += 1
             own = f"w{place}" if not name else f"{name}{n}" if count > 1 else name
@@ -65,7 +71,13 @@ def _read(entry: Entry) -> tuple[str, SimulatedWorker, int]:
         return "", _worker(entry), 1
     parts = _ENTRY.fullmatch(entry)
     assert parts is not None  # every part may be empty
-    return _counted(parts["id"] or "", parse_worker(parts["worker"]), int(parts["count"] or 1))
+    count = _number(parts["count"] or "1")
+    return _counted(parts["id"] or "", parse_worker(parts["worker"]), count)
+
+
+def _number(digits: str) -> int:
+    """Read a number; of a very long one it is enough that it is too large."""
+    return int(digits) if len(digits) < 20 else MOST_WORKERS + 1
 
 
 def _counted(name: str, worker: SimulatedWorker, count: int) -> tuple[str, SimulatedWorker, int]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from karat.crowd import Answers, Crowd, read_crowd
 from karat.crowd.model import list_array
+from karat.crowd.options import MISSING
 from karat.errors import InputError
 from karat.simulate.draws import Draws, Floats, keys_of
 from karat.spans import Codec
@@ -62,7 +63,8 @@ def draw_truth(
         A crowd with gold and without workers.
 
     Raises:
-        InputError: No label, a name twice, or shares that are none.
+        InputError: No label, a name twice or one that files read as no label, or shares that are
+            none.
 
     >>> draw_truth(4, ["no", "yes"], seed=3).tagged_by_id()
     {'q1': ['yes'], 'q2': ['yes'], 'q3': ['no'], 'q4': ['yes']}
@@ -70,6 +72,12 @@ def draw_truth(
     names = [str(n) for n in range(labels)] if isinstance(labels, int) else list(labels)
     if not names or len(set(names)) < len(names):
         raise InputError(f"labels must be a number of at least 1, or different names, not {labels}")
+    unreadable = [name for name in names if name.strip() in MISSING]
+    if unreadable:
+        raise InputError(
+            f"labels: {unreadable[0]!r} cannot be the name of a label: in files it means that "
+            "there is none"
+        )
     if n_items < 0:
         raise InputError(f"the number of items must be at least 0, not {n_items}")
     limits = np.cumsum(_checked_shares(shares, len(names)))
