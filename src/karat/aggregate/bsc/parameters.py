@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from karat.aggregate.bsc.engine import Stopping
 from karat.aggregate.bsc.evidence import PREVIOUS
 from karat.aggregate.bsc.priors import PRIORS, trusted_ids
 from karat.errors import InputError, UnknownNameError
+from karat.tagger.parameters import MOST, check_number, check_whole
 from karat.workermodels.prior import LEAST, LEAST_FORBIDDEN
 
 DECODERS = ("mbr", "viterbi")
@@ -19,8 +18,6 @@ LEAST_VALUES = {
 }  # fmt: skip
 """The least value of every parameter that is a number."""
 MOST_VALUES = {"text_power": 100.0}
-LARGEST = 1e12
-"""Beyond it nothing is learned, and numbers overflow."""
 
 
 def check(m: Any) -> None:
@@ -48,39 +45,19 @@ def _check_names(m: Any) -> None:
 
 def _check_numbers(m: Any) -> None:
     for name, fewest in (("folds", 2), ("rounds", 1), ("min_count", 1)):
-        number = getattr(m, name)
-        if not _is_whole(number) or number < fewest:
-            raise InputError(f"{name} must be a whole number of at least {fewest}, not {number!r}")
+        check_whole(name, getattr(m, name), fewest)
     for name, least in LEAST_VALUES.items():
-        value = getattr(m, name)
-        most = MOST_VALUES.get(name, LARGEST)
-        if not _is_number(value) or not least <= value <= most:
-            raise InputError(
-                f"{name} must be a number of at least {least} and at most {most:g}, not {value!r}"
-            )
-    if m.dependence != "auto" and not (_is_number(m.dependence) and 0 <= m.dependence <= 1):
-        raise InputError(f'dependence must be "auto" or between 0 and 1, not {m.dependence!r}')
+        check_number(name, getattr(m, name), least, MOST_VALUES.get(name, MOST))
+    if m.dependence != "auto":
+        check_number('dependence, if it is not "auto",', m.dependence, 0, 1)
 
 
 def _check_counts(m: Any) -> None:
     Stopping(m.tol, m.max_iter)
     for name in ("max_iter", "n_starts"):
-        if isinstance(getattr(m, name), bool):
-            raise InputError(f"{name} must be a whole number, not {getattr(m, name)}")
-    if not _is_whole(m.n_starts) or m.n_starts < 1:
-        raise InputError(f"n_starts must be a whole number of at least 1, not {m.n_starts!r}")
-    seed = m.random_state
-    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
-        raise InputError(f"random_state must be a whole number or None, not {seed!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _is_whole(value: Any) -> bool:
-    """Say whether a value is a whole number; True and False are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+        check_whole(name, getattr(m, name), 1)
+    if m.random_state is not None:
+        check_whole("random_state, if it is not None,", m.random_state, 0)
 
 
 def _check_prior(m: Any) -> None:
