@@ -1,8 +1,9 @@
-"""What all tests share: the real data, if they are there, and the hypothesis profiles."""
+"""What all tests share: the real data, if they are there, hypothesis profiles, and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ _slow = [HealthCheck.too_slow]
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_slow)
 settings.register_profile("torture", deadline=None, max_examples=5000, suppress_health_check=_slow)
 settings.load_profile("ci")
+
+# A shell's background jobs ignore Ctrl-C, and so would the programs that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
