@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from crowd_tables import assert_same, crowd_of, small
-from karat.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, Tagset
+from karat.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, Tagset, read_crowd
 from karat.crowd.model import View
 from karat.errors import InputError
 
@@ -280,3 +280,11 @@ def test_a_crowd_of_nobody():
     assert isinstance(crowd.latest, Answers)
     assert crowd.answers_of("a") == {}
     assert crowd.token_of.tolist() == []
+
+
+def test_selected_workers_come_in_the_order_given_with_their_answers() -> None:
+    crowd = read_crowd(b"task,worker,label\nq1,a,x\nq1,b,y\nq1,c,x\nq2,c,y\n")
+    found = crowd.select_workers(np.array([2, 0]))
+    assert found.worker_ids.to_pylist() == ["c", "a"]
+    assert found.answers_of("q1") == {"a": ["x"], "c": ["x"]}
+    assert found.answers_of("q2") == {"c": ["y"]}

@@ -276,6 +276,15 @@ class Crowd:
             attributes=None if self.attributes is None else self.attributes.take(rows),
         )
 
+    def select_workers(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Crowd:
+        """Give the crowd of some workers, in the order given; all items stay."""
+        index = np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which)
+        new = np.full(self.n_workers, -1, np.int32)
+        new[index] = np.arange(len(index))
+        answers = self.answers.take(new[self.answers.worker] >= 0)
+        answers = replace(answers, worker=new[answers.worker])
+        return replace(self, worker_ids=self.worker_ids.take(pa.array(index)), answers=answers)
+
     def __eq__(self, other: object) -> bool:
         """Compare the content: ids, tokens, gold, texts, attributes, tags and every answer.
 

@@ -24,11 +24,8 @@ def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
     report = crowd.import_report
     check_workers(options.workers, names, report.source)
     kept = [n for n, name in enumerate(names) if name in options.workers]
-    place = np.full(len(names), -1, np.int32)
-    place[kept] = np.arange(len(kept))
-    answers = crowd.answers.take(place[crowd.answers.worker] >= 0)
-    answers = replace(answers, worker=place[answers.worker])
-    gone = int((crowd.answers.codes >= 0).sum() - (answers.codes >= 0).sum())
+    chosen = crowd.select_workers(np.array(kept, np.intp))
+    gone = int((crowd.answers.codes >= 0).sum() - (chosen.answers.codes >= 0).sum())
     notes = report.notes
     if len(kept) < len(names):
         left = len(names) - len(kept)
@@ -36,8 +33,7 @@ def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
     report = replace(
         report, n_labels=report.n_labels - gone, n_placed=report.n_placed - gone, notes=notes
     )
-    ids = crowd.worker_ids.take(np.array(kept, np.int64))
-    return replace(crowd, worker_ids=ids, answers=answers, import_report=report)
+    return replace(chosen, import_report=report)
 
 
 def check_workers(wanted: Collection[str], there: Collection[str], file: str) -> None:
