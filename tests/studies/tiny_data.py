@@ -1,4 +1,4 @@
-"""A tiny folder in the form of the real data: three parts of CoNLL-2003, and a crowd."""
+"""A tiny folder in the form of the real data: CoNLL-2003, a crowd, and two sets of labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,24 @@ def write_data(folder: Path) -> Path:
         path = folder / "conll2003" / f"{part}.tsv.gz"
         path.write_bytes(gzip.compress(_columns(seed, n_documents).encode()))
     (folder / "ner_mturk" / "crowd.tsv.gz").write_bytes(gzip.compress(_crowd().encode()))
+    for seed, (name, n_workers, n_labels) in enumerate((("bluebirds", 9, 2), ("dog", 12, 4))):
+        _write_labels(folder / "classification" / name, n_workers, n_labels, seed)
     return folder
+
+
+def _write_labels(folder: Path, n_workers: int, n_labels: int, seed: int) -> None:
+    """Write 100 items, labelled by workers of whom each is worse than the one before."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_labels, 100)
+    lines = ["task,worker,label\n"]
+    for worker in range(n_workers):
+        wrong = rng.random(100) < 0.04 * worker
+        given = np.where(wrong, (truth + 1) % n_labels, truth)
+        lines += [f"q{task},w{worker},{label}\n" for task, label in enumerate(given.tolist())]
+    (folder / "labels.csv").write_text("".join(lines))
+    known = [f"q{task},{label}\n" for task, label in enumerate(truth.tolist())]
+    (folder / "truth.csv").write_text("".join(["task,label\n", *known]))
 
 
 def sentences(seed: int, n: int) -> list[list[tuple[str, str, str]]]:

@@ -11,6 +11,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "karat.studies.classification:study",
         "the Dawid-Skene family on twelve crowds of single labels",
     ),
+    "li-liu": (
+        "karat.studies.li_liu.study:study",
+        "paper 002: whom to hire within a budget, simulated pools and bluebirds",
+    ),
     "rodrigues-2": (
         "karat.studies.rodrigues.study2:study",
         "paper 000: names, five simulated workers who all label everything",
@@ -33,5 +37,5 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
 }
 
-WITH_PICTURE = frozenset(name for name in STUDIES if name.startswith("rodrigues-"))
+WITH_PICTURE = frozenset({"li-liu", *(n for n in STUDIES if n.startswith("rodrigues-"))})
 """The studies that draw a picture."""

@@ -1,0 +1,79 @@
+"""`karat control`: choose control questions, or see whether those in use have leaked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from karat.cli import reading as r
+from karat.cli.output import emit_json, say, steps, table, warn
+
+if TYPE_CHECKING:
+    from karat.hiring import ControlSet, LeakReport
+
+
+def control(
+    source: r.Input,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many questions to choose.")] = 20,
+    hard: Annotated[float, typer.Option(min=0, max=1, help="Share of hard ones.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Seed of the choice.")] = 0,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the questions with their gold.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Choose none: see whether those with gold have leaked.")
+    ] = False,
+    most_shown: Annotated[
+        int, typer.Option(min=1, help="With --check: answers after which a question is retired.")
+    ] = 100,
+    format: r.Format = None,  # noqa: A002 - the word users know
+    gold: r.Gold = None,
+    encoding: r.EncodingName = None,
+    columns: r.Columns = None,
+    workers: r.Workers = None,
+    label: r.Labels = None,
+    missing: r.Missing = None,
+    delimiter: r.Delimiter = None,
+    text_encoding: r.TextEncoding = None,
+    json: r.AsJson = False,
+) -> None:
+    """Choose control questions among the items with gold, or check those in use.
+
+    They are spread over labels, or types of spans and items without any, and over documents.
+
+    Examples:
+
+      karat control answers.csv --gold truth.csv -n 20 -o control.csv
+
+      karat control answers.csv --gold control.csv --check
+    """
+    if check and output:
+        raise typer.BadParameter("--check chooses no questions: leave out -o")
+    r.check_output(output, *(path for path in (source, gold) if path))
+    r.check_files(output=output)
+    options = r.Reading(
+        format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
+        labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+    )  # fmt: skip
+    from karat.hiring import check_leaks, choose_control
+
+    with steps(2, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = options.read(source, step.part)
+        step("checking" if check else "choosing")
+        found: ControlSet | LeakReport
+        if check:
+            found = check_leaks(crowd, most_shown=most_shown)
+        else:
+            found = choose_control(crowd, n, hard=hard, random_state=seed)
+            for what in found.write(output) if output else []:
+                warn(f"not written, because the format cannot hold it: {what}")
+    if json:
+        emit_json({"output": output, **found.to_dict()})
+        return
+    say(str(found))
+    if not check:
+        rows = [[row["item"], row["reason"]] for row in found.to_arrow().to_pylist()]
+        say(table(rows))
+        say(f"written: {output}" if output else "nothing written: pass -o control.csv to keep them")

@@ -1,0 +1,70 @@
+"""`karat control`: choosing control questions and checking them."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import karat
+from karat.cli import main
+
+
+@pytest.fixture
+def run(monkeypatch, capfd, tmp_path):
+    """Run `karat control` in an empty folder; gives exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", "control", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capfd.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def answers(root):
+    return root / "examples" / "crowd.tsv"
+
+
+def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
+    code, out, _ = run(answers, "-n", 10, "--seed", 2, "-o", "control.tsv")
+    assert code == 0
+    assert out.startswith("10 control questions: ")
+    assert "written: control.tsv" in out
+    chosen = karat.hiring.choose_control(karat.read_crowd(answers), 10, random_state=2)
+    assert set(karat.read_crowd("control.tsv").item_ids.to_pylist()) == set(chosen.item_ids)
+    karat.write_crowd(karat.read_crowd(answers).with_gold(None), tmp_path / "answers.tsv")
+    code, out, _ = run("answers.tsv", "--gold", "control.tsv", "--check", "--most-shown", 1)
+    assert code == 0
+    assert out.startswith("10 control questions, shown up to")
+    assert out.count("retire ") == 10
+
+
+def test_json_holds_the_questions_or_the_check(run, answers):
+    facts = json.loads(run(answers, "-n", 4, "--hard", 0, "--json")[1])
+    assert [row["is_hard"] for row in facts["questions"]] == [False] * 4
+    facts = json.loads(run(answers, "--check", "--json")[1])
+    assert len(facts["questions"]) == 150
+
+
+def test_without_an_output_nothing_is_written(run, answers):
+    assert "nothing written: pass -o" in run(answers, "-n", 3)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "match"),
+    [
+        (["--check", "-o", "x.tsv"], 2, "--check chooses no questions"),
+        (["-n", 1000], 1, "only 150 of 150 items have"),
+        (["-n", 3, "-o", "x.csv"], 1, "tagged tokens as .tsv"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(run, answers, words, code, match):
+    found, out, err = run(answers, *words)
+    assert (found, out) == (code, "")
+    assert match in err

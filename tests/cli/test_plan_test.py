@@ -1,0 +1,82 @@
+"""`karat plan-test`: what it says, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from karat.cli import main
+from karat.hiring import plan_test
+
+
+@pytest.fixture
+def run(monkeypatch, capfd):
+    """Run `karat plan-test`; gives exit code, output and messages."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", "plan-test", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capfd.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+def test_the_plan_is_said_in_words_with_its_table(run):
+    code, out, _ = run("--bad", 0.6, "--good", 0.8)
+    assert code == 0
+    assert out.startswith("45 questions, pass with 33 or more right answers\n")
+    assert " 60 %    4.5 %       4.9 %       21.7" in out
+    assert "asked  pass with" not in out
+    assert "#" not in out
+
+
+def test_the_limits_and_the_picture_are_shown_on_request(run):
+    code, out, _ = run("--bad", 0.25, "--good", 0.8, "--sequential", "--plot")
+    assert code == 0
+    assert "asked  pass with  fail with" in out
+    (sure,) = [line for line in out.splitlines() if line.startswith("100 %")]
+    assert sure.split() == ["100", "%", "100.0", "%", "100.0", "%", "4.0", "#" * 30]
+
+
+def test_the_cost_of_all_candidates_is_said(run):
+    _, out, _ = run("--bad", 0.6, "--good", 0.8, "--price", "0.05", "--candidates", 100)
+    assert "cost for 100 candidates at 0.05: 225.00; asked one by one 108.35 if all" in out
+
+
+def test_who_passes_is_said_for_a_pool(run):
+    _, out, _ = run("--bad", 0.6, "--good", 0.8, "--prior", "4,2")
+    assert "43.3 % of the candidates pass" in out
+
+
+def test_json_holds_everything(run):
+    code, out, _ = run(
+        *("--bad", 0.6, "--good", 0.8, "--price", "0.05", "--prior", "4,2", "--json")
+    )
+    facts = json.loads(out)
+    assert code == 0
+    assert facts["n"] == 45
+    assert facts["cost"]["fixed"] == "2.25"
+    plan = plan_test(0.6, 0.8)
+    assert facts["sequential"]["limits"] == plan.sequential.table().to_pylist()
+    assert facts["after_passing"]["share"] == plan.after_passing((4, 2)).share
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "match"),
+    [
+        (["--bad", 0.8, "--good", 0.6], 1, "0.8 is not below 0.6"),
+        (["--bad", 0.6, "--good", 0.61], 1, "about 20,475 questions"),
+        (["--bad", 0.6, "--good", 0.8, "--alpha", 0], 1, "alpha must lie between"),
+        (["--bad", 0.6, "--good", 0.8, "--price", -1], 1, "the price of a question"),
+        (["--bad", 0.6, "--good", 0.8, "--prior", "4"], 2, "two numbers such as 4,2"),
+        (["--bad", 0.6], 2, "--good"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run, words, code, match):
+    found, out, err = run(*words)
+    assert (found, out) == (code, "")
+    assert match in err
