@@ -224,7 +224,9 @@ def test_unknown_names_are_refused_with_the_known_ones():
 
 def test_parameters_follow_the_habits_of_scikit_learn():
     vote = SequenceVote(ties="inside")
-    assert vote.get_params() == {"ties": "inside", "legal": True, "random_state": 0}
+    assert vote.get_params() == {
+        "ties": "inside", "legal": True, "random_state": 0, "history": None,
+    }  # fmt: skip
     assert vote.set_params(legal=False).legal is False
     assert repr(vote) == "SequenceVote(ties='inside', legal=False)"
     with pytest.raises(InputError, match="no parameter"):

@@ -137,11 +137,11 @@ def test_a_missing_file_of_truth_is_refused_before_any_work(tmp_path):
     assert "no such file" in run.stderr
 
 
-def test_votes_say_that_they_make_no_use_of_known_truth(tmp_path):
+def test_votes_put_known_truth_in_place_and_say_how_much_of_it_there_is(tmp_path):
     run = karat_run(
         "aggregate", EXAMPLE, "-m", "mv-token", "--known", EXAMPLE, "-o", tmp_path / "votes.conll"
     )
-    assert "votes make no use of known truth" in run.stdout
+    assert "tokens of known truth" in run.stdout
 
 
 def test_csv_for_spans_is_refused_before_the_labels_are_computed(tmp_path):

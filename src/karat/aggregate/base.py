@@ -77,9 +77,10 @@ class Aggregator(ABC):
 
         Args:
             crowd: A `Crowd`, or a DataFrame with columns task (or item), worker, label.
-            gold: Known labels to learn from, as for `read_crowd`: they are taken as the truth. The
-                crowd's own gold is never used to decide. Votes know nothing of either. Tags that
-                only known labels have join those of the result's crowd.
+            gold: Known labels to learn from, as for `read_crowd`: they are taken as the truth and
+                stand in the result. The crowd's own gold is never used to decide. Majority votes
+                learn nothing from either. Tags that only known labels have join those of the
+                result's crowd.
             start: An earlier result to go on from, for example before new answers came.
             runner: Where to work, for example `karat.compute.Threads(2)`; by default this thread.
             progress: Who is told of every step.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,8 @@ class Consensus:
         entropy: float32 [n_items], of an item's labels in nats, or None for votes.
         posterior: What can be asked later: other spans, other paths; None for votes.
         memory: What a later fit can start from; None for votes.
+        item_columns: What else a method says about items, float64 [n_items] each, such as the
+            difficulty or a numeric `value`; written with the labels.
     """
 
     crowd: Crowd
@@ -69,11 +72,17 @@ class Consensus:
     entropy: NDArray[np.float32] | None = None
     posterior: Any = field(default=None, repr=False)
     memory: Any = field(default=None, repr=False)
+    item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def workers(self) -> pa.Table:
         """One row per worker: answers, labels, and how good they are by this result."""
         return self.make_workers(self)
+
+    @property
+    def values(self) -> NDArray[np.float64] | None:
+        """The numeric consensus, float64 [n_items], NaN where open; None for other methods."""
+        return self.item_columns.get("value")
 
     @property
     def tagset(self) -> Codec:
@@ -193,8 +202,9 @@ class Consensus:
             path: Where to; a name that ends in `.gz` is compressed.
             format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans),
                 "parquet" (an item per row with tags, confidence and every tag's probability) or
-                "csv" (item, label, confidence; single labels only). By default what the ending of
-                the name says, else conll (single labels: csv).
+                "csv" (item, label, confidence; single labels only). All but conll also hold
+                `item_columns`. By default what the ending of the name says, else conll (single
+                labels: csv).
 
         Returns:
             What the format cannot hold of the tokens, in words; empty if everything is there.
@@ -254,6 +264,8 @@ class Consensus:
             "confidence": pa.array(self.confidence),
             "spans": list_array(found, bounds),
         }
+        for name, numbers in self.item_columns.items():
+            columns[name] = pa.array(numbers, mask=np.isnan(numbers))
         meta = {"karat.tags": json.dumps(self.tagset.tags), "karat.method": self.method}
         return pa.table(columns).replace_schema_metadata(meta)
 
@@ -303,6 +315,7 @@ class Consensus:
                     for i in range(bounds[n], bounds[n + 1])
                 ]
             row["confidence"] = round(float(self.confidence[n]), 4)
+            row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
             yield json.dumps(row, ensure_ascii=False) + "\n"
 
     def _csv_lines(self) -> Iterator[str]:
@@ -311,15 +324,33 @@ class Consensus:
 
         buffer = io.StringIO()
         out = csv.writer(buffer, lineterminator="\n")
-        out.writerow(["item", "label", "confidence"])
-        rows = zip(self.crowd.item_ids.to_pylist(), self.labels, self.token_confidence, strict=True)
-        out.writerows((name, label, f"{p:.4f}") for name, label, p in rows)
+        out.writerow(["item", "label", "confidence", *self.item_columns])
+        # A mean can lie between labels: its confidence is not that of the nearest one.
+        sure = self.token_confidence if self.values is None else self.confidence
+        rows = zip(self.crowd.item_ids.to_pylist(), self.labels, sure, strict=True)
+        more = [[_number(x) for x in column] for column in self.item_columns.values()]
+        extra = zip(*more, strict=True) if more else repeat(())
+        out.writerows(
+            (name, label, f"{p:.4f}", *numbers)
+            for (name, label, p), numbers in zip(rows, extra, strict=False)
+        )
         yield buffer.getvalue()
 
 
 def _plain(value: Any) -> Any:
     """Give a parameter as JSON can hold it."""
-    return repr(value) if isinstance(value, Consensus) else value
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    return f"{type(value).__name__} of {len(value)}" if hasattr(value, "__len__") else repr(value)
+
+
+def _number(value: np.float64) -> float | None:
+    """Give a number as JSON can hold it, None for NaN."""
+    return None if np.isnan(value) else float(value)
 
 
 def format_of(path: str | Path) -> str | None:

@@ -2,46 +2,43 @@
 
 Confidence is a share of votes: of a token, the share of its labels that agree; of a span, the share
 of the item's answers that have exactly this span; of an item, the share of its answers that agree
-with all of its tags. Shares are no calibrated probabilities.
+with all of its tags. Shares are no calibrated probabilities. Known truth stands in the result as it
+is, with confidence 1; it changes no vote elsewhere.
 """
 
 from __future__ import annotations
 
-import hashlib
-from typing import Literal, get_args
-
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from karat.aggregate.base import Aggregator, Given
-from karat.aggregate.chain import best_legal, is_legal
+from karat.aggregate.chain import is_legal
+from karat.aggregate.clamp import leave_open, read_known, sure_of, with_known
 from karat.aggregate.consensus import Consensus
+from karat.aggregate.shares import agreement_table, item_shares, span_shares
+from karat.aggregate.winners import TIES, check_choices, item_rng, repair, winners
 from karat.crowd import Crowd
-from karat.crowd.measures import share, worker_rates
-from karat.errors import InputError, UnknownNameError
+from karat.errors import InputError
 from karat.spans import Codec, SpanArray, Tagged, find_errors, find_spans, write_codes
 from karat.spans.encoding import write_tag
-
-Ties = Literal["first", "random", "outside", "inside"]
-TIES: tuple[str, ...] = get_args(Ties)
 
 
 class _Votes(Aggregator):
     """What the three votes share: their parameters and the making of a `Consensus`."""
 
     def __init__(
-        self, *, ties: str = "outside", legal: bool = True, random_state: int | None = 0
+        self,
+        *,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
     ) -> None:
-        if ties not in TIES:
-            raise UnknownNameError("tie rule", ties, TIES)
-        if not isinstance(legal, bool | np.bool_):
-            raise InputError(f"legal must be True or False, not {legal!r}")
-        if random_state is not None and not isinstance(random_state, int | np.integer):
-            raise InputError(f"random_state must be a whole number or None, not {random_state!r}")
+        check_choices(ties, legal, random_state)
         self.ties = ties
         self.legal = legal
         self.random_state = random_state
+        self.history = history
 
     def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
@@ -49,46 +46,38 @@ class _Votes(Aggregator):
 
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
         counts = vote_counts(crowd)
+        known, notes = read_known(given.known, crowd, legal=self.legal)
         codes = self._decide(crowd, counts)
+        if known is not None:
+            codes = with_known(codes, known, counts, crowd, legal=self.legal)
         illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
         asked = np.diff(crowd.by_item.bounds) > 0
-        codes = np.where(np.repeat(asked, np.diff(crowd.offsets)), codes, np.int16(-1))
+        codes, n_open = leave_open(codes, asked, known, crowd)
         total = counts.sum(axis=1, keepdims=True)
         shares = (counts / np.maximum(total, 1)).astype(np.float32)
-        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result"]
+        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
         unused = {
-            "known truth": given.known, "an earlier result": given.start,
-            "a checkpoint": given.checkpoint,
+            "an earlier result": given.start or self.history, "a checkpoint": given.checkpoint,
         }  # fmt: skip
         notes += [f"votes make no use of {name}" for name, it in unused.items() if it is not None]
-        if not asked.all():
-            notes.append(f"{int((~asked).sum())} items without answers are left open")
-        return Consensus(
+        if n_open:
+            notes.append(f"{n_open} items without answers are left open")
+        result = Consensus(
             crowd=crowd,
             codes=codes,
             token_probs=shares,
-            span_confidence=_span_shares(crowd, codes),
-            confidence=_item_shares(crowd, codes),
-            make_workers=_agreement,
+            span_confidence=span_shares(crowd, codes),
+            confidence=item_shares(crowd, codes),
+            make_workers=agreement_table,
             method=self.name,
             stop_reason="votes need no iteration",
             notes=tuple(notes),
         )
+        return result if known is None else sure_of(result, known)
 
     def _winners(self, crowd: Crowd, counts: NDArray[np.int32], codec: Codec) -> NDArray[np.int16]:
-        """Take the label with most votes at every token, then make items legal if asked to.
-
-        Legal means: the legal sequence with most votes in all; ties by the rule, as for a token.
-        """
-        order = preference(counts, crowd, codec, self.ties, self.random_state)
-        scores = counts * np.int64(order.max(initial=0) + 1) + order
-        codes: NDArray[np.int16] = scores.argmax(axis=1).astype(np.int16)
-        if codec.outside >= 0:
-            codes[counts.sum(axis=1) == 0] = codec.outside
-        if not self.legal or codec.rules.is_plain:
-            return codes
-        bad = np.flatnonzero(~is_legal(codes, crowd.offsets, codec))
-        return repair(codes, counts, order, bad, crowd.offsets, codec)
+        rule = (self.ties, self.random_state)
+        return winners(counts, counts.sum(axis=1) > 0, crowd, codec, rule, legal=self.legal)
 
 
 class TokenVote(_Votes):
@@ -101,6 +90,7 @@ class TokenVote(_Votes):
         legal: Make the result well-formed: the legal sequence with most votes. False gives the
             raw votes of the papers.
         random_state: Seed for "random".
+        history: Accepted as by every method; votes have no use for it, and a note says so.
 
     >>> import karat
     >>> crowd = karat.read_crowd(b"token\ta\tb\tc\nRome\tB-LOC\tB-LOC\tO\n", format="wide")
@@ -126,6 +116,7 @@ class SequenceVote(_Votes):
             "random".
         legal: Make the result well-formed.
         random_state: Seed for "random".
+        history: As for `TokenVote`.
     """
 
     name = "mv-seq"
@@ -175,6 +166,7 @@ class SegmentVote(_Votes):
         ties: The rule of the first vote, as for `TokenVote`.
         legal: Make the result well-formed.
         random_state: Seed for "random".
+        history: As for `TokenVote`.
     """
 
     name = "mv-seg"
@@ -233,122 +225,6 @@ def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
     cell = crowd.token_of[given] * n_labels + codes[given]
     counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
     return counts.reshape(crowd.n_tokens, n_labels).astype(np.int32)
-
-
-def preference(
-    counts: NDArray[np.int32], crowd: Crowd, codec: Codec, ties: str, random_state: int | None
-) -> NDArray[np.int64]:
-    """Rank the labels of every token by the tie rule, the largest first.
-
-    Returns:
-        int64 [n_tokens, n_labels] in 0 … n_labels - 1.
-    """
-    n_labels = len(codec.tags)
-    order = np.arange(n_labels - 1, -1, -1, dtype=np.int64)
-    if ties == "inside" and codec.outside >= 0:
-        order = np.where(np.arange(n_labels) == codec.outside, 0, order + 1)
-    ranks = np.tile(order, (len(counts), 1))
-    if ties == "random":
-        most = counts.max(axis=1, keepdims=True)
-        tied = np.flatnonzero((counts == most).sum(axis=1) > 1)
-        items = np.unique(np.searchsorted(crowd.offsets, tied, side="right") - 1)
-        for n in items.tolist():
-            start, end = crowd.offsets[n], crowd.offsets[n + 1]
-            rng = item_rng(random_state, "votes", crowd.item_ids[n].as_py())
-            ranks[start:end] = rng.permuted(ranks[start:end], axis=1)
-    return ranks
-
-
-def repair(
-    codes: NDArray[np.int16],
-    first: NDArray[np.int32],
-    second: NDArray[np.int64],
-    items: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    codec: Codec,
-) -> NDArray[np.int16]:
-    """Give some items the legal sequence with the largest sum of `first`, then of `second`.
-
-    Args:
-        codes: int16 [n_tokens], what stands now.
-        first: [n_tokens, n_labels], what counts first.
-        second: [n_tokens, n_labels], what decides among equals; not negative.
-        items: The items to mend.
-        offsets: int64 [n_items + 1].
-        codec: The tag set.
-    """
-    if not len(items):
-        return codes
-    lengths = np.diff(offsets)[items]
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    flat = np.repeat(offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
-    weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
-    scores = first[flat].astype(np.int64) * weight + second[flat]
-    mended = codes.copy()
-    mended[flat] = best_legal(scores, bounds, codec)
-    return mended
-
-
-def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generator:
-    """Give a generator of an item's own, the same on every machine and for every order of items."""
-    if seed is None:
-        return np.random.default_rng()
-    digest = hashlib.blake2b(f"{seed}\0{purpose}\0{item_id}".encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
-
-
-def _answer_sums(crowd: Crowd, values: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Sum over the labels of every answer, int64 [n_answers]."""
-    totals = np.concatenate([[0], np.cumsum(values)])
-    return np.asarray(totals[crowd.latest.offset[1:]] - totals[crowd.latest.offset[:-1]])
-
-
-def _item_shares(crowd: Crowd, codes: NDArray[np.int16]) -> NDArray[np.float32]:
-    given = crowd.latest.codes
-    wrong = _answer_sums(crowd, (given >= 0) & (given != codes[crowd.token_of])) > 0
-    right = np.bincount(crowd.latest.item, ~wrong, crowd.n_items)
-    asked = np.bincount(crowd.latest.item, minlength=crowd.n_items)
-    return np.asarray(right / np.maximum(asked, 1), np.float32)
-
-
-def _span_shares(crowd: Crowd, codes: NDArray[np.int16]) -> NDArray[np.float32]:
-    """Share of the item's answers with exactly this span, for the spans of `codes`."""
-    spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
-    answers = crowd.latest
-    given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
-    shift = crowd.offsets[answers.item] - answers.offset[:-1]
-    start, end = given.start + shift[given.item], given.end + shift[given.item]
-    number = np.full(crowd.n_tokens, -1, np.int64)
-    number[spans.start] = np.arange(len(spans))
-    at = number[start]
-    same = at >= 0
-    same[same] = (spans.end[at[same]] == end[same]) & (spans.type[at[same]] == given.type[same])
-    votes = np.bincount(at[same], minlength=len(spans))
-    asked = np.bincount(answers.item, minlength=crowd.n_items)[spans.item]
-    return np.asarray(votes / np.maximum(asked, 1), np.float32)
-
-
-def _agreement(result: Consensus) -> pa.Table:
-    """Per worker: answers, labels, agreement with the result on tokens and on exact spans."""
-    crowd, codes = result.crowd, result.codes
-    given = crowd.latest.codes
-    known = given >= 0
-    workers = crowd.worker_of[known]
-    n_labels = np.bincount(workers, minlength=crowd.n_workers)
-    same = np.bincount(workers, (given == codes[crowd.token_of])[known], crowd.n_workers)
-    n_answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
-    columns = {
-        "worker": crowd.worker_ids,
-        "answers": pa.array(n_answers),
-        "labels": pa.array(n_labels),
-        "token_agreement": pa.array(share(same, n_labels)),
-    }
-    if not crowd.tagset.rules.is_plain:
-        rates = worker_rates(crowd, codes)
-        columns["span_agreement"] = pa.array(
-            [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]
-        )
-    return pa.table(columns)
 
 
 __all__ = ["TIES", "SegmentVote", "SequenceVote", "TokenVote", "vote_counts"]

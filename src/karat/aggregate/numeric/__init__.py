@@ -1,0 +1,1 @@
+"""Consensus of numbers: mean and median."""

@@ -1,0 +1,1 @@
+"""Votes with weights: of workers, or of single answers."""
