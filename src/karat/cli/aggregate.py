@@ -40,7 +40,7 @@ def aggregate(
     known: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Known truth to learn from (not votes); --gold is only scored."
+            metavar="FILE", help="Known truth: it stands, and is learned from; --gold is scored."
         ),
     ] = None,
     calibrate: Annotated[
