@@ -15,6 +15,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "karat.studies.li_liu.study:study",
         "paper 002: whom to hire within a budget, simulated pools and bluebirds",
     ),
+    "redundancy": (
+        "karat.studies.redundancy:study",
+        "how many answers stopping rules save, simulated and replayed",
+    ),
     "rodrigues-2": (
         "karat.studies.rodrigues.study2:study",
         "paper 000: names, five simulated workers who all label everything",
@@ -37,5 +41,7 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
 }
 
-WITH_PICTURE = frozenset({"li-liu", *(n for n in STUDIES if n.startswith("rodrigues-"))})
+WITH_PICTURE = frozenset(
+    {"li-liu", "redundancy", *(n for n in STUDIES if n.startswith("rodrigues-"))}
+)
 """The studies that draw a picture."""

@@ -1,0 +1,247 @@
+"""`karat next`: which items need another answer, whom to ask, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karat.cli import reading as r
+from karat.cli.output import emit_json, listed, say, steps, table, warn
+
+if TYPE_CHECKING:
+    from karat.aggregate import Consensus
+    from karat.crowd import Crowd
+    from karat.hiring.redundancy.asking import NextAnswers
+
+_SHOWN = 10
+
+
+def next(  # noqa: A001 - the command's name
+    source: r.Input,
+    confidence: Annotated[
+        float, typer.Option(help="Posterior at which an item is finished.")
+    ] = 0.95,
+    rule: Annotated[
+        str | None,
+        typer.Option(help='Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'),
+    ] = None,
+    most: Annotated[int, typer.Option("--max", min=1, help="Most answers of an item.")] = 7,
+    fewest: Annotated[
+        int, typer.Option("--min", min=1, help="The rule finishes no item with fewer answers.")
+    ] = 1,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method", "-m", help="How to aggregate; by default ds, for tagged tokens bsc-seq."
+        ),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Known truth to learn from; --gold is only compared."),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Known truth to make confidences honest with."),
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT|FILE",
+            help="Money per answer: one amount, or a table with columns worker and price.",
+        ),
+    ] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID,ID,…",
+            help="Who can be asked, newcomers too; by default all workers of FILE. Repeatable.",
+        ),
+    ] = None,
+    per_worker: Annotated[
+        int | None, typer.Option(min=1, help="Most answers to ask of one worker.")
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("-n", min=0, help="Most items to ask about; all open ones by default."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write the list, .csv; - for stdout."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the order among equals.")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
+    ] = None,
+    format: r.Format = None,  # noqa: A002 - the word users know
+    gold: r.Gold = None,
+    encoding: r.EncodingName = None,
+    columns: r.Columns = None,
+    workers: r.Workers = None,
+    label: r.Labels = None,
+    missing: r.Missing = None,
+    delimiter: r.Delimiter = None,
+    text_encoding: r.TextEncoding = None,
+    json: r.AsJson = False,
+) -> None:
+    """Say which items need another answer, whom to ask, and what it costs.
+
+    Items come in the order of what another answer is expected to tell; each takes the worker who
+    is expected to tell most for the money, of those who have not answered it.
+
+    Examples:
+
+      karat next answers.csv -n 100 -o next.csv
+
+      karat next answers.csv --confidence 0.99 --max 9 --prices 0.05 --per-worker 20
+
+      karat next answers.csv --prices prices.csv --ask ann,bob --json
+
+      karat next ratings.csv --rule "stable_average(0.5)"
+    """
+    inputs = [path for path in (source, gold, known, calibrate) if path]
+    r.check_output(output, *inputs)
+    r.check_there(known, calibrate)
+    if output == "-" and json:
+        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
+    if output and output != "-" and not output.endswith((".csv", ".csv.gz")):
+        raise typer.BadParameter("-o: the name must end in .csv or .csv.gz")
+    options = r.Reading(
+        format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
+        labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+    )  # fmt: skip
+    from karat.hiring import next_answers
+    from karat.hiring.redundancy.registry import get_rule
+
+    stop = get_rule(f"confident({confidence})" if rule is None else rule)
+    priced = _prices(prices)
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = options.read(source, step.part)
+        step("aggregating")
+        result = _aggregate(crowd, method, known, calibrate, threads, step.round)
+        step("choosing")
+        found = next_answers(
+            crowd, result, rule=stop, max_answers=most, min_answers=fewest, prices=priced,
+            workers=listed(ask, "--ask"), per_worker_limit=per_worker, n=number,
+            random_state=seed,
+        )  # fmt: skip
+        if output:
+            _write(found, output)
+    _tell(found, result, output, as_json=json)
+
+
+def _aggregate(
+    crowd: Crowd, method: str | None, known: str | None, calibrate: str | None,
+    threads: int | None, progress: Any,
+) -> Consensus:  # fmt: skip
+    from karat.aggregate import aggregate
+    from karat.compute import Threads
+
+    name = method or ("ds" if crowd.is_classification else "bsc-seq")
+    result = aggregate(crowd, name, gold=known, runner=Threads(threads), progress=progress)
+    if calibrate:
+        from karat.aggregate.calibration import calibrate as honest
+
+        return honest(result, calibrate)
+    return result
+
+
+def _prices(text: str | None) -> dict[str, str] | str | None:
+    """Read one amount, or a table of workers and prices.
+
+    Raises:
+        InputError: It is neither, or the table lacks a column or names a worker twice.
+    """
+    from pathlib import Path
+
+    from karat.errors import InputError
+
+    if text is None or not Path(text).is_file():
+        return text
+    import csv
+
+    rows = csv.reader(Path(text).read_text(encoding="utf-8-sig").splitlines())
+    head = [name.strip() for name in _first(rows)]
+    if not {"worker", "price"} <= set(head):
+        raise InputError(f"{text}: a table of prices has columns worker and price, not {head}")
+    found: dict[str, str] = {}
+    for line, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        if len(row) < len(head):
+            raise InputError(f"{text} line {line}: {len(row)} cells for {len(head)} columns")
+        worker = row[head.index("worker")]
+        if worker in found:
+            raise InputError(f"{text} line {line}: worker {worker} has a price already")
+        found[worker] = row[head.index("price")]
+    return found
+
+
+def _first(rows: Any) -> list[str]:
+    for row in rows:
+        return list(row)
+    return []
+
+
+def _write(found: NextAnswers, output: str) -> None:
+    import csv
+    import io
+
+    from karat.crowd.atomic import write_text
+
+    buffer = io.StringIO()
+    rows = found.to_arrow()
+    out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows.to_pylist())
+    if output == "-":
+        say(buffer.getvalue().rstrip("\n"))
+    else:
+        write_text(output, [buffer.getvalue()])
+
+
+def _tell(found: NextAnswers, result: Consensus, output: str | None, *, as_json: bool) -> None:
+    from karat.hiring.money import from_micro
+
+    cost = None if found.cost is None else from_micro(found.cost)
+    right = _finished_right(found, result)
+    if as_json:
+        facts = {"method": result.method, "items": found.crowd.n_items, "status": found.counts()}
+        facts |= {"to_ask": len(found), "cost": cost, "finished_right": right, "output": output}
+        emit_json({**facts, "next": found.to_arrow().to_pylist()})
+        return
+    tell = warn if output == "-" else say
+    finished = int(found.is_finished.sum())
+    tell(f"{finished} of {found.crowd.n_items} items are finished:")
+    rows = [[reason, str(count)] for reason, count in found.counts().items() if reason != "open"]
+    tell(table([row for row in rows if row[1] != "0"] or [["none", "0"]], right=(1,)))
+    if right is not None:
+        tell(f"of the finished ones with gold, {100 * right:.1f} % are right")
+    tell(f"{found.counts()['open']} need another answer")
+    if len(found):
+        price = "" if cost is None else f", which cost {cost}"
+        tell(f"{len(found)} answers to ask for{price}:")
+        tell(_list(found))
+    if output and output != "-":
+        tell(f"written: {output}")
+
+
+def _list(found: NextAnswers) -> str:
+    lines = [["item", "answers", "confidence", "worker", "gain"]]
+    for row in found.to_arrow().slice(0, _SHOWN).to_pylist():
+        numbers = (f"{row['confidence']:.3f}", row["worker"], f"{row['gain']:.3f}")
+        lines.append([row["item"], str(row["answers"]), *numbers])
+    more = len(found) - _SHOWN
+    return table(lines, right=(1, 2, 4)) + (f"\n… and {more} more" if more > 0 else "")
+
+
+def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
+    """Give the share of right items among the finished ones with gold, None without any."""
+    import numpy as np
+
+    from karat.hiring.redundancy.replay import right_items
+
+    right, known = right_items(result)
+    kept = found.is_finished & known
+    return float(np.mean(right[kept])) if kept.any() else None

@@ -1,0 +1,159 @@
+"""`karat next`: what it says, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import pytest
+
+import karat
+from karat.cli import main
+from karat.hiring import next_answers
+
+
+@pytest.fixture
+def run(monkeypatch, capfd, tmp_path):
+    """Run `karat next` in an empty folder; gives exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", "next", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capfd.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def labels(tmp_path):
+    """A crowd of single labels: 16 clear items, one item in doubt, one with a single answer."""
+    rows = [f"q{i},{w},{'yn'[i % 2]}" for i in range(16) for w in "abc"]
+    rows += ["doubt,a,y", "doubt,b,n", "few,c,y"]
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(["task,worker,label", *rows]) + "\n")
+    return path
+
+
+def test_it_says_what_is_finished_and_what_to_ask_next(run, labels):
+    code, out, _ = run(labels, "--prices", "0.05")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "16 of 18 items are finished:"
+    assert lines[1].split() == ["confident", "16"]
+    assert "2 need another answer" in lines
+    assert "2 answers to ask for, which cost 0.10:" in lines
+    assert [line.split()[0] for line in lines[-2:]] == ["doubt", "few"]
+    assert lines[-2].split()[3] == "c"
+
+
+def test_the_list_is_written_as_the_library_gives_it(run, labels, tmp_path):
+    code, out, _ = run(labels, "-o", "next.csv", "--method", "one-coin", "--confidence", 0.9)
+    assert code == 0
+    assert out.splitlines()[-1] == "written: next.csv"
+    rows = list(csv.DictReader((tmp_path / "next.csv").read_text().splitlines()))
+    crowd = karat.read_crowd(labels)
+    found = next_answers(crowd, karat.aggregate(crowd, "one-coin"), confidence=0.9)
+    assert [(row["item"], row["worker"]) for row in rows] == [
+        (row["item"], row["worker"]) for row in found.to_arrow().to_pylist()
+    ]
+
+
+def test_the_list_alone_goes_to_standard_output(run, labels):
+    code, out, err = run(labels, "-o", "-", "-n", 1)
+    assert code == 0
+    assert [line.split(",")[0] for line in out.splitlines()] == ["item", "doubt"]
+    assert "16 of 18 items are finished" in err
+
+
+def test_json_holds_counts_costs_and_rows(run, labels, tmp_path):
+    (tmp_path / "prices.csv").write_text("worker,price\na,0.10\nb,0\nc,0.30\n")
+    code, out, _ = run(labels, "--prices", "prices.csv", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["status"]["confident"] == 16
+    assert found["to_ask"] == len(found["next"]) == 2
+    by_item = {row["item"]: row for row in found["next"]}
+    assert by_item["doubt"]["worker"] == "c"
+    assert by_item["few"]["worker"] == "b"  # who is free
+    assert by_item["few"]["gain_per_price"] is None
+    assert found["cost"] == "0.30"
+    assert found["finished_right"] is None
+
+
+def test_gold_tells_how_much_of_the_finished_is_right(run, labels, tmp_path):
+    gold = [f"q{i},{'yn'[i % 2] if i else 'n'}" for i in range(16)]
+    (tmp_path / "gold.csv").write_text("\n".join(["task,label", *gold]) + "\n")
+    out = run(labels, "--gold", "gold.csv")[1]
+    assert "of the finished ones with gold, 93.8 % are right" in out
+
+
+def test_newcomers_can_be_asked_and_limits_hold(run, labels):
+    found = json.loads(run(labels, "--ask", "new,other", "--per-worker", 1, "--json")[1])
+    assert sorted(row["worker"] for row in found["next"]) == ["new", "other"]
+
+
+def test_when_everybody_answered_nobody_is_left_to_ask(run, labels):
+    out = run(labels, "--rule", "fixed(5)", "--ask", "a,b,c")[1]
+    assert "16 of 18 items are finished" in out
+    assert "nobody left to ask  16" in out
+
+
+def test_tagged_tokens_are_aggregated_with_their_order(run, root):
+    found = json.loads(run(root / "examples" / "crowd.tsv", "-n", 3, "--json")[1])
+    assert found["method"] == "bsc-seq"
+    assert found["to_ask"] == 3
+
+
+def test_plain_rules_run_on_votes(run, labels):
+    words = ["--method", "mv-token", "--rule", "clear_majority(3)"]
+    assert "clear majority  16" in run(labels, *words)[1]
+
+
+def test_known_truth_is_learned_from(run, labels, tmp_path):
+    (tmp_path / "known.csv").write_text("task,label\ndoubt,y\n")
+    found = json.loads(run(labels, "--known", "known.csv", "--json")[1])
+    assert [row["item"] for row in found["next"]] == ["few"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--confidence", "1.5"], 1, "between 0 and 1"),
+        (["--rule", "sure(3)"], 1, "unknown stopping rule 'sure'"),
+        (["--method", "mv-token"], 1, "shares of votes"),
+        (["--prices", "-1"], 1, "must lie in 0"),
+        (["--prices", "none.csv"], 1, "must be a number such as 0.05"),
+        (["--min", "9"], 1, "more than max_answers"),
+        (["-n", "-1"], 2, "-n"),
+        (["-o", "next.xls"], 2, ".csv"),
+        (["-o", "-", "--json"], 2, "choose one"),
+        (["-o", "labels.csv"], 1, "is an input too"),
+        (["--known", "none.csv"], 1, "no such file"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(run, labels, words, code, message):
+    found, out, err = run(labels.name, *words)
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("worker,cents\na,1\n", "columns worker and price"),
+        ("", "columns worker and price"),
+        ("worker,price\na,1\na,2\n", "prices.csv line 3: worker a has a price already"),
+        ("worker,price\na\n", "prices.csv line 2: 1 cells for 2 columns"),
+        ("worker,price\na,1\nb,1\nc,dear\n", "the price of c must be a number"),
+        ("worker,price\na,1\nb,1\nzoe,2\n", "'zoe'"),
+    ],
+)
+def test_a_table_of_prices_must_be_whole(run, labels, tmp_path, text, message):
+    (tmp_path / "prices.csv").write_text(text)
+    code, _, err = run(labels, "--prices", "prices.csv")
+    assert code == 1
+    assert message in err
