@@ -97,7 +97,9 @@ def test_span_f1_on_the_real_crowd_is_not_below_what_was_seen(rows, source, meth
 
 @pytest.mark.realdata
 def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(data):
-    study = run_study("bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0)
+    study = run_study(
+        "bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0, sources=("raw.zip",)
+    )
     table = study.tables[0]
     found = {row["half"]: row for row in table.to_dict()["rows"]}
     assert found["test"]["F1"] >= 82.6

@@ -21,7 +21,7 @@ from karat.aggregate.calibration import calibrate, measure_calibration
 from karat.aggregate.reliability import LEAST_PROB
 from karat.compute import Threads
 from karat.crowd import Crowd, read_crowd
-from karat.errors import InputError
+from karat.errors import InputError, UnknownNameError
 from karat.spans import Tagged, find_errors, score_codes
 from karat.studies.table import Study, Table
 
@@ -38,6 +38,12 @@ METHODS = (
 )
 TUNED = ("bsc-cm", "bsc-seq", "bsc-cm+words", "bsc-seq+words")
 """Methods whose prior is also chosen by the evidence bound and on the val half."""
+FILES = {
+    "raw.zip": ("raw.zip, altered tokens missing", "part"),
+    "crowd_6056.tsv.gz": ("crowd_6056", "split"),
+    "crowd.tsv.gz": ("crowd.tsv.gz, sentences with altered tokens dropped", ""),
+}
+"""The crowd, three times: its name by file, and the column of an item's half."""
 DEALS = 5
 """Deals of the documents into folds, over which bsc-seq+crf is averaged."""
 PUBLISHED = {
@@ -92,6 +98,7 @@ def study(
     methods: tuple[str, ...] = METHODS,
     tuned: tuple[str, ...] = TUNED,
     deals: int = DEALS,
+    sources: tuple[str, ...] = (),
     threads: int | None = None,
 ) -> Study:
     """Make the tables.
@@ -102,14 +109,15 @@ def study(
         methods: Which methods.
         tuned: Of which of them the prior is chosen in two more ways.
         deals: Over how many deals of documents into folds bsc-seq+crf is averaged; 0 leaves it out.
+        sources: Files of the crowd that are read, such as "raw.zip"; all by default.
         threads: How many; all cores by default.
     """
     runner = Threads(threads)
-    sources = list(_sources(data))
-    jobs = [(source, method) for source in sources for method in methods]
-    total = len(jobs) + sum(len(tuned) * (len(GRID) + 1) for s in sources if "val" in s.halves)
-    total += deals * len(sources)
-    rows: dict[str, list[tuple[Any, ...]]] = {source.name: [] for source in sources}
+    read = list(_sources(data, sources))
+    jobs = [(source, method) for source in read for method in methods]
+    total = len(jobs) + sum(len(tuned) * (len(GRID) + 1) for s in read if "val" in s.halves)
+    total += deals * len(read)
+    rows: dict[str, list[tuple[Any, ...]]] = {source.name: [] for source in read}
     done = 0
     for source, method in jobs:
         result = aggregate(source.crowd, method, runner=runner)
@@ -118,7 +126,7 @@ def study(
         done += 1
         if progress:
             progress(done, total)
-    for source in sources:
+    for source in read:
         if "val" not in source.halves:
             continue
         for method in tuned:
@@ -137,8 +145,8 @@ def study(
             rows[source.name] += _rows(source, f"{method} by val ({best})", results[best], None)
     digits = {"cross-entropy": 3, "published F1": 1}
     tables = [Table(f"{name}", COLUMNS, tuple(found), digits) for name, found in rows.items()]
-    tables += [_calibration(source, runner) for source in sources if "val" in source.halves]
-    for source in sources if deals else ():
+    tables += [_calibration(source, runner) for source in read if "val" in source.halves]
+    for source in read if deals else ():
         tables.append(_over_deals(source, deals, runner))
         done += deals
         if progress:
@@ -150,15 +158,16 @@ def study(
     )
 
 
-def _sources(data: Path) -> Iterator[Source]:
+def _sources(data: Path, wanted: tuple[str, ...]) -> Iterator[Source]:
     folder = data / "ner_mturk"
     if not folder.is_dir():
         raise InputError(f"{folder} is not there: study bsc needs the NER crowd of paper 000")
-    for name, file, column in (
-        ("raw.zip, altered tokens missing", "raw.zip", "part"),
-        ("crowd_6056", "crowd_6056.tsv.gz", "split"),
-        ("crowd.tsv.gz, sentences with altered tokens dropped", "crowd.tsv.gz", ""),
-    ):
+    for file in wanted:
+        if file not in FILES:
+            raise UnknownNameError("source", file, FILES)
+    for file, (name, column) in FILES.items():
+        if wanted and file not in wanted:
+            continue
         crowd = read_crowd(folder / file)
         halves = {}
         if column and crowd.attributes is not None:
