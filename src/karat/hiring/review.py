@@ -1,0 +1,282 @@
+"""All about the workers of a crowd at once: how good, what to do with them, whom to hire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from karat.aggregate import aggregate
+from karat.crowd import Crowd
+from karat.errors import InputError, UnknownNameError
+from karat.hiring.beta import Reliability
+from karat.hiring.difficulty import Difficulty, fit_difficulty
+from karat.hiring.forecast import MOST_WORKERS, Forecast, forecast_accuracy
+from karat.hiring.money import MICRO
+from karat.hiring.reliability import measure_reliability
+from karat.hiring.selection import read_prices, select_workers
+from karat.hiring.signs import find_signs
+from karat.hiring.team import Team
+from karat.hiring.truth import find_truth
+from karat.hiring.verdicts import Verdict, default_threshold, judge_workers
+from karat.protocols import Progress, Runner
+
+SOURCES = ("auto", "gold", "crowd", "both")
+LITTLE = 10
+"""With fewer answers to gold of the median worker the crowd judges the other answers."""
+LEAST_ITEMS = 20
+"""Of fewer items with gold no difficulty is learnt."""
+
+Prices = Mapping[str, Any] | Sequence[Any] | str | float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """What is known about the workers of a crowd, and what to do.
+
+    Attributes:
+        reliability: How often they are right.
+        verdicts: One per worker, in the order of the crowd's workers.
+        threshold: That they were judged by.
+        team: The best team within the budget.
+        forecast: The accuracy of votes of the best 1, 2, … workers by the model: the cost curve;
+            None where nobody can be hired.
+        team_forecast: The same of the whole team alone, None for an empty one.
+        method: What aggregated the answers, None where gold alone judges.
+        notes: What else should be known, in sentences.
+    """
+
+    reliability: Reliability
+    verdicts: tuple[Verdict, ...]
+    threshold: float
+    team: Team
+    forecast: Forecast | None
+    team_forecast: Forecast | None
+    method: str | None
+    notes: tuple[str, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """Give a row per worker: verdict, mean, interval, judged answers, team, why, signs."""
+        chosen = set(self.team.worker_ids.to_pylist())
+        rows = [
+            {
+                "worker": v.worker,
+                "verdict": v.verdict,
+                "mean": v.mean,
+                "low": v.low,
+                "high": v.high,
+                "judged": v.total,
+                "p_above": v.p_above,
+                "more": v.more,
+                "in_team": v.worker in chosen,
+                "why": v.why,
+                "signs": "; ".join(map(str, v.signs)),
+            }
+            for v in self.verdicts
+        ]
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, for JSON."""
+        known = self.reliability
+        return {
+            "measure": known.measure,
+            "source": known.source,
+            "method": self.method,
+            "prior": list(known.prior),
+            "chance": known.chance,
+            "threshold": self.threshold,
+            "workers": [verdict.to_dict() for verdict in self.verdicts],
+            "team": self.team.to_dict(),
+            "expected": None if self.team_forecast is None else self.team_forecast.to_dict(),
+            "curve": None if self.forecast is None else self.forecast.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+_SCHEMA = pa.schema(
+    {
+        "worker": pa.string(),
+        "verdict": pa.string(),
+        "mean": pa.float64(),
+        "low": pa.float64(),
+        "high": pa.float64(),
+        "judged": pa.float64(),
+        "p_above": pa.float64(),
+        "more": pa.int64(),
+        "in_team": pa.bool_(),
+        "why": pa.string(),
+        "signs": pa.string(),
+    }
+)
+
+
+def review_workers(
+    crowd: Crowd,
+    gold: Any = None,
+    *,
+    source: str = "auto",
+    method: str | None = None,
+    measure: str = "auto",
+    budget: Any = None,
+    prices: Prices = None,
+    score: str = "posterior",
+    threshold: float | None = None,
+    sure: float = 0.9,
+    random_state: int = 0,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+    step: Callable[[str], None] | None = None,
+) -> Review:
+    r"""Judge all workers, choose the best team, and forecast its accuracy.
+
+    Args:
+        crowd: The crowd.
+        gold: Known labels as for `measure_reliability`; by default the crowd's own.
+        source: What judges: "gold", "crowd" (a method's result), "both" (gold where there is
+            some), or "auto": gold, helped by the crowd where the median worker answered fewer than
+            10 items with gold.
+        method: How the crowd judges; by default `ds`, for tags `bsc-seq`.
+        measure: As for `measure_reliability`.
+        budget: Workers per item, with prices money per item; by default as much as all cost.
+        prices: Money per answer: one amount for all, or as for `select_workers`.
+        score: As for `select_workers`.
+        threshold: As for `judge_workers`.
+        sure: As for `judge_workers`.
+        random_state: Seed of everything random.
+        runner: Where the method works.
+        progress: Who is told of its steps.
+        step: Called with the name of every step as it begins.
+
+    Raises:
+        InputError: There is no answer, nothing to judge by, or an option is out of its range.
+        UnknownNameError: There is no such source, method, measure or score.
+
+    >>> import karat
+    >>> truth = karat.simulate.draw_truth(60, seed=1)
+    >>> crowd = karat.simulate.simulate_crowd(truth, ["flip(0.1) x3", "eve=flip(0.45)"], seed=1)
+    >>> found = review_workers(crowd, budget=3)
+    >>> {v.worker: v.verdict for v in found.verdicts}
+    {'w1': 'keep', 'w2': 'keep', 'w3': 'keep', 'eve': 'drop'}
+    """
+    tell = step or (lambda _: None)
+    if source not in SOURCES:
+        raise UnknownNameError("source of reliability", source, SOURCES)
+    if not len(crowd.latest):
+        raise InputError("the crowd has no answer: there is nothing to judge")
+    if gold is not None:
+        truth = find_truth(crowd, gold, None)
+        crowd = truth.crowd.with_gold(truth.gold[0])
+    notes: list[str] = []
+    result = None
+    chosen = _source(crowd, source, notes)
+    if chosen != "gold":
+        name = method or ("ds" if crowd.is_classification else "bsc-seq")
+        tell(f"aggregating with {name}")
+        known = crowd if chosen == "both" else None
+        result = aggregate(crowd, name, gold=known, runner=runner, progress=progress)
+    judged_by = crowd.with_gold(None) if chosen == "crowd" else crowd
+    tell("judging the workers")
+    reliability = measure_reliability(judged_by, result=result, measure=measure)
+    signs = find_signs(judged_by, result=result)
+    limit = default_threshold(reliability) if threshold is None else threshold
+    verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs)
+    tell("choosing a team")
+    listed = _listed(prices, reliability)
+    team = _team(reliability, budget, listed, score, random_state)
+    tell("forecasting its accuracy")
+    curve, expected = _forecasts(reliability, team, listed, judged_by, random_state)
+    if curve is not None and not curve.shared:
+        notes.append(_INDEPENDENT)
+    return Review(
+        reliability, tuple(verdicts), limit, team, curve, expected,
+        None if result is None else result.method, tuple(notes),
+    )  # fmt: skip
+
+
+_INDEPENDENT = (
+    "the forecast takes workers' mistakes as independent, which flatters large teams: only single "
+    f"labels with {LEAST_ITEMS} gold items or more tell how alike mistakes are"
+)
+
+
+def _source(crowd: Crowd, source: str, notes: list[str]) -> str:
+    """Say what judges: "gold", "crowd" or "both"."""
+    known = np.zeros(crowd.n_tokens, np.bool_) if crowd.gold is None else crowd.gold >= 0
+    if source != "auto":
+        if source != "crowd" and not known.any():
+            raise InputError(
+                f'source "{source}" needs known labels, and the crowd has none: give its gold'
+            )
+        return source
+    if not known.any():
+        return "crowd"
+    items = np.diff(np.concatenate([[0], np.cumsum(known)])[crowd.offsets]) > 0
+    answers = crowd.latest
+    per_worker = np.bincount(answers.worker, items[answers.item], crowd.n_workers)
+    working = np.bincount(answers.worker, minlength=crowd.n_workers) > 0
+    median = float(np.median(per_worker[working]))
+    if median >= LITTLE:
+        return "gold"
+    notes.append(
+        f"the median worker answered {median:g} items with gold, fewer than {LITTLE}: the crowd "
+        "judges the other answers"
+    )
+    return "both"
+
+
+def _listed(prices: Prices, reliability: Reliability) -> Any:
+    """Give one amount to every worker, and leave other prices as they are."""
+    if isinstance(prices, str | int | float):
+        return [prices] * len(reliability)
+    return prices
+
+
+def _team(
+    reliability: Reliability, budget: Any, prices: Any, score: str, random_state: int
+) -> Team:
+    if budget is None:
+        budget = len(reliability)
+        if prices is not None:
+            total = int(read_prices(prices, reliability).sum())
+            budget = f"{total // MICRO}.{total % MICRO:06d}"
+    return select_workers(
+        reliability, budget=budget, score=score, prices=prices, random_state=random_state
+    )
+
+
+def _forecasts(
+    reliability: Reliability, team: Team, prices: Any, crowd: Crowd, random_state: int
+) -> tuple[Forecast | None, Forecast | None]:
+    """Forecast the best 1, 2, … workers, and the team."""
+    costs = None if prices is None else read_prices(prices, reliability) / MICRO
+    best = select_workers(
+        reliability, budget=min(len(reliability), MOST_WORKERS), score=team.score, strategy="top",
+        random_state=random_state,
+    )  # fmt: skip
+    if not len(best):
+        return None, None
+    wanted = np.union1d(best.index, team.index)
+    difficulty = _difficulty(crowd, reliability.worker_ids.take(pa.array(wanted)), random_state)
+
+    def forecast(one: Team, sizes: list[int] | None) -> Forecast:
+        return forecast_accuracy(
+            one.tested, difficulty=difficulty, sizes=sizes, random_state=random_state,
+            prices=None if costs is None else costs[one.index],
+        )  # fmt: skip
+
+    curve = forecast(best, None)
+    return curve, forecast(team, [min(len(team), MOST_WORKERS)]) if len(team) else None
+
+
+def _difficulty(crowd: Crowd, workers: pa.Array, random_state: int) -> Difficulty | None:
+    """Learn from gold on which items workers err together, None where there is too little."""
+    if crowd.gold is None or not crowd.is_classification:
+        return None
+    answered = np.unique(crowd.latest.item)
+    if (crowd.gold[answered] >= 0).sum() < LEAST_ITEMS:
+        return None
+    return fit_difficulty(crowd, workers=workers, random_state=random_state)

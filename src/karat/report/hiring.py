@@ -1,0 +1,196 @@
+"""The pictures of hiring: how good every worker is, and what accuracy a team costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import InputError
+from karat.hiring import Review, Verdict
+from karat.hiring.money import MICRO
+from karat.report.canvas import (
+    BOX,
+    FONT,
+    GRID,
+    INK,
+    MUTED,
+    POINT,
+    RIGHT,
+    WRONG,
+    bare,
+    new_figure,
+    own_settings,
+    write,
+)
+from karat.report.wording import plural, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAX_WORKERS = 40
+"""Intervals that are drawn; of more workers every n-th by rank, both ends included."""
+COLOURS = {"keep": RIGHT, "look at": INK, "test more": MUTED, "drop": WRONG}
+MARKS = {"keep": "o", "look at": "s", "test more": "D", "drop": "X"}
+
+
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """What accuracy teams of growing size promise, and what they cost.
+
+    Attributes:
+        cost: float64 [n_sizes], per item: workers, or money.
+        accuracy: float64 [n_sizes], expected.
+        low: float64 [n_sizes], lower end of its 95 % interval.
+        high: float64 [n_sizes], upper end.
+        unit: What cost counts.
+        chosen: Cost and accuracy of the team that was chosen, None for nobody.
+        target: Accuracy that is asked for, or None.
+    """
+
+    cost: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    unit: str = "workers per item"
+    chosen: tuple[float, float] | None = None
+    target: float | None = None
+
+
+def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
+    """Take the curve out of a review of the workers; None where nobody can be hired."""
+    forecast, team = review.forecast, review.team_forecast
+    if forecast is None:
+        return None
+    unit = MICRO if forecast.in_money else 1
+    return CostCurve(
+        cost=forecast.cost / unit,
+        accuracy=forecast.accuracy,
+        low=forecast.low,
+        high=forecast.high,
+        unit="money per item" if forecast.in_money else "workers per item",
+        chosen=None if team is None else (float(team.cost[0]) / unit, float(team.accuracy[0])),
+        target=target,
+    )
+
+
+def hiring_figure(
+    verdicts: Sequence[Verdict], threshold: float, curve: CostCurve | None = None
+) -> Figure:
+    """Draw the workers' intervals and, beside them, the cost curve.
+
+    Left, every worker's posterior mean and 95 % credible interval, the best on top; mark and
+    colour are the verdict, the dotted line is its threshold. Right, the accuracy that the best
+    teams of growing cost promise, by the model, with its 95 % interval; the ring is the team that
+    was chosen, the dotted line the target.
+
+    Args:
+        verdicts: From `karat.hiring.judge_workers`.
+        threshold: That they were judged by.
+        curve: The cost curve; without one there is one panel.
+
+    Raises:
+        InputError: There is no worker.
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> from karat.hiring import Reliability, judge_workers
+    >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
+    >>> len(hiring_figure(verdicts, 0.75).axes)
+    1
+    """
+    if not verdicts:
+        raise InputError("there is no worker to draw")
+    shown = ranked(verdicts)
+    wide = 3.4 if curve is None else 6.8
+    height = 1.25 + 0.16 * max(10, len(shown))
+    figure = new_figure(wide, height)
+    with own_settings():
+        axes = figure.subplots(1, 1 if curve is None else 2, squeeze=False)[0]
+        top, bottom = 1 - 0.62 / height, 0.42 / height
+        sides = {"left": 1.0 / wide, "right": 1 - 0.15 / wide}
+        figure.subplots_adjust(top=top, bottom=bottom, wspace=0.32, **sides)
+        _workers(axes[0], shown, len(verdicts), threshold)
+        if curve is not None:
+            _curve(axes[1], curve)
+    return figure
+
+
+def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Give the workers that are drawn, the best first."""
+    order = sorted(verdicts, key=lambda v: (-v.mean, v.worker))
+    if len(order) <= MAX_WORKERS:
+        return order
+    return [order[n] for n in np.linspace(0, len(order) - 1, MAX_WORKERS).round().astype(int)]
+
+
+def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -> None:
+    some = f"{len(shown)} of " if len(shown) < n_workers else ""
+    title = f"{some}{plural(n_workers, 'worker')}: how often right, %"
+    _ground(ax, title, "right, %   (bars: 95\u00a0% interval)", "x")
+    place = np.arange(len(shown))[::-1]
+    ax.set_ylim(-0.7, len(shown) - 0.3)
+    ax.set_yticks(place, [shorten(v.worker, 14) for v in shown])
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)
+    dots: dict[str, Any] = {"linestyle": (0, (2, 2)), "color": MUTED, "linewidth": 1.2}
+    ax.axvline(threshold, **dots)
+    for kind, colour in COLOURS.items():
+        own = [(y, v) for y, v in zip(place, shown, strict=True) if v.verdict == kind]
+        if own:
+            y, x = [y for y, _ in own], np.array([v.mean for _, v in own])
+            gap = [x - [v.low for _, v in own], np.array([v.high for _, v in own]) - x]
+            look: dict[str, Any] = {"fmt": MARKS[kind], "color": colour, "markersize": 4}
+            ax.errorbar(x, y, xerr=gap, elinewidth=1.1, label=kind, zorder=3, **look)
+    _legend(ax)
+    _percent(ax.xaxis, 0.0)
+    ax.set_xlim(0, 1)
+
+
+def _curve(ax: Axes, curve: CostCurve) -> None:
+    _ground(ax, "Accuracy of a team, % (model)", f"{curve.unit}   (band: 95\u00a0%)")
+    ax.fill_between(curve.cost, curve.low, curve.high, color=BOX, linewidth=0)
+    ax.plot(curve.cost, curve.accuracy, color=POINT, linewidth=1.6, marker="o", markersize=3)
+    if curve.target is not None:
+        dots: dict[str, Any] = {"linestyle": (0, (2, 2)), "color": MUTED, "linewidth": 1.2}
+        ax.axhline(curve.target, label="target", **dots)
+    if curve.chosen is not None:
+        ring: dict[str, Any] = {"marker": "o", "markersize": 9, "markerfacecolor": "none"}
+        line: dict[str, Any] = {"linestyle": "none", "color": INK, "label": "chosen team"}
+        ax.plot(*curve.chosen, **ring, **line)
+    if curve.target is not None or curve.chosen is not None:
+        _legend(ax)
+    bottom = np.floor(10 * float(np.nanmin(curve.low, initial=0.9))) / 10
+    _percent(ax.yaxis, bottom)
+    ax.set_ylim(bottom, 1.002)
+
+
+def _ground(ax: Axes, title: str, label: str, grid: Literal["x", "both"] = "both") -> None:
+    bare(ax)
+    above = 1 + 0.3 / (ax.bbox.height / ax.figure.dpi)  # 0.3 inches, room for the legend
+    write(ax, 0, above, title, weight="bold", va="bottom", size=9)
+    ax.grid(visible=True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
+    ax.set_axisbelow(True)
+    ax.set_xlabel(label, fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
+
+
+def _legend(ax: Axes) -> None:
+    look: dict[str, Any] = {"prop": {"family": FONT, "size": 8}, "labelcolor": INK}
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 4}
+    tight: dict[str, Any] = {
+        "handletextpad": 0.1,
+        "columnspacing": 0.8,
+        "borderaxespad": 0.1,
+        "borderpad": 0.1,
+    }
+    ax.legend(frameon=False, **look, **place, **tight)
+
+
+def _percent(axis: Any, bottom: float) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(5 if bottom < 0.5 else 4))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}"))

@@ -1,0 +1,127 @@
+"""`karat workers`: what it says, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import pytest
+
+import karat
+from karat.cli import main
+from karat.simulate import draw_truth, simulate_crowd
+
+
+@pytest.fixture
+def run(monkeypatch, capfd, tmp_path):
+    """Run `karat workers` in a folder with answers; gives exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+    truth = draw_truth(60, ["no", "yes"], seed=1)
+    crowd = simulate_crowd(truth, ["flip(0.1) x3", "bad=flip(0.8)", "con=spammer(constant)"])
+    karat.crowd.write_crowd(crowd.with_gold(None), "answers.csv")
+    # Of fewer than 20 items no difficulty is learnt, which would take its time.
+    rows = [f"{item},{tags[0]}" for item, tags in truth.tagged_by_id().items()][:19]
+    (tmp_path / "truth.csv").write_text("item,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", "workers", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capfd.readouterr()
+        return end.value.code or 0, out, err
+
+    return call
+
+
+def test_verdicts_signs_team_and_curve_are_printed(run):
+    code, out, err = run(
+        "answers.csv", "--gold", "truth.csv", "--budget", 3, "--target", 0.85,
+    )  # fmt: skip
+    assert code == 0
+    assert "mistakes as independent" in err
+    assert out.startswith("accuracy of 5 workers by gold; keep above 75 %\n")
+    lines = out.splitlines()
+    assert next(line for line in lines if line.startswith("bad")).split()[1] == "drop"
+    assert "keep 1, test more 3, drop 1" in lines
+    assert any(line.startswith("  con  constant: 100 % of 60 answers say ") for line in lines)
+    assert any(line.startswith("3 workers (selected, posterior score): ") for line in lines)
+    assert any(line.startswith("Expected accuracy of its vote: 9") for line in lines)
+    assert any(line.startswith("for 85 %: ") and line.endswith("workers") for line in lines)
+
+
+def test_without_gold_the_crowd_judges_and_says_what_that_means(run):
+    code, out, err = run("answers.csv", "--budget", 3, "--target", 1)
+    assert code == 0
+    assert out.startswith("accuracy of 5 workers by ds; ")
+    assert "flatters large teams" in err
+    assert "not reachable" in out
+
+
+def test_json_has_everything_the_text_has(run):
+    words = ("answers.csv", "--gold", "truth.csv", "--prices", "0.05", "--budget", "0.15")
+    code, out, _ = run(*words, "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert (facts["measure"], facts["source"], facts["threshold"]) == ("accuracy", "gold", 0.75)
+    assert facts["workers"][4]["signs"][0]["kind"] == "constant"
+    assert (facts["team"]["price"], facts["expected"]["cost"]) == ("0.15", ["0.15"])
+    assert facts["curve"]["model_based"] is True
+    library = karat.hiring.review_workers(
+        karat.read_crowd("answers.csv", gold="truth.csv"), prices="0.05", budget="0.15"
+    )
+    assert facts["workers"] == json.loads(json.dumps(library.to_dict()["workers"]))
+
+
+def test_the_table_and_the_picture_are_written(run, tmp_path):
+    code, out, _ = run(
+        *("answers.csv", "--gold", "truth.csv", "--budget", 3),
+        *("-o", "workers.csv", "--plot", "workers.svg"),
+    )
+    assert code == 0
+    assert "written: workers.csv\nwritten: workers.svg\n" in out
+    with (tmp_path / "workers.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["worker"] for row in rows] == ["w1", "w2", "w3", "bad", "con"]
+    assert [row["in_team"] for row in rows].count("True") == 3
+    assert (tmp_path / "workers.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_prices_come_from_a_table_too(run, tmp_path):
+    names = ["w1", "w2", "w3", "bad", "con"]
+    rows = "".join(f"{name},{0.01 * (n + 1):.2f}\n" for n, name in enumerate(names))
+    (tmp_path / "prices.csv").write_text("worker,price\n" + rows, encoding="utf-8")
+    code, out, _ = run("answers.csv", "--prices", "prices.csv", "--budget", "0.04", "--json")
+    assert code == 0
+    assert set(json.loads(out)["team"]["price"]) <= set("0.1234")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--budget", "1.5"], 2, "whole number"),
+        (["--target", "1.5"], 2, "between 0 and 1"),
+        (["-o", "workers.txt"], 2, "must end in .csv"),
+        (["--plot", "workers.gif"], 2, "must end in .svg"),
+        (["--by", "gold"], 1, "the crowd has none"),
+        (["--by", "vote"], 1, "choose from auto, gold, crowd, both"),
+        (["--measure", "span_f1"], 1, "PLAIN"),
+        (["--threshold", "2"], 1, "threshold lies between 0 and 1"),
+        (["--method", "magic"], 1, "unknown method"),
+        (["--prices", "free", "--budget", "1"], 1, "a price must be a number"),
+        (["-o", "answers.csv"], 1, "is an input too"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+)
+def test_what_makes_no_sense_is_refused(run, words, code, message):
+    found, out, err = run("answers.csv", *words)
+    assert found == code
+    assert message in " ".join((out + err).replace("│", " ").split())
+
+
+@pytest.mark.parametrize("budget", [0, 50])
+def test_budgets_of_nothing_and_of_more_than_all_have_a_result(run, budget):
+    code, out, _ = run("answers.csv", "--budget", budget)
+    assert code == 0
+    assert ("Nobody was chosen: the budget is 0." in out) == (budget == 0)
+    assert ("covers all" in out) == (budget == 50)

@@ -1,0 +1,74 @@
+"""The pictures of hiring: who is drawn where, and what stands beside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from karat.errors import InputError
+from karat.hiring import Reliability, Sign, judge_workers
+from karat.report import save_figure
+from karat.report.hiring import MAX_WORKERS, CostCurve, hiring_figure, ranked
+
+
+@pytest.fixture
+def verdicts():
+    names = ["good", "$open$", "bad", "odd"]
+    tested = Reliability.from_counts(
+        [38, 8, 12, 39], [40, 10, 30, 40], worker_ids=names, prior=(1, 1)
+    )
+    return judge_workers(tested, signs=[Sign("odd", "copies", 1.0, 0.0, "copies")])
+
+
+@pytest.fixture
+def curve():
+    size = np.arange(1.0, 6.0)
+    accuracy = 0.75 + 0.04 * size
+    return CostCurve(size, accuracy, accuracy - 0.06, accuracy + 0.03, chosen=(3, 0.88), target=0.9)
+
+
+def test_workers_stand_by_rank_with_their_intervals(verdicts, curve):
+    left, right = hiring_figure(verdicts, 0.75, curve).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == [
+        "odd",
+        "good",
+        "$open$",
+        "bad",
+    ]
+    legend = [text.get_text() for text in left.get_legend().get_texts()]
+    assert sorted(legend) == ["drop", "keep", "look at", "test more"]
+    assert right.get_xlabel().startswith("workers per item")
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["target", "chosen team"]
+
+
+def test_the_curve_shows_its_numbers(verdicts, curve):
+    right = hiring_figure(verdicts, 0.75, curve).axes[1]
+    line, target, ring = right.get_lines()
+    assert line.get_ydata().tolist() == curve.accuracy.tolist()
+    assert target.get_ydata()[0] == 0.9
+    assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (3, 0.88)
+    low, high = right.get_ylim()
+    assert low <= curve.low.min()
+    assert high >= 1
+
+
+def test_of_many_workers_both_ends_are_drawn():
+    names = [f"w{n:03}" for n in range(200)]
+    tested = Reliability.from_counts(np.arange(200), 200, worker_ids=names)
+    verdicts = judge_workers(tested)
+    shown = ranked(verdicts)
+    assert len(shown) == MAX_WORKERS
+    assert (shown[0].worker, shown[-1].worker) == ("w199", "w000")
+    title = hiring_figure(verdicts, 0.75).axes[0].texts[0].get_text()
+    assert title.startswith("40 of 200 workers")
+
+
+def test_a_picture_is_the_same_every_time(verdicts, curve, tmp_path):
+    for name in ("a.svg", "b.svg"):
+        save_figure(hiring_figure(verdicts, 0.75, curve), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_nobody_cannot_be_drawn():
+    with pytest.raises(InputError, match="no worker"):
+        hiring_figure([], 0.75)
