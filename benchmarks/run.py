@@ -17,7 +17,7 @@ from pathlib import Path
 from pairs import Row
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("spans", "read", "start", "aggregate", "crf")
+BENCHMARKS = ("spans", "read", "start", "aggregate", "crf", "hiring")
 TABLES = ("classification",)
 """Modules whose `report()` is text: what they measure is no ratio."""
 PEERS = (

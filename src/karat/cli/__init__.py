@@ -16,16 +16,21 @@ from typer.core import TyperGroup
 from karat import __version__
 from karat.cli.aggregate import aggregate
 from karat.cli.agree import agree
+from karat.cli.bill import bill
 from karat.cli.check import check
+from karat.cli.control import control
 from karat.cli.convert import convert
 from karat.cli.inspect import inspect
+from karat.cli.next import next  # noqa: A004 - the command's name
 from karat.cli.output import leave_quietly, warn
+from karat.cli.plan_test import plan_test
 from karat.cli.score import score
 from karat.cli.simulate import simulate
 from karat.cli.study import study
 from karat.cli.tag import tag
 from karat.cli.tagger import tagger
 from karat.cli.train import train
+from karat.cli.workers import workers
 from karat.errors import KaratError
 
 _INTERRUPTED = "karat: interrupted; nothing half-written is left behind"
@@ -103,11 +108,16 @@ _COMMANDS: dict[Callable[..., None], str] = {
     aggregate: "From a crowd's answers to gold, with a confidence.",
     score: "Precision, recall and F1 against the truth.",
     agree: "How well the workers agree.",
+    workers: "Whom to keep, drop or test more, and which team to hire.",
     check: "Whether tags are well-formed.",
     convert: "Another encoding, another format.",
     train: "From labelled items to a tagger.",
     tag: "Label text with a trained tagger.",
     simulate: "Simulated workers answer items whose truth is known.",
+    next: "Which items need another answer, and whose.",
+    plan_test: "How long a qualification test must be, before anybody is paid.",
+    control: "Choose control questions, or see whether they have leaked.",
+    bill: "What every worker gets, and what all of it costs.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

@@ -8,6 +8,7 @@ import typer
 
 from karat.cli import reading as r
 from karat.cli.output import emit_json, listed, say, steps, table, warn
+from karat.cli.prices import read_prices
 
 if TYPE_CHECKING:
     from karat.aggregate import Consensus
@@ -114,7 +115,7 @@ def next(  # noqa: A001 - the command's name
     from karat.hiring.redundancy.registry import get_rule
 
     stop = get_rule(f"confident({confidence})" if rule is None else rule)
-    priced = _prices(prices)
+    priced = read_prices(prices)
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
@@ -145,43 +146,6 @@ def _aggregate(
 
         return honest(result, calibrate)
     return result
-
-
-def _prices(text: str | None) -> dict[str, str] | str | None:
-    """Read one amount, or a table of workers and prices.
-
-    Raises:
-        InputError: It is neither, or the table lacks a column or names a worker twice.
-    """
-    from pathlib import Path
-
-    from karat.errors import InputError
-
-    if text is None or not Path(text).is_file():
-        return text
-    import csv
-
-    rows = csv.reader(Path(text).read_text(encoding="utf-8-sig").splitlines())
-    head = [name.strip() for name in _first(rows)]
-    if not {"worker", "price"} <= set(head):
-        raise InputError(f"{text}: a table of prices has columns worker and price, not {head}")
-    found: dict[str, str] = {}
-    for line, row in enumerate(rows, start=2):
-        if not row:
-            continue
-        if len(row) < len(head):
-            raise InputError(f"{text} line {line}: {len(row)} cells for {len(head)} columns")
-        worker = row[head.index("worker")]
-        if worker in found:
-            raise InputError(f"{text} line {line}: worker {worker} has a price already")
-        found[worker] = row[head.index("price")]
-    return found
-
-
-def _first(rows: Any) -> list[str]:
-    for row in rows:
-        return list(row)
-    return []
 
 
 def _write(found: NextAnswers, output: str) -> None:

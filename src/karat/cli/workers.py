@@ -8,6 +8,7 @@ import typer
 
 from karat.cli import reading as r
 from karat.cli.output import emit_json, say, steps, table, warn
+from karat.cli.prices import read_prices
 
 if TYPE_CHECKING:
     from karat.hiring import Review
@@ -108,11 +109,10 @@ def workers(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
     )  # fmt: skip
-    from karat.cli.next import _prices
     from karat.compute import Threads
     from karat.hiring import review_workers
 
-    priced = _prices(prices)
+    priced = read_prices(prices)
     limit = _budget(budget, in_money=priced is not None)
     with steps(6, quiet=json) as step:
         step(f"reading {source}")
