@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.stats import betabinom
 
 from karat.errors import InputError
-from karat.hiring import Reliability
-from karat.hiring.beta import LEAST_WORKERS, pool_prior
+from karat.hiring import Reliability, beta
+from karat.hiring.beta import LEAST_WORKERS, distinct_results, pool_prior
 
 
 def test_mean_and_tail_are_those_of_the_integrated_posterior() -> None:
@@ -111,3 +111,15 @@ def test_levels_and_thresholds_outside_are_refused() -> None:
         tested.interval(1)
     with pytest.raises(InputError, match="not 2"):
         tested.p_above(2)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.5])
+def test_results_are_grouped_alike_by_counting_and_by_sorting(monkeypatch, step) -> None:
+    rng = np.random.default_rng(0)
+    total = rng.integers(0, 30, 500) * step
+    right = np.floor(rng.random(500) * (total / step + 1)) * step
+    pairs, inverse, times = distinct_results(right, total)
+    monkeypatch.setattr(beta, "MOST_KEYS", 0)
+    for found, other in zip((pairs, inverse, times), distinct_results(right, total), strict=True):
+        assert found.tolist() == other.tolist()
+    assert pairs[:, inverse].tolist() == [right.tolist(), total.tolist()]

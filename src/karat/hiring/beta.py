@@ -25,6 +25,9 @@ LEAST_WORKERS = 5
 STRENGTH = (1.0, 200.0)
 """Bounds of a + b of the pool's prior."""
 
+MOST_KEYS = 4_000_000
+"""Whole results are counted in a table where it is smaller than that, and sorted otherwise."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
@@ -264,6 +267,15 @@ def distinct_results(
         The pairs of right and total, float64 [2, n]; which pair every worker has, int64
         [n_workers]; how often every pair occurs, int64 [n].
     """
+    keys, width = right * (total.max(initial=0) + 1) + total, total.max(initial=0) + 1
+    if right.max(initial=0) * width < MOST_KEYS and not (right % 1).any() and not (total % 1).any():
+        counted = keys.astype(np.int64)
+        times = np.bincount(counted)
+        present = np.flatnonzero(times)
+        place = np.zeros(len(times), np.int64)
+        place[present] = np.arange(len(present))
+        pairs = np.stack([present // int(width), present % int(width)]).astype(np.float64)
+        return pairs, place[counted], times[present]
     # Two numbers as the parts of a complex one sort faster than pairs do.
     both, inverse, times = np.unique(right + 1j * total, return_inverse=True, return_counts=True)
     return np.stack([both.real, both.imag]), inverse, times

@@ -1,0 +1,269 @@
+"""What accuracy a vote of the first 1, 2, … workers will have, and what a target costs.
+
+A forecast is no measurement: it says what follows if a model holds. Workers' chances of being right
+are drawn from their posteriors, never taken to be the shares in their tests: of the best of many
+workers those are too high (.990 promised, .862 had). Labels of items are drawn, the votes of all
+prefixes of the ranking counted, and this for many draws of the chances.
+
+Without a difficulty workers err independently. Real ones do not, and the forecast of a large team
+is then far too high: learn the difficulty from items with gold, and check the forecast on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from karat.errors import InputError
+from karat.hiring.beta import LEVEL, Reliability
+from karat.hiring.difficulty import Difficulty
+from karat.hiring.money import from_micro
+from karat.hiring.prefix_votes import prefix_accuracy, vote_weights
+from karat.hiring.selection import read_prices
+
+MOST_SIZES = 40
+"""Sizes that are forecast by default."""
+MOST_WORKERS = 500
+"""Workers whose votes are drawn."""
+DRAWS, ITEMS = 200, 200
+"""Draws of the workers' chances, and items drawn for each."""
+
+
+class Reach(NamedTuple):
+    """What it takes to reach a target; size and cost are None where it is out of reach."""
+
+    size: int | None
+    cost: int | None
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Accuracy that a model expects of votes.
+
+    Attributes:
+        sizes: int64 [n_sizes], how many of the first workers vote.
+        accuracy: float64 [n_sizes], the mean.
+        low: float64 [n_sizes], lower end of the interval of the accuracy on very many items.
+        high: float64 [n_sizes], its upper end.
+        level: Of that interval.
+        cost: int64 [n_sizes], millionths of money per item, or answers per item without prices.
+        in_money: Whether cost is money.
+        vote: "linear", "log" or "majority".
+        shared: Whether workers may err on the same items.
+    """
+
+    sizes: NDArray[np.int64]
+    accuracy: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    level: float
+    cost: NDArray[np.int64]
+    in_money: bool
+    vote: str
+    shared: bool
+
+    @property
+    def label(self) -> str:
+        """What it rests on, in a sentence."""
+        how = "items differ in difficulty" if self.shared else "workers err independently"
+        return f"model-based: a forecast of the {self.vote} vote if {how}, not a measurement"
+
+    def cost_to(self, target: float, *, surely: bool = False) -> Reach:
+        """Find the smallest team that is forecast to reach an accuracy.
+
+        Args:
+            target: Accuracy, between 0 and 1.
+            surely: Its low end must reach the target, not just its mean.
+
+        Raises:
+            InputError: The target does not lie between 0 and 1.
+        """
+        if not 0 < target <= 1:
+            raise InputError(f"a target is an accuracy between 0 and 1, not {target}")
+        reached = np.flatnonzero((self.low if surely else self.accuracy) >= target)
+        if len(reached):
+            first = int(reached[0])
+            return Reach(int(self.sizes[first]), int(self.cost[first]), "")
+        best = int(np.argmax(self.low if surely else self.accuracy))
+        shown = f"{self.accuracy[best]:.3f} ({self.low[best]:.3f} … {self.high[best]:.3f})"
+        return Reach(
+            None, None, f"not reachable: the best is {shown} with {int(self.sizes[best])} workers"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, for JSON."""
+        cost = [from_micro(c) for c in self.cost.tolist()] if self.in_money else self.cost.tolist()
+        return {
+            "model_based": True,
+            "label": self.label,
+            "sizes": self.sizes.tolist(),
+            "cost": cost,
+            "accuracy": self.accuracy.tolist(),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "level": self.level,
+        }
+
+    def __str__(self) -> str:
+        """Show a row per size, for the command line."""
+        name = "cost" if self.in_money else "answers"
+        lines = [self.label, f"workers  {name:>8}  accuracy  {100 * self.level:g} % interval"]
+        costs = self.to_dict()["cost"]
+        for row in zip(self.sizes, costs, self.accuracy, self.low, self.high, strict=True):
+            size, cost, mean, low, high = row
+            lines.append(f"{size:7}  {cost!s:>8}  {mean:8.3f}  {low:.3f} … {high:.3f}")
+        return "\n".join(lines)
+
+
+def forecast_accuracy(
+    ranked: Reliability,
+    *,
+    difficulty: Difficulty | None = None,
+    vote: str = "linear",
+    sizes: ArrayLike | None = None,
+    prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any] | None = None,
+    answering: NDArray[np.bool_] | None = None,
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    n_items: int = ITEMS,
+    random_state: int = 0,
+) -> Forecast:
+    """Forecast the accuracy of the vote of the first workers of a ranking, for every size.
+
+    Args:
+        ranked: Workers in the order in which they are hired: `team.tested`.
+        difficulty: Draws of `fit_difficulty`; None lets workers err independently.
+        vote: "linear", weights L m - 1 with the posterior means m; "log"; or "majority".
+        sizes: Team sizes; by default all up to 40 workers, else 40 of them up to 500.
+        prices: Money per answer, as for `select_workers`.
+        answering: bool [n_patterns, n_workers], who answers an item; a pattern is drawn for every
+            item, and items without an answer do not count. By default everybody answers.
+        level: Of the interval, between 0 and 1.
+        draws: Draws of the workers' chances.
+        n_items: Items drawn for each of them.
+        random_state: Seed.
+
+    Raises:
+        InputError: There is no worker, a size is none of 1 … n_workers, or the difficulty is of
+            other workers or labels.
+        UnknownNameError: There is no such vote.
+
+    >>> found = forecast_accuracy(Reliability.from_counts([18, 17, 17], 20, prior=(1, 1)))
+    >>> found.sizes.tolist(), found.accuracy.round(2).tolist()
+    ([1, 2, 3], [0.86, 0.86, 0.93])
+    """
+    chosen = read_sizes(sizes, len(ranked))
+    if not 0 < level < 1:
+        raise InputError(f"a level lies between 0 and 1, not {level}")
+    money = None if prices is None else read_prices(prices, ranked)[: chosen[-1]]
+    cost = chosen if money is None else np.cumsum(money)[chosen - 1]
+    first = ranked.take(np.arange(chosen[-1]))
+    if difficulty is not None:
+        check_labels(difficulty, first)
+    patterns = None if answering is None else answering[:, : len(first)]
+    weights, rng = vote_weights(first, vote), np.random.default_rng(random_state)
+    found = []
+    for draw in range(draws):
+        labels = draw_labels(first, difficulty, draw, n_items, rng)
+        if patterns is not None:
+            labels = np.where(patterns[rng.integers(0, len(patterns), n_items)], labels, -1)
+        truth = np.zeros(n_items, np.int64)
+        right, n = prefix_accuracy(labels, truth, weights, first.n_labels, chosen)
+        found.append(right / np.maximum(n, 1))
+    mean, low, high = _summary(np.array(found), n_items, level)
+    shared = difficulty is not None
+    return Forecast(chosen, mean, low, high, level, cost, money is not None, vote, shared)
+
+
+def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
+    """Give the team sizes, increasing.
+
+    Raises:
+        InputError: There is no worker, or a size is none of 1 … n_workers.
+    """
+    most = min(n_workers, MOST_WORKERS)
+    if not n_workers:
+        raise InputError("there is no worker whose votes could be forecast: the team is empty")
+    if sizes is None:
+        spread = np.geomspace(1, most, MOST_SIZES)
+        return np.unique(np.rint(spread if most > MOST_SIZES else np.arange(1, most + 1))).astype(
+            np.int64
+        )
+    found = np.unique(np.atleast_1d(np.asarray(sizes)))
+    whole = found.dtype.kind in "iu" and len(found) > 0
+    if not whole or found[0] < 1 or found[-1] > most:
+        raise InputError(f"sizes must be whole numbers of 1 … {most}, not {sizes!r}")
+    return found.astype(np.int64)
+
+
+def check_labels(difficulty: Difficulty, ranked: Reliability) -> None:
+    """Refuse a difficulty of other labels.
+
+    Raises:
+        InputError: See above.
+    """
+    if difficulty.n_labels != ranked.n_labels:
+        raise InputError(
+            f"the difficulty is of {difficulty.n_labels} labels and the reliability of "
+            f"{ranked.n_labels}"
+        )
+
+
+def draw_labels(
+    ranked: Reliability,
+    difficulty: Difficulty | None,
+    draw: int,
+    n_items: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Draw the labels that workers give to items whose truth is called 0.
+
+    Returns:
+        int64 [n_items, n_workers].
+    """
+    size = (n_items, len(ranked))
+    if difficulty is None:
+        wrong = rng.random(size) >= rng.beta(ranked.a, ranked.b)
+        return np.where(wrong, _wrong_labels(size, ranked.n_labels, np.inf, rng), 0)
+    chances = difficulty.draw_chances(ranked.worker_ids, draw, n_items, rng)
+    at = draw % len(difficulty.spread)
+    wrong = rng.random(size) >= chances
+    labels = np.where(wrong, _wrong_labels(size, ranked.n_labels, difficulty.alpha[at], rng), 0)
+    misled = rng.random((n_items, 1)) < difficulty.misleading[at]
+    # Where an item misleads, label 1 takes the place of the truth.
+    return np.where(misled & (labels <= 1), 1 - labels, labels)
+
+
+def _wrong_labels(
+    size: tuple[int, int], n_labels: int, alpha: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw labels 1 … n_labels - 1, whose shares differ from item to item if alpha is finite."""
+    if n_labels == 2:
+        return np.ones(size, np.int64)
+    if np.isinf(alpha):
+        return rng.integers(1, n_labels, size)
+    shares = rng.dirichlet(np.full(n_labels - 1, alpha / (n_labels - 1)), size[0])
+    edges = np.cumsum(shares, axis=1)[:, :-1]
+    return np.asarray(1 + (rng.random(size)[:, :, None] > edges[:, None, :]).sum(axis=2))
+
+
+def _summary(
+    found: NDArray[np.float64], n_items: int, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Give mean, low and high over the draws, float64 [n_sizes] each.
+
+    A draw's accuracy scatters because its items are few, and because the chances were drawn. Only
+    the latter is about very many items: the former is taken out of the interval's width.
+    """
+    mean, variance = found.mean(axis=0), found.var(axis=0)
+    of_items = mean * (1 - mean) / n_items
+    of_mean = variance / len(found)
+    kept = np.sqrt(np.maximum(variance - of_items, 0) + of_mean) / np.sqrt(variance + 1e-12)
+    ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    low, high = mean + np.minimum(kept, 1) * (ends - mean)
+    return mean, np.maximum(low, 0), np.minimum(high, 1)
