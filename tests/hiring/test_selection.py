@@ -135,6 +135,13 @@ def test_a_pool_of_guessers_is_refused():
     assert np.mean(refused) >= 0.9
 
 
+def test_many_short_tests_show_together_what_none_shows_alone():
+    every = Reliability.from_counts(np.full(30, 2), 2, prior=(1.0, 1.0))
+    assert every.p_above(0.5).max() < 0.9
+    assert len(select_workers(every, budget=15)) == 15
+    assert not len(select_workers(every.take(np.arange(1)), budget=15))
+
+
 def test_who_cannot_be_scored_is_never_chosen_and_counted():
     pool = Reliability.from_counts([1, 0, 18, 17], [1, 0, 20, 20])
     team = select_workers(pool, budget=9, score="unbiased")

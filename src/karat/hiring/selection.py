@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import InputError, UnknownNameError
-from karat.hiring.beta import Reliability
+from karat.hiring.beta import STRENGTH, Reliability
 from karat.hiring.money import from_micro, to_micro
 from karat.hiring.priced import best_within
 from karat.hiring.ranking import Choice, best_prefix, in_order, rank
@@ -28,7 +28,11 @@ from karat.hiring.team import Team
 BELOW = ("drop", "negative")
 STRATEGIES = ("selected", "top", "random")
 EVIDENCE = 0.9
-"""A posterior team needs a worker who is no guesser with at least this probability."""
+"""A posterior team needs one worker who is better than chance with this probability,"""
+TEAM_EVIDENCE = 0.99
+"""or a vote that tells the truth from chance with this one: many short tests tell it together."""
+ALIKE = 0.99
+"""Share of the largest strength of a pool's prior from which on its workers are all alike."""
 
 
 def select_workers(
@@ -209,9 +213,31 @@ def _why_uninformative(
         return ""
     above = reliability.take(index).p_above(reliability.chance)
     sure = float(np.maximum(above, 1 - above).max() if below == "negative" else above.max())
-    if sure >= EVIDENCE:
+    if sure >= EVIDENCE or _informs(reliability.take(index), below) >= TEAM_EVIDENCE:
         return ""
     return f"the surest worker is no guesser with probability {sure:.2f} only, less than {EVIDENCE}"
+
+
+def _informs(team: Reliability, below: str) -> float:
+    """Give the probability that the gap Σ v (L w - 1) is above 0, by its first two moments.
+
+    Where the pool's workers cannot be told apart the team is but the luckiest of them: 0.
+    """
+    from scipy.special import ndtr
+
+    if sum(team.prior) > ALIKE * STRENGTH[1]:
+        return 0.0
+    weight = team.n_labels * estimate(team, "posterior") - 1
+    if below == "drop":
+        weight = np.maximum(weight, 0)
+    spread = team.n_labels * np.sqrt((weight**2 * _variance(team)).sum())
+    gap = (weight * (team.n_labels * team.mean - 1)).sum()
+    return float(ndtr(gap / spread)) if spread > 0 else 0.0
+
+
+def _variance(team: Reliability) -> NDArray[np.float64]:
+    """Give the variance of every worker's posterior."""
+    return np.asarray(team.mean * (1 - team.mean) / (team.a + team.b + 1))
 
 
 def _notes(

@@ -35,6 +35,7 @@ LOOK = {
     "WMV-lin plug-in": (SKY, "-"),
     "WMV-log selected": (POINT, "--"),
     "WMV-lin posterior (ours)": (WRONG, "-"),
+    "WMV-lin posterior, negative": (PINK, "-"),
     "EM one-coin top K": (AMBER, "-"),
     "EM one-coin random K": (AMBER, ":"),
     "EM one-coin selected": (AMBER, "--"),

@@ -44,7 +44,8 @@ NOTES = (
         "Top K: the K workers with the largest share of right answers. Selected: Algorithm 1 with "
         "the unbiased score, workers below chance included with negative weights, as in the paper; "
         "plug-in: the same without the variance; posterior: karat's default (Beta posterior, "
-        "workers below chance left out)."
+        "workers below chance left out, nobody hired where nobody seems to be informative, which "
+        "counts as guessing); posterior, negative: with those below chance, as the paper."
     ),
     (
         "Assumed where our copy of the paper has lost its numbers: workers' reliabilities are "

@@ -74,6 +74,7 @@ RANDOM = Way("random K", _random)
 SELECTED = Way("selected", _by_score("unbiased", "negative"))
 PLUGIN = Way("plug-in", _by_score("plugin", "negative"))
 POSTERIOR = Way("posterior", _by_score("posterior", "drop"))
+NEGATIVE = Way("posterior, negative", _by_score("posterior", "negative"))
 
 
 Combine = Callable[[Tested, Indices], NDArray[np.int16]]
@@ -170,6 +171,7 @@ VOTES: tuple[Entry, ...] = (
     Entry(PLUGIN, vote("wmv-linear"), "WMV-lin plug-in"),
     Entry(SELECTED, vote("wmv-log"), "WMV-log selected"),
     Entry(POSTERIOR, vote("wmv-linear", is_posterior=True), "WMV-lin posterior (ours)"),
+    Entry(NEGATIVE, vote("wmv-linear", is_posterior=True), "WMV-lin posterior, negative"),
 )
 """The lines that need no learning from the answers."""
 
