@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import betabinom
 
 from karat.errors import InputError
 from karat.hiring import Reliability, beta
-from karat.hiring.beta import LEAST_WORKERS, distinct_results, pool_prior
+from karat.hiring.beta import distinct_results
 
 
 def test_mean_and_tail_are_those_of_the_integrated_posterior() -> None:
@@ -46,29 +45,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
         assert ((low <= w) & (w <= high))[own].mean() == pytest.approx(0.9, abs=0.012)
 
 
-def test_the_pools_prior_is_the_likeliest_beta() -> None:
-    rng = np.random.default_rng(2)
-    asked = rng.choice([5, 20, 60], 5000)
-    right = rng.binomial(asked, rng.beta(6, 3, 5000))
-    a, b = pool_prior(right.astype(float), asked.astype(float))
-    assert (a, b) == (pytest.approx(6, rel=0.12), pytest.approx(3, rel=0.12))
-
-    def likelihood(one: float, other: float) -> float:
-        return float(betabinom.logpmf(right, asked, one, other).sum())
-
-    best = likelihood(a, b)
-    for factor in (0.95, 1.05):
-        assert likelihood(a * factor, b) < best
-        assert likelihood(a, b * factor) < best
-
-
-def test_few_workers_have_a_flat_prior() -> None:
-    right, total = np.full(LEAST_WORKERS - 1, 3.0), np.full(LEAST_WORKERS - 1, 4.0)
-    assert pool_prior(right, total) == (1.0, 1.0)
-
-
 @pytest.mark.parametrize("right", [0.0, 10.0])
-def test_all_right_and_all_wrong_pools_keep_a_bounded_prior(right: float) -> None:
+def test_all_right_and_all_wrong_pools_are_bounded(right: float) -> None:
     tested = Reliability.from_counts([right] * 20, 10)
     assert 0 < tested.mean[0] < 1
     assert abs(tested.mean[0] - right / 10) < 0.05

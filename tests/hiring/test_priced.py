@@ -71,7 +71,7 @@ def test_a_cheap_pair_can_beat_an_expensive_expert():
     choice = best_within(
         np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2]), 4, np.random.default_rng(0)
     )
-    assert choice.chosen.tolist() == [1, 2]
+    assert sorted(choice.chosen.tolist()) == [1, 2]
 
 
 def test_nobody_is_chosen_where_nobody_is_useful_and_affordable():
@@ -84,3 +84,13 @@ def test_who_is_too_expensive_for_the_rest_is_passed_over():
     assert affordable(np.arange(5), prices, 9).tolist() == [0, 1]
     assert affordable(np.arange(5), prices, 8).tolist() == [0, 2]
     assert affordable(np.arange(5), prices, 7).tolist() == [0, 3]
+
+
+def test_the_seed_decides_among_equal_workers_with_prices():
+    scores, prices = np.ones(6), np.array([5, 5, 5, 5, 5, 3])
+    teams = {
+        tuple(sorted(best_within(scores, prices, 13, np.random.default_rng(seed)).chosen.tolist()))
+        for seed in range(12)
+    }
+    assert len(teams) > 3
+    assert all(5 in team for team in teams)

@@ -30,9 +30,9 @@ def test_the_plugin_score_is_too_high_by_the_variance(labels):
     assert found == pytest.approx((labels * chance - 1) ** 2 + bias, abs=1e-9)
 
 
-def test_the_posterior_score_goes_by_the_mean_under_a_flat_prior_whatever_the_pools():
+def test_the_posterior_score_takes_the_untested_for_guessers_whatever_the_pools_prior():
     tested = Reliability.from_counts([2, 55, 0], [2, 60, 3], n_labels=4, prior=(3, 1))
-    means = np.array([3 / 4, 56 / 62, 1 / 5])
+    means = np.array([3 / 6, 56 / 64, 1 / 7])
     assert worker_scores(tested, "posterior") == pytest.approx((4 * means - 1) ** 2, abs=1e-12)
 
 

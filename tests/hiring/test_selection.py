@@ -255,3 +255,31 @@ def test_a_hundred_thousand_workers_are_ranked_as_a_full_sort_ranks_them():
     team = select_workers(pool, budget=500)
     best = np.sort(worker_scores(pool))[::-1][:500]
     assert team.scores == pytest.approx(best[: len(team)])
+
+
+def test_a_lucky_beginner_does_not_make_a_proven_worker_unsure():
+    pool = Reliability.from_counts(
+        [94, 2, 1, 2, 2, 127, 9, 4, 61], [200, 3, 5, 2, 5, 200, 20, 5, 200]
+    )
+    assert pool.p_above(0.5).max() > 0.99
+    assert len(select_workers(pool, budget=9))
+
+
+def test_best_workers_by_money_pass_over_who_is_too_expensive():
+    pool = Reliability.from_counts([19, 17, 16], 20, prior=(1, 1))
+    prices = ["0.12", "0.05", "0.05"]
+    team = select_workers(pool, budget="0.10", prices=prices, strategy="top")
+    assert team.worker_ids.to_pylist() == ["1", "2"]
+
+
+def test_the_expected_f_lies_within_its_interval():
+    team = select_workers(Reliability.from_counts([8, 5, 7, 7, 6, 6, 6, 8], 10), budget=3)
+    low, high = team.intervals["posterior"]
+    assert low < team.expected < high
+    assert f"{team.expected:.3f} by the posterior" in str(team)
+
+
+def test_more_money_than_can_be_counted_is_refused():
+    pool = Reliability.from_counts([19] * 20, 20)
+    with pytest.raises(InputError, match="more money than can be counted"):
+        select_workers(pool, budget=10**12, prices=[10**12] * 20)

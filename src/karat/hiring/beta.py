@@ -1,15 +1,14 @@
 """What tests say about workers: so many answers right, and the Beta posterior of being right.
 
 With a Beta(a, b) prior over the chance w of being right, C right answers out of n give
-Beta(a + C, b + n - C). The prior that suits unequal tests is the pool's own: the Beta under which
-the results of all workers together are likeliest (the beta-binomial model; empirical Bayes).
+Beta(a + C, b + n - C). The prior that suits unequal tests is the pool's own; see
+`karat.hiring.pool_prior`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from karat.errors import InputError
+from karat.hiring.pool_prior import PoolPrior, pool_prior
 
 LEVEL = 0.95
 """Of the credible intervals."""
-LEAST_WORKERS = 5
-"""Fewer tested workers than that say too little about their pool: the prior is then Beta(1, 1)."""
-STRENGTH = (1.0, 200.0)
-"""Bounds of a + b of the pool's prior."""
-
 MOST_KEYS = 4_000_000
 """Whole results are counted in a table where it is smaller than that, and sorted otherwise."""
 
@@ -37,8 +32,9 @@ class Reliability:
         worker_ids: Arrow string array [n_workers].
         right: float64 [n_workers], right answers; fractions where the truth is only inferred.
         total: float64 [n_workers], answers that were judged; 0 for workers without any.
+        posterior: float64 [2, n_workers], a and b of the posterior Betas.
         n_labels: Number of labels that an answer is chosen from: chance is 1 / n_labels.
-        prior: Beta(a, b) before any answer.
+        prior: Beta(a, b) of a worker who is not tested yet.
         measure: What is right: "accuracy", "token_accuracy", or "span_f1".
         source: What judged them: "gold", "crowd", or "both".
     """
@@ -46,6 +42,7 @@ class Reliability:
     worker_ids: pa.Array
     right: NDArray[np.float64]
     total: NDArray[np.float64]
+    posterior: NDArray[np.float64]
     n_labels: int = 2
     prior: tuple[float, float] = (1.0, 1.0)
     measure: str = "accuracy"
@@ -70,7 +67,8 @@ class Reliability:
             total: [n_workers] or one number for all, questions n.
             n_labels: Labels to choose from, at least 2.
             worker_ids: Names; "0", "1", … by default.
-            prior: Beta(a, b) as a pair, or "pool": the pool's own.
+            prior: Beta(a, b) as a pair, or "pool": what all workers' results say about any of
+                them, averaged over what is not known of the pool.
             measure: What is right.
             source: What judged them.
 
@@ -91,8 +89,16 @@ class Reliability:
         ids = names if isinstance(names, pa.Array) else pa.array(list(names), pa.string())
         if len(ids) != len(hits):
             raise InputError(f"{len(ids)} worker ids for {len(hits)} workers")
-        pair = read_prior(prior, hits, asked)
-        return cls(ids, hits, asked, n_labels, pair, measure, source)
+        (pairs, inverse, times), is_pool = distinct_results(hits, asked), isinstance(prior, str)
+        if is_pool and prior != "pool":
+            raise InputError(f'prior must be "pool" or a pair of positive numbers, not {prior!r}')
+        few_right, few_total = pairs
+        known = None if is_pool else PoolPrior.of(*read_pair(prior))
+        pool = known or pool_prior(few_right, few_total, times)
+        before = pool.posterior(np.zeros(1), np.zeros(1))[:, 0]
+        posterior = pool.posterior(few_right, few_total)[:, inverse]
+        pair = (float(before[0]), float(before[1]))
+        return cls(ids, hits, asked, posterior, n_labels, pair, measure, source)
 
     def __len__(self) -> int:
         """Count the workers."""
@@ -112,12 +118,12 @@ class Reliability:
     @property
     def a(self) -> NDArray[np.float64]:
         """First parameter of the posterior Beta."""
-        return np.asarray(self.prior[0] + self.right)
+        return np.asarray(self.posterior[0])
 
     @property
     def b(self) -> NDArray[np.float64]:
         """Second parameter of the posterior Beta."""
-        return np.asarray(self.prior[1] + self.total - self.right)
+        return np.asarray(self.posterior[1])
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -134,8 +140,9 @@ class Reliability:
 
         if not 0 < level < 1:
             raise InputError(f"a level lies between 0 and 1, not {level}")
-        tail, (a, b), inverse = (1 - level) / 2, *self._distinct
-        return betaincinv(a, b, tail)[inverse], betaincinv(a, b, 1 - tail)[inverse]
+        tail, (few, inverse, _) = (1 - level) / 2, self.distinct()
+        low, high = betaincinv(few.a, few.b, tail), betaincinv(few.a, few.b, 1 - tail)
+        return low[inverse], high[inverse]
 
     def p_above(self, threshold: float) -> NDArray[np.float64]:
         """Give P(w > threshold) of every worker.
@@ -147,23 +154,28 @@ class Reliability:
 
         if not 0 <= threshold <= 1:
             raise InputError(f"a threshold lies in 0 … 1, not {threshold}")
-        (a, b), inverse = self._distinct
-        found: NDArray[np.float64] = betaincc(a, b, threshold)[inverse]
+        few, inverse, _ = self.distinct()
+        found: NDArray[np.float64] = betaincc(few.a, few.b, threshold)[inverse]
         return found
 
-    @cached_property
-    def _distinct(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The different posteriors, [2, n], and which one every worker has: they are few."""
-        pairs, inverse, _ = distinct_results(self.right, self.total)
-        hits, asked = pairs
-        return np.stack([self.prior[0] + hits, self.prior[1] + asked - hits]), inverse
+    def distinct(self) -> tuple[Reliability, NDArray[np.int64], NDArray[np.int64]]:
+        """Give one worker of every different result: of a million workers they are few.
+
+        Returns:
+            Those workers; which of them every worker is like, int64 [n_workers]; how many are
+            like each.
+        """
+        pairs, inverse, times = distinct_results(self.right, self.total)
+        one = np.zeros(pairs.shape[1], np.int64)
+        one[inverse] = np.arange(len(inverse))
+        return self.take(one), inverse, times
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Reliability:
         """Select workers, in the order given; the prior stays."""
         index = np.flatnonzero(which) if which.dtype == np.bool_ else which
         return Reliability(
             self.worker_ids.take(pa.array(index)), self.right[index], self.total[index],
-            self.n_labels, self.prior, self.measure, self.source,
+            self.posterior[:, index], self.n_labels, self.prior, self.measure, self.source,
         )  # fmt: skip
 
     def to_arrow(self) -> pa.Table:
@@ -201,18 +213,12 @@ def check_counts(right: NDArray[np.float64], total: NDArray[np.float64], n_label
         raise InputError(f"0 ≤ right ≤ total must hold, but {shown}{more}")
 
 
-def read_prior(
-    prior: Any, right: NDArray[np.float64], total: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Give Beta(a, b) from a pair, or from the pool itself.
+def read_pair(prior: Any) -> tuple[float, float]:
+    """Take the parameters of a Beta.
 
     Raises:
-        InputError: It is neither "pool" nor a pair of positive numbers.
+        InputError: They are no pair of positive numbers.
     """
-    if isinstance(prior, str):
-        if prior != "pool":
-            raise InputError(f'prior must be "pool" or a pair of positive numbers, not {prior!r}')
-        return pool_prior(right, total)
     try:
         a, b = (float(value) for value in prior)
     except (TypeError, ValueError):
@@ -220,38 +226,6 @@ def read_prior(
     if not (0 < a < np.inf and 0 < b < np.inf):
         raise InputError(f'prior must be "pool" or a pair of positive numbers, not {prior!r}')
     return a, b
-
-
-def pool_prior(right: NDArray[np.float64], total: NDArray[np.float64]) -> tuple[float, float]:
-    """Find the Beta(a, b) under which all workers' results are likeliest.
-
-    Args:
-        right: float64 [n_workers].
-        total: float64 [n_workers].
-
-    Returns:
-        a and b with a + b within `STRENGTH`; (1, 1) for fewer than `LEAST_WORKERS` tested workers.
-    """
-    from scipy.optimize import minimize
-    from scipy.special import betaln, expit
-
-    tested = total > 0
-    if tested.sum() < LEAST_WORKERS:
-        return 1.0, 1.0
-    (hits, asked), _, times = distinct_results(right[tested], total[tested])
-
-    def loss(at: NDArray[np.float64]) -> float:
-        mean, strength = expit(at[0]), np.exp(at[1])
-        a, b = mean * strength, (1 - mean) * strength
-        found = betaln(a + hits, b + asked - hits) - betaln(a, b)
-        return float(-(times * found).sum() / times.sum())
-
-    middle = (right[tested].sum() + 1) / (total[tested].sum() + 2)
-    edges = [(-4.0, 4.0), (float(np.log(STRENGTH[0])), float(np.log(STRENGTH[1])))]
-    begin = np.array([np.clip(np.log(middle / (1 - middle)), -4, 4), np.log(5.0)])
-    found = minimize(loss, begin, bounds=edges, method="L-BFGS-B")
-    mean, strength = float(expit(found.x[0])), float(np.exp(found.x[1]))
-    return mean * strength, (1 - mean) * strength
 
 
 def distinct_results(

@@ -16,13 +16,12 @@ it does not know is how well the pool's prior was learnt.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import InputError, UnknownNameError
-from karat.hiring.beta import LEVEL, Reliability, distinct_results
+from karat.hiring.beta import LEVEL, Reliability
 from karat.hiring.scores import score_ranges, worker_scores
 
 INTERVALS = ("hoeffding", "bootstrap", "posterior")
@@ -129,11 +128,11 @@ def _sums(
     """
     if len(tested) <= MANY:
         return np.asarray(draw(tested).sum(axis=1))
-    pairs, _, times = distinct_results(tested.right, tested.total)
+    few, _, times = tested.distinct()
     mean = variance = 0.0
     for start in range(0, len(times), MANY):
-        hits, asked = pairs[:, start : start + MANY]
-        drawn, weight = draw(replace(tested, right=hits, total=asked)), times[start : start + MANY]
+        some = np.arange(start, min(start + MANY, len(times)))
+        drawn, weight = draw(few.take(some)), times[some]
         mean += float(drawn.mean(axis=0) @ weight)
         variance += float(drawn.var(axis=0) @ weight)
     return np.asarray(mean + np.sqrt(variance) * rng.standard_normal(draws))

@@ -6,7 +6,8 @@ good one with a chance of at most beta:
 
     P(Bin(n, w_bad) ≥ c) ≤ alpha  and  P(Bin(n, w_good) < c) ≤ beta
 
-The shortest such test is found by exact binomial sums, not by the normal approximation.
+The shortest such test is found by exact binomial sums, not by the normal approximation; a sum that
+exceeds its bound by no more than rounding holds it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from karat.errors import InputError
-from karat.hiring.beta import read_prior
+from karat.hiring.beta import read_pair
 from karat.hiring.money import to_micro
-from karat.hiring.sequential import SequentialTest, plan_sequential
+from karat.hiring.sequential import SequentialTest, holds, plan_sequential
 
 MOST = 1000
 """Longest test that is looked for: nobody answers more questions to get a job."""
@@ -108,7 +109,7 @@ class TestPlan:
         """
         from scipy.special import betainc, betaln, gammaln
 
-        a, b = read_prior(tuple(prior), np.zeros(0), np.zeros(0))
+        a, b = read_pair(prior)
         right = np.arange(self.pass_mark, self.n + 1)
         wrong = self.n - right
         ways = gammaln(self.n + 1) - gammaln(right + 1) - gammaln(wrong + 1)
@@ -245,9 +246,9 @@ def _shortest(
 
     mark = 1
     for n in range(1, most + 1):
-        while bdtrc(mark - 1, n, w_bad) > alpha:
+        while not holds(bdtrc(mark - 1, n, w_bad), alpha):
             mark += 1
-        if mark <= n and bdtr(mark - 1, n, w_good) <= beta:
+        if mark <= n and holds(bdtr(mark - 1, n, w_good), beta):
             return n, mark, float(bdtrc(mark - 1, n, w_bad)), float(bdtr(mark - 1, n, w_good))
     raise InputError(
         f"telling {w_good:g} from {w_bad:g} at error rates {alpha:g} and {beta:g} takes about "

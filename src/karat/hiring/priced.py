@@ -47,11 +47,11 @@ def best_within(
         best possible one it is.
 
     >>> scores, prices = np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2])
-    >>> best_within(scores, prices, 4, np.random.default_rng(0)).chosen.tolist()
+    >>> sorted(best_within(scores, prices, 4, np.random.default_rng(0)).chosen.tolist())
     [1, 2]
     """
     # Whoever adds nothing lowers F, and whoever costs more than all cannot be paid.
-    useful = np.flatnonzero((scores > 0) & (prices <= limit))
+    useful = rng.permutation(np.flatnonzero((scores > 0) & (prices <= limit)))
     if not len(useful):
         return NO_TEAM
     gain, cost = scores[useful], prices[useful]

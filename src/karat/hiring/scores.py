@@ -7,11 +7,12 @@ section 8). Three scores estimate the summand G_i = (L w_i - 1)²:
 * "unbiased", the paper's: (L ŵ - 1)² - L² ŵ (1 - ŵ) / (n - 1) with ŵ = C / n. Its mean is G_i.
 * "plugin": (L ŵ - 1)². Too high by L² w (1 - w) / n on the average.
 * "posterior": (L m - 1)², m the mean of a Beta posterior. A vote with the weights v_i = L m_i - 1
-  has the gap Σ v_i (L w_i - 1), whose posterior mean is Σ (L m_i - 1)². A worker of two questions
-  stays in the middle; the other two scores put him first when he was lucky. The prior of m is flat,
-  not the pool's: where all of a pool look much alike F grows as √k, and takes nearly everybody,
-  which is right only if they err independently. Real workers share their mistakes: on ducks, 10
-  questions, the flat prior's 17 workers were right on 92 %, the pool's prior's 32 on 84 %.
+  has the gap Σ v_i (L w_i - 1), whose posterior mean is Σ (L m_i - 1)². The prior, Beta(1, L - 1),
+  takes who was not tested for a guesser, who adds nothing, and two right answers prove little; the
+  other two scores put him first. It is not the pool's own prior: where workers look much alike F
+  grows as √k and takes nearly everybody, which is right only if they err independently. Real
+  workers share their mistakes: on ducks, 10 questions, this prior's 17 workers were right on 92 %,
+  the pool's prior's 32 on 84 %.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from karat.errors import UnknownNameError
 from karat.hiring.beta import Reliability
 
 SCORES = ("posterior", "unbiased", "plugin")
-FLAT = (1.0, 1.0)
-"""Prior of the means m of the posterior score."""
 LEAST_QUESTIONS = {"posterior": 0.0, "unbiased": 2.0, "plugin": 0.0}
 """Judged answers that a score needs; all need more than none."""
 
@@ -61,10 +60,13 @@ def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray
 
 
 def estimate(reliability: Reliability, score: str) -> NDArray[np.float64]:
-    """Give the chance of being right that a score goes by, float64 [n_workers]."""
+    """Give the chance of being right that a score goes by, float64 [n_workers].
+
+    For "posterior" (1 + C) / (L + n): below chance just where C / n is.
+    """
     if score != "posterior":
         return reliability.share
-    return np.asarray((FLAT[0] + reliability.right) / (sum(FLAT) + reliability.total))
+    return np.asarray((1 + reliability.right) / (reliability.n_labels + reliability.total))
 
 
 def score_ranges(reliability: Reliability) -> NDArray[np.float64]:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import InputError, UnknownNameError
-from karat.hiring.beta import STRENGTH, Reliability
+from karat.hiring.beta import Reliability
 from karat.hiring.money import from_micro, to_micro
-from karat.hiring.priced import best_within
+from karat.hiring.priced import affordable, best_within
 from karat.hiring.ranking import Choice, best_prefix, in_order, rank
 from karat.hiring.scores import LEAST_QUESTIONS, estimate, worker_scores
 from karat.hiring.team import Team
@@ -29,10 +29,8 @@ BELOW = ("drop", "negative")
 STRATEGIES = ("selected", "top", "random")
 EVIDENCE = 0.9
 """A posterior team needs one worker who is better than chance with this probability,"""
-TEAM_EVIDENCE = 0.99
+TEAM_EVIDENCE = 0.999
 """or a vote that tells the truth from chance with this one: many short tests tell it together."""
-ALIKE = 0.99
-"""Share of the largest strength of a pool's prior from which on its workers are all alike."""
 
 
 def select_workers(
@@ -84,9 +82,12 @@ def select_workers(
     rng = np.random.default_rng(random_state)
     choice = choose(strategy, scores[candidates], payable, limit, rng)
     index = candidates[choice.chosen]
-    why = _why_nobody(reliability, scores, kept, index, limit, payable)
+    why, team = (
+        _why_nobody(reliability, scores, kept, index, limit, payable),
+        reliability.take(index),
+    )
     if not why and strategy == "selected":
-        why = _why_uninformative(reliability, scores[index], index, score, below)
+        why = _why_uninformative(reliability.take(kept), scores[index], team, score, below)
     index = index[:0] if why else index
     return Team(
         tested=reliability.take(index),
@@ -127,9 +128,7 @@ def choose(
         return best_within(scores, prices, limit, rng)
     most = n if prices is not None else min(limit, n)
     order = rng.permutation(n)[:most] if strategy == "random" else rank(scores, most, rng)
-    if prices is not None:
-        order = order[np.cumsum(prices[order]) <= limit]
-    return in_order(order, scores)
+    return in_order(order if prices is None else affordable(order, prices, limit), scores)
 
 
 def read_size(budget: Any) -> int:
@@ -168,7 +167,10 @@ def read_prices(
         raise InputError(f"{len(listed)} prices for {len(reliability)} workers")
     # A million workers have few different prices, and reading one is slow.
     known = {price: to_micro(price, "a price") for price in set(listed)}
-    return np.array([known[price] for price in listed], np.int64)
+    found = [known[price] for price in listed]
+    if sum(found) > np.iinfo(np.int64).max:
+        raise InputError("all prices together are more money than can be counted")
+    return np.array(found, np.int64)
 
 
 def _below_chance(reliability: Reliability, score: str) -> NDArray[np.bool_]:
@@ -200,33 +202,24 @@ def _why_nobody(
 
 
 def _why_uninformative(
-    reliability: Reliability,
-    scores: NDArray[np.float64],
-    index: NDArray[np.int64],
-    score: str,
-    below: str,
+    candidates: Reliability, scores: NDArray[np.float64], team: Reliability, score: str, below: str
 ) -> str:
     """Say why the best team is not worth hiring, "" where it is."""
     if scores.sum() <= 0:
         return "nobody's score is above 0: all may be guessing"
     if score != "posterior":
         return ""
-    above = reliability.take(index).p_above(reliability.chance)
+    above = candidates.p_above(candidates.chance)
     sure = float(np.maximum(above, 1 - above).max() if below == "negative" else above.max())
-    if sure >= EVIDENCE or _informs(reliability.take(index), below) >= TEAM_EVIDENCE:
+    if sure >= EVIDENCE or _informs(team, below) >= TEAM_EVIDENCE:
         return ""
     return f"the surest worker is no guesser with probability {sure:.2f} only, less than {EVIDENCE}"
 
 
 def _informs(team: Reliability, below: str) -> float:
-    """Give the probability that the gap Σ v (L w - 1) is above 0, by its first two moments.
-
-    Where the pool's workers cannot be told apart the team is but the luckiest of them: 0.
-    """
+    """Give the probability that the gap Σ v (L w - 1) is above 0, by its first two moments."""
     from scipy.special import ndtr
 
-    if sum(team.prior) > ALIKE * STRENGTH[1]:
-        return 0.0
     weight = team.n_labels * estimate(team, "posterior") - 1
     if below == "drop":
         weight = np.maximum(weight, 0)
@@ -253,7 +246,9 @@ def _notes(
         needed = "two judged answers" if LEAST_QUESTIONS[score] else "any judged answer"
         found.append(f"{unknown} of {len(scores)} workers cannot be scored: not {needed}.")
     if dropped := int((under & np.isfinite(scores)).sum()):
-        found.append(f"{dropped} of {len(scores)} workers are below chance and were left out.")
+        found.append(
+            f"{dropped} of {len(scores)} workers were right less often than guessers: left out."
+        )
     if size is not None and size > n_candidates:
         found.append(f"The budget of {size} covers all {n_candidates} candidates.")
     return tuple(found)

@@ -68,6 +68,16 @@ class Team:
         return float(self.scores.sum() / np.sqrt(len(self))) if len(self) else 0.0
 
     @property
+    def expected(self) -> float:
+        """F as the workers' posterior expects it, Σ E (L w - 1)² / √k; 0 for an empty team."""
+        if not len(self):
+            return 0.0
+        tested, labels = self.tested, self.tested.n_labels
+        spread = tested.mean * (1 - tested.mean) / (tested.a + tested.b + 1)
+        squares = (labels * tested.mean - 1) ** 2 + labels**2 * spread
+        return float(squares.sum() / np.sqrt(len(self)))
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """What the answers count in the vote, L w - 1 by the score's w, float64 [n_chosen]."""
         return np.asarray(self.tested.n_labels * estimate(self.tested, self.score) - 1)
@@ -111,6 +121,7 @@ class Team:
         return {
             "workers": [dict(zip(names, row, strict=True)) for row in rows],
             "value": self.value,
+            "expected": self.expected,
             "intervals": {name: list(pair) for name, pair in self.intervals.items()},
             "error_bound": error_bound(self.value, self.tested.n_labels),
             "curve": self.curve.tolist(),
@@ -132,12 +143,14 @@ class Team:
         more = f" and {len(self) - SHOWN} more" if len(self) > SHOWN else ""
         cost = "" if self.price is None else f", {from_micro(self.price)} per item"
         # Who was chosen by results has lucky ones among them: see `karat.hiring.intervals`.
-        kind = "bootstrap" if self.strategy == "random" else "posterior"
-        low, high = self.intervals[kind]
+        low, high = self.intervals["posterior"]
         how = f"{self.strategy}, {self.score} score{cost}"
         lines = [
             f"{len(self)} workers ({how}): {', '.join(ids)}{more}",
-            f"F = {self.value:.3f} (95 % {kind} interval {low:.3f} … {high:.3f})",
+            (
+                f"F = {self.value:.3f} by the score, {self.expected:.3f} by the posterior "
+                f"(95 %: {low:.3f} … {high:.3f})"
+            ),
             f"Guarantee: {self.guarantee}.",
         ]
         return "\n".join([*lines, *self.notes])
