@@ -57,6 +57,24 @@ def test_the_trimmed_mean_cuts_weight_off_either_end(rows, trim):
             assert means[group] == pytest.approx(numbers[cut : len(numbers) - cut].mean(), abs=1e-9)
 
 
+@given(groups, st.sampled_from([1.0, 1e3, 1e17]))
+def test_where_a_number_stands_in_its_group_depends_on_no_other_group(rows, other):
+    found, weight = laid_out(rows)
+    before = Groups(np.append(0, found.group + 1), np.append(0.0, found.number), 5)
+    for alone, beside in zip(
+        found.ranks(weight), before.ranks(np.append(other, weight)), strict=True
+    ):
+        np.testing.assert_array_equal(alone, beside[1:])
+
+
+def test_two_answers_of_the_same_weight_have_the_lower_as_median_everywhere_in_a_file():
+    weight = np.random.default_rng(0).uniform(0.1, 9, 2000).repeat(2)
+    numbers = np.tile([1.0, 2.0], 2000)
+    found = Groups(np.append(0, 1 + np.arange(2000).repeat(2)), np.append(7.0, numbers), 2001)
+    medians = weighted_median(found, np.append(1e6, weight))
+    assert medians.tolist() == [7.0] + [1.0] * 2000
+
+
 def test_the_nearest_label_is_the_smaller_of_two():
     numbers = np.array([4.0, -1.0, 2.0])
     found = nearest_label(np.array([-9, 0.5, 3.0, 3.1, 99, np.nan]), numbers)

@@ -99,6 +99,13 @@ def test_the_moves_of_the_mean_are_those_computed_one_by_one(last):
     assert found == pytest.approx([slow_moves(row, last) for row in rows], abs=1e-9)
 
 
+def test_a_huge_number_moves_the_mean_of_its_own_item_only():
+    rows = [[1, 5, 9], [3, 7, 1], [0.1, 0.2, 0.3]]
+    found = mean_moves(labels(*rows[:1], ["1e17", 1], *rows[1:]))
+    assert np.delete(found, 1).tolist() == mean_moves(labels(*rows)).tolist()
+    assert StableAverage(0.5).finished(labels(["1e17", 1], *rows)).tolist() == [0, 0, 0, 1]
+
+
 def test_an_average_is_stable_when_the_last_answer_moves_it_by_no_more_than_the_tolerance():
     crowd = labels([4, 4, 4], [1, 5, 3], [1, 1, 7], [2, 2], [1, 2, 1.5, 9])
     assert StableAverage(0.5, last=1).finished(crowd).tolist() == [1, 1, 0, 0, 0]

@@ -81,6 +81,17 @@ def test_weighted_votes_take_the_result_of_any_method_as_history(method, source)
     assert np.abs(told.token_probs - karat.aggregate(crowd, method).token_probs).max() > 1e-4
 
 
+@pytest.mark.parametrize("method", [*WEIGHTED, "mean", "median"])
+def test_what_there_was_to_go_on_from_is_not_used_and_notes_say_so(method):
+    crowd, _ = crowd_of(6)
+    plain = karat.aggregate(crowd, method)
+    unused = {f"{method} makes no use of start", f"{method} makes no use of a checkpoint"}
+    assert not unused & set(plain.notes)
+    again = get_aggregator(method).fit(crowd, start=plain, checkpoint=object()).result_
+    assert unused < set(again.notes)
+    np.testing.assert_array_equal(again.token_probs, plain.token_probs)
+
+
 @pytest.mark.parametrize("method", ["mv-token", "mv-seq", "mv-seg", *WEIGHTED])
 @pytest.mark.parametrize("seed", range(3))
 def test_on_tagged_tokens_known_tags_stand_and_items_stay_legal(method, seed):

@@ -169,7 +169,9 @@ def test_only_a_team_votes_and_items_of_others_stay_open():
 
 
 def test_a_reliability_of_the_hiring_room_gives_its_posterior_means():
-    tested = Reliability.from_counts([9, 2], [10, 4], worker_ids=["w0", "w1"], prior=(3, 1))
+    tested = Reliability.from_counts(
+        [9, 2], [10, 4], n_labels=3, worker_ids=["w0", "w1"], prior=(3, 1)
+    )
     crowd = dense.crowd_of(dense.draw(0, n_workers=3)[0])
     result = karat.aggregate(crowd, "wmv-linear", reliability=tested)
     means = np.array([12 / 14, 5 / 8, 3 / 4])  # the last is unknown: the mean of the prior
@@ -217,6 +219,7 @@ def test_on_simulated_workers_who_differ_weights_beat_the_majority():
     [
         ({"below": "chance"}, "below"),
         ({"unit": "item"}, "unit"),
+        ({"n_labels": 1}, "n_labels must be a whole number of at least 2"),
         ({"prior": (-1, 1)}, "prior must be a pair"),
         ({"prior": "pool"}, "prior must be a pair"),
         ({"truncation": 0.5}, "truncation"),

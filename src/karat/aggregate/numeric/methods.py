@@ -28,6 +28,7 @@ from karat.aggregate.numeric.numbers import (
 )
 from karat.aggregate.numeric.precision import Answers, error_sums, lay_out, precision
 from karat.aggregate.weighted.ballots import Ballots
+from karat.aggregate.weighted.base import unused_notes
 from karat.aggregate.weighted.rounds import AT_ONCE, Course, run_rounds
 from karat.crowd import Crowd
 from karat.errors import InputError, UnknownNameError
@@ -70,6 +71,7 @@ class _Numeric(Aggregator):
             notes.append(f"{int((given.known >= 0).sum())} known values")
         if self.history is not None and self.weights == "equal":
             notes.append("equal weights make no use of an earlier result")
+        notes += unused_notes(self.name, given)
         n_open = int(np.isnan(values).sum())
         notes += [f"{n_open} items without answers are left open"] if n_open else []
         found = _result(answers, crowd, numbers, weight, values, self.tolerance)

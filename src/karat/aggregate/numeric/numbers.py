@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.aggregate.numeric.running import running_sums
 from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.spans import Codec
@@ -44,6 +45,11 @@ class Groups:
         """The numbers sorted by group, then by size, int64 [n_numbers]."""
         return np.lexsort((self.number, self.group)).astype(np.int64, copy=False)
 
+    @cached_property
+    def bounds(self) -> NDArray[np.int64]:
+        """Where groups begin in `order`, and the end of the last, int64 [n_groups + 1]."""
+        return np.concatenate([[0], np.cumsum(self.size)])
+
     def ranks(self, weight: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Give where numbers begin and end in the weight of their group, from 0 to 1.
 
@@ -53,12 +59,9 @@ class Groups:
         Returns:
             Two arrays, float64 [n_numbers], in the order of `order`.
         """
-        sizes, sorted_weight = self.size, weight[self.order]
-        ends = np.cumsum(sorted_weight)
-        first = np.cumsum(sizes) - sizes
-        before = np.append(0.0, ends)[first]
+        sorted_weight = weight[self.order]
         whole = self.total(weight)[self.group[self.order]]
-        end = (ends - np.repeat(before, sizes)) / whole
+        end = running_sums(sorted_weight, self.bounds) / whole
         return end - sorted_weight / whole, end
 
 

@@ -58,6 +58,8 @@ class Weighing:
         scores: float64 [n_tokens, n_labels], the largest wins; None: sums of `weight`.
         probs: float64 [n_tokens, n_labels]; None: shares of weight.
         is_posterior: Whether `probs` are probabilities, by which workers can be judged.
+        n_absent: Labels that may be right but that the crowd does not have; their part of the
+            confidence is missing from its rows.
         course: How its rounds went.
         notes: Decisions and warnings.
         item_columns: What it found out about items.
@@ -67,6 +69,7 @@ class Weighing:
     scores: NDArray[np.float64] | None = None
     probs: NDArray[np.float64] | None = None
     is_posterior: bool = False
+    n_absent: int = 0
     course: Course = AT_ONCE
     notes: tuple[str, ...] = ()
     item_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -108,11 +111,10 @@ class WeightedVote(Aggregator):
         if scores is None:
             scores = ballots.sums(found.weight[ballots.worker])
         codes, notes = self._decide(crowd, ballots, scores, known, notes)
-        unused = {"start": given.start, "a checkpoint": given.checkpoint}
-        notes += [f"{self.name} makes no use of {x}" for x, it in unused.items() if it is not None]
+        notes += unused_notes(self.name, given)
         probs = found.probs
         if probs is None:
-            probs = weight_shares(ballots, scores, found.weight)
+            probs = weight_shares(ballots, scores, found.weight, found.n_absent)
         result = _result(crowd, codes, probs.astype(np.float32), found, (*found.notes, *notes))
         return result if known is None else sure_of(result, known)
 
@@ -139,8 +141,14 @@ class WeightedVote(Aggregator):
         return np.bincount(answers.item, counts, crowd.n_items) > 0
 
 
+def unused_notes(name: str, given: Given) -> list[str]:
+    """Say what a method was given to go on from and has no use for."""
+    unused = {"start": given.start, "a checkpoint": given.checkpoint}
+    return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
+
+
 def weight_shares(
-    ballots: Ballots, scores: NDArray[np.float64], weight: NDArray[np.float64]
+    ballots: Ballots, scores: NDArray[np.float64], weight: NDArray[np.float64], n_absent: int = 0
 ) -> NDArray[np.float64]:
     """Give every label's share of the weight at its token.
 
@@ -151,23 +159,32 @@ def weight_shares(
         ballots: The labels.
         scores: float64 [n_tokens, n_labels], sums of weights.
         weight: float64 [n_workers].
+        n_absent: Labels beyond these that a negative weight speaks for as well.
 
     Returns:
-        float64 [n_tokens, n_labels], rows sum to 1.
+        float64 [n_tokens, n_labels]; rows sum to 1, or less by the share of the absent labels.
     """
     against = np.maximum(-weight, 0)
-    mass = scores
+    mass, elsewhere = scores, np.zeros((len(scores), 1))
     if against.any():
-        mass = np.maximum(scores + ballots.per_token(against[ballots.worker])[:, None], 0)
-    whole = mass.sum(axis=1, keepdims=True)
-    even = np.full_like(mass, 1 / mass.shape[1])
+        elsewhere = ballots.per_token(against[ballots.worker])[:, None]
+        mass = np.maximum(scores + elsewhere, 0)
+    whole = mass.sum(axis=1, keepdims=True) + n_absent * elsewhere
+    even = np.full_like(mass, 1 / (mass.shape[1] + n_absent))
     return np.asarray(np.divide(mass, whole, out=even, where=whole > 0))
 
 
-def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn log probabilities up to a constant into probabilities, row by row."""
-    found = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+def softmax(scores: NDArray[np.float64], n_absent: int = 0) -> NDArray[np.float64]:
+    """Turn log probabilities up to a constant into probabilities, row by row.
+
+    Args:
+        scores: float64 [n_tokens, n_labels].
+        n_absent: Labels beyond these, with a score of 0 each.
+    """
+    top = scores.max(axis=1, keepdims=True, initial=0.0 if n_absent else -np.inf)
+    found = np.exp(scores - top)
+    absent = n_absent * np.exp(-top) if n_absent else 0.0
+    return np.asarray(found / (found.sum(axis=1, keepdims=True) + absent))
 
 
 def _result(

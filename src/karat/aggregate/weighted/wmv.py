@@ -7,12 +7,13 @@ With L labels and a worker who is right with probability w, the weight of his vo
 
 and the label of a token is argmax_l sum_k nu_k [label_k = l]. With log-odds this is the likeliest
 label under one probability of being right per worker and equally likely labels, and softmax of the
-sums is its posterior.
+sums is its posterior, in which a label that the crowd does not have counts with a sum of 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from karat.aggregate.weighted.judged import UNITS, Judged, by_result, by_truth, 
 from karat.aggregate.weighted.reliabilities import given_shares
 from karat.crowd import Crowd
 from karat.errors import InputError, UnknownNameError
-from karat.tagger.parameters import check_number
+from karat.tagger.parameters import check_number, check_whole
 
 BELOW = ("negative", "zero")
 
@@ -53,6 +54,8 @@ class LinearVote(WeightedVote):
             that only others answered stay open. All labels serve to judge workers.
         unit: What a worker is judged by on tagged tokens: "token", his labels; "span", the F1 of
             his spans, with types + 1 for L.
+        n_labels: L, the labels that a worker chooses from; None: that of a `Reliability`, else the
+            labels of the crowd. Labels that the crowd does not have take part in the confidence.
         ties: As for `mv-token`.
         legal: Make the result well-formed: the legal sequence with the largest sum.
         random_state: Seed for ties="random".
@@ -76,6 +79,7 @@ class LinearVote(WeightedVote):
         below: str = "negative",
         only: Collection[str] = (),
         unit: str = "token",
+        n_labels: int | None = None,
         ties: str = "outside",
         legal: bool = True,
         random_state: int | None = 0,
@@ -87,6 +91,7 @@ class LinearVote(WeightedVote):
         self.below = below
         self.only = only
         self.unit = unit
+        self.n_labels = n_labels
         super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
         self._check()
 
@@ -97,6 +102,8 @@ class LinearVote(WeightedVote):
                 raise UnknownNameError(what, name, allowed)
         read_pair(self.prior)
         trusted_ids(self.only)
+        if self.n_labels is not None:
+            check_whole("n_labels", self.n_labels, 2)
         source = self.weights_from
         if not isinstance(source, str) or source.startswith("wmv-"):
             raise InputError(f"weights_from must be the name of another method, not {source!r}")
@@ -120,35 +127,38 @@ class LinearVote(WeightedVote):
 
     def _weigh(self, case: Case) -> Weighing:
         right, source = self._right(case)
-        weight = self._weights(right, self._n_labels(case.crowd))
+        n_own, n_labels = self._label_counts(case.crowd)
+        weight = self._weights(right, n_labels)
         if self.below == "zero":
             weight = np.maximum(weight, 0)
         voters = self._voters(case.crowd)
         below = int((weight < 0).sum())
         notes = [f"weights from {source}"]
+        if n_labels != n_own:
+            notes.append(f"weights are for {n_labels} labels, but the crowd has {n_own}")
         notes += [f"{below} workers below chance speak for the other labels"] if below else []
         if voters is not None:
             weight = np.where(voters, weight, 0)
             notes.append(f"{int(voters.sum())} of {len(voters)} workers vote")
-        return self._weighing(case, weight, tuple(notes))
+        found = Weighing(weight, n_absent=max(n_labels - n_own, 0), notes=tuple(notes))
+        return self._with_posterior(case, found)
 
-    def _weighing(
-        self,
-        case: Case,  # noqa: ARG002 - the other method has a posterior to compute
-        weight: NDArray[np.float64],
-        notes: tuple[str, ...],
-    ) -> Weighing:
-        return Weighing(weight, notes=notes)
+    def _with_posterior(self, case: Case, found: Weighing) -> Weighing:  # noqa: ARG002
+        """Add the method's posterior; linear weights have none."""
+        return found
 
     def _weights(self, right: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
         """Turn w [n_workers], NaN unknown, into weights; those of the unknown are 0."""
         return np.nan_to_num(n_labels * right - 1, nan=0.0)
 
-    def _n_labels(self, crowd: Crowd) -> int:
+    def _label_counts(self, crowd: Crowd) -> tuple[int, int]:
+        """Count the labels that the crowd has, and those that a worker chooses from, L."""
         measure = getattr(self.reliability, "measure", None)
-        if self.unit == "span" or measure == "span_f1":
-            return max(len(crowd.tagset.types), 1) + 1
-        return max(len(crowd.tagset.tags), 2)
+        by_span = self.unit == "span" or measure == "span_f1"
+        n_own = len(crowd.tagset.types) + 1 if by_span else len(crowd.tagset.tags)
+        if self.n_labels is not None:
+            return n_own, self.n_labels
+        return n_own, getattr(self.reliability, "n_labels", max(n_own, 2))
 
     def _right(self, case: Case) -> tuple[NDArray[np.float64], str]:
         """Give w of every worker, NaN unknown, and where it is from."""
@@ -191,6 +201,7 @@ class LogOddsVote(LinearVote):
         below: As for `LinearVote`.
         only: As for `LinearVote`.
         unit: As for `LinearVote`.
+        n_labels: As for `LinearVote`.
         ties: As for `mv-token`.
         legal: As for `LinearVote`.
         random_state: Seed for ties="random".
@@ -215,6 +226,7 @@ class LogOddsVote(LinearVote):
         below: str = "negative",
         only: Collection[str] = (),
         unit: str = "token",
+        n_labels: int | None = None,
         ties: str = "outside",
         legal: bool = True,
         random_state: int | None = 0,
@@ -223,8 +235,8 @@ class LogOddsVote(LinearVote):
         self.truncation = truncation
         super().__init__(
             reliability=reliability, weights_from=weights_from, prior=prior, below=below,
-            only=only, unit=unit, ties=ties, legal=legal, random_state=random_state,
-            history=history,
+            only=only, unit=unit, n_labels=n_labels, ties=ties, legal=legal,
+            random_state=random_state, history=history,
         )  # fmt: skip
 
     def _check(self) -> None:
@@ -235,11 +247,10 @@ class LogOddsVote(LinearVote):
         kept = np.clip(right, self.truncation, 1 - self.truncation)
         return np.nan_to_num(np.log((n_labels - 1) * kept / (1 - kept)), nan=0.0)
 
-    def _weighing(
-        self, case: Case, weight: NDArray[np.float64], notes: tuple[str, ...]
-    ) -> Weighing:
-        scores = case.ballots.sums(weight[case.ballots.worker])
-        return Weighing(weight, scores, softmax(scores), is_posterior=True, notes=notes)
+    def _with_posterior(self, case: Case, found: Weighing) -> Weighing:
+        scores = case.ballots.sums(found.weight[case.ballots.worker])
+        probs = softmax(scores, found.n_absent)
+        return replace(found, scores=scores, probs=probs, is_posterior=True)
 
 
 def read_pair(prior: Any) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.aggregate.numeric.running import running_sums
 from karat.crowd import Crowd
 from karat.errors import InputError
 
@@ -33,9 +34,8 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
     values, item = _in_order(crowd)
     bounds = np.searchsorted(item, np.arange(crowd.n_items + 1))
     counts = np.diff(bounds)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
     place = np.arange(len(values)) - np.repeat(bounds[:-1], counts)
-    means = (sums[1:] - np.repeat(sums[bounds[:-1]], counts)) / (place + 1)
+    means = running_sums(values, bounds) / (place + 1)
     moves = np.abs(np.diff(means, prepend=0.0))
     found = np.where(counts > last, 0.0, np.inf)
     kept = (place >= np.repeat(counts - last, counts)) & (place > 0)
