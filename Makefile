@@ -5,6 +5,13 @@ STAMP := .venv/.ready
 OUT := out
 DATA ?= $(or $(KARAT_DATA),../shared/data)
 
+# The store's tests start a PostgreSQL server of their own where its programs are.
+POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	echo "Installing PostgreSQL for the tests (apt-get)" && \
+	apt-get install -y -qq postgresql >/dev/null 2>&1; } || \
+	echo "PostgreSQL is not installed and cannot be here: its tests will be skipped"
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint docs bench study torture clean
 
@@ -20,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable ".[report]" --group test --group lint --group docs
+		--editable ".[report,postgres]" --group test --group lint --group docs
 	touch $@
 
 demo: $(STAMP) ## Run the main job on the example crowd
@@ -41,6 +48,7 @@ test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@$(POSTGRES)
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 lint: $(STAMP) ## Mend style where a tool can
@@ -61,8 +69,8 @@ study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (d
 		$(BIN)/karat study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
 	done
 
-torture: $(STAMP) ## Fuzz the readers and the spans for long
-	$(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
+torture: $(STAMP) ## Fuzz the readers and the spans, and kill campaigns, for long
+	KARAT_TORTURE=200 $(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
 
 clean: ## Remove everything that was made
 	rm -rf .venv $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,196 @@
+"""The store's face: a campaign's ledger in a database (the `Ledger` of `karat.protocols`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import select
+
+from karat.crowd import Crowd
+from karat.errors import InputError
+from karat.protocols import Event, Lease, PoolItem, Receipt, Totals
+from karat.spans import Codec
+from karat.store import answers, batches, leases, money, pool, reading, records, workers
+from karat.store.chain import check_chain, read_json
+from karat.store.engine import StoreError
+from karat.store.journal import Database
+from karat.store.schema import campaign
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SqlLedger:
+    """A campaign's ledger in SQLite or PostgreSQL; made by `open_ledger` and `create_ledger`.
+
+    Every method that takes `now` (milliseconds since 1970) is one transaction: when it returns,
+    what it did is on the disk; when it raises, nothing was changed. Threads may share a ledger,
+    and processes may open the same one. What the methods do is said in `karat.protocols.Ledger`.
+
+    Args:
+        database: The open database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @cached_property
+    def name(self) -> str:
+        """The campaign's name."""
+        return str(self._facts["name"])
+
+    @cached_property
+    def tagset(self) -> Codec:
+        """The campaign's tags and their encoding."""
+        return Codec(tuple(read_json(self._facts["tags"])), self._facts["encoding"])
+
+    def add_items(self, items: Iterable[PoolItem], now: int) -> int:
+        """Add items to the pool, a block per transaction, and count the new ones.
+
+        Raises:
+            FaultsError: Items of a block are faulty or stand twice; blocks before it are kept,
+                and adding the same pool again goes on.
+        """
+        write = self.database.write
+        blocks = pool.in_blocks(items)
+        return sum(write(now, lambda e, b=block: pool.add_block(e, b)) for block in blocks)  # type: ignore[misc]
+
+    def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
+        """Open k places for every item, in this order of priority; give the batch's number."""
+        return self.database.write(now, lambda e: batches.open_batch(e, name, items, k))
+
+    def adjust(self, wanted: Mapping[str, int], now: int) -> int:
+        """Set how many answers items are to get; places in use stay. Count what changed."""
+        return self.database.write(now, lambda e: batches.adjust(e, wanted))
+
+    def lease(
+        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
+    ) -> list[Lease]:
+        """Hold n places for a worker, those that the worker holds already among them."""
+        return self.database.write(now, lambda e: leases.lease(e, worker, seconds, n, items))
+
+    def submit(
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
+    ) -> Receipt:
+        """Take an answer, one label per token (None: skipped), and pay for it if it counts.
+
+        Raises:
+            FaultsError: The item is in no batch, or the labels do not fit it.
+        """
+        tags = self.tagset
+        return self.database.write(
+            now, lambda e: answers.submit(e, key, worker, item, labels, tags)
+        )
+
+    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
+        """Give a place back; with a reason to skip, the worker is not asked again."""
+        return self.database.write(now, lambda e: leases.release(e, worker, item, skip))
+
+    def expire(self, now: int) -> int:
+        """Give back the places whose time is over; count them."""
+        return self.database.write(now, leases.expire_due)
+
+    def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
+        """Ask a worker nothing more and take back the leases, or ask again."""
+        self.database.write(now, lambda e: workers.bar(e, worker, barred=barred))
+
+    def pause(self, now: int, *, paused: bool = True) -> None:
+        """Hold no new places, or again; answers are still taken."""
+        self.database.write(now, lambda e: workers.pause(e, paused=paused))
+
+    def set_cap(self, cap: int, now: int) -> None:
+        """Change what may be spent.
+
+        Raises:
+            InputError: More is reserved or spent already.
+        """
+        self.database.write(now, lambda e: money.set_cap(e, cap))
+
+    def charge(self, name: str, amount: int, now: int) -> bool:
+        """Pay something other than an answer, once per name; False if the money is short."""
+        return self.database.write(now, lambda e: money.charge(e, name, amount))
+
+    def set_gold(
+        self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
+    ) -> None:
+        """Keep known labels of items, and whether these are control questions."""
+        tags = self.tagset
+        self.database.write(now, lambda e: records.set_gold(e, gold, tags, control=control))
+
+    def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
+        """Keep a fact under a name: the version of a model, a verdict, a note."""
+        self.database.write(now, lambda e: records.record(e, kind, name, body))
+
+    def records(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Give all facts of a kind by name, in the order in which they came."""
+        with self.database.read() as connection:
+            return reading.read_records(connection, kind)
+
+    def totals(self) -> Totals:
+        """Give the money."""
+        row = self._row()
+        return Totals(row["currency"], row["cap"], row["reserved"], row["spent"])
+
+    def slots(self) -> pa.Table:
+        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        with self.database.read() as connection:
+            return reading.read_slots(connection)
+
+    def crowd(self, which: str = "answered") -> Crowd:
+        """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        with self.database.read() as connection:
+            return reading.read_crowd(connection, self.tagset, which)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Give the log after a number; entries that come meanwhile are among them."""
+        while True:
+            with self.database.read() as connection:
+                page = reading.read_page(connection, after)
+            yield from page
+            if len(page) < reading.AT_ONCE:
+                return
+            after = page[-1].number
+
+    def verify(self) -> int:
+        """Check the chain of the log against the campaign's row, and count the events.
+
+        Raises:
+            InputError: An entry is missing or was changed.
+        """
+        with self.database.read() as connection:
+            row = connection.execute(select(campaign)).one()
+            number, head = check_chain(reading.read_events(connection))
+        if (number, head) != (row.n_events, row.head):
+            raise InputError(
+                f"the log is broken: it ends at event {number}, and should at {row.n_events}"
+            )
+        return number
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.engine.dispose()
+
+    def __enter__(self) -> Self:
+        """Give the ledger."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the database."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say whose ledger it is and where."""
+        return f"SqlLedger({self.name!r}, {self.database.where!r})"
+
+    @cached_property
+    def _facts(self) -> Mapping[str, Any]:
+        return self._row()
+
+    def _row(self) -> Mapping[str, Any]:
+        with self.database.read() as connection:
+            row = connection.execute(select(campaign)).mappings().one_or_none()
+        if row is None:
+            raise StoreError(f"{self.database.where} holds no campaign: create one first")
+        return dict(row)

@@ -1,0 +1,1 @@
+"""Alembic's environment and the steps from version to version."""

@@ -1,0 +1,159 @@
+"""Export and import, backup and restore: the same campaign again."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from karat.errors import InputError
+from karat.store import (
+    backup_ledger,
+    export_ledger,
+    faults_of,
+    import_ledger,
+    restore_ledger,
+)
+from karat.store.export import ABOUT, LOG
+from karat.store.replay import state_of
+
+
+@pytest.fixture
+def busy(ledger):
+    ledger.open_batch("b", ["i0", "i1", "i2"], k=2, now=1)
+    ledger.lease("w", 2, 1, n=3)
+    ledger.submit("a", "w", "i0", ["yes"], 3)
+    return ledger
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_an_export_is_imported_with_the_same_tables_and_exported_with_the_same_bytes(
+    busy, new_place, tmp_path
+):
+    export_ledger(busy, tmp_path / "out")
+    with import_ledger(tmp_path / "out", new_place()) as copy:
+        assert state_of(copy.database) == state_of(busy.database)
+        export_ledger(copy, tmp_path / "again")
+        assert copy.submit("a", "w", "i0", ["yes"], 4).repeated
+    assert files(tmp_path / "out") == files(tmp_path / "again")
+    assert set(files(tmp_path / "out")) == {ABOUT, LOG}
+
+
+def test_what_is_exported_from_either_database_is_imported_into_sqlite(busy, tmp_path):
+    export_ledger(busy, tmp_path / "out")
+    with import_ledger(tmp_path / "out", tmp_path / "file.db") as copy:
+        assert state_of(copy.database) == state_of(busy.database)
+
+
+def test_neither_export_nor_import_overwrites(busy, tmp_path):
+    export_ledger(busy, tmp_path / "out")
+    with pytest.raises(InputError, match="exists already"):
+        export_ledger(busy, tmp_path / "out")
+    with pytest.raises(InputError, match="holds a campaign"):
+        import_ledger(
+            tmp_path / "out", busy.database.engine.url.render_as_string(hide_password=False)
+        )
+
+
+def _cut(lines):
+    return lines[:-1]
+
+
+def _change(lines):
+    return [*lines[:-1], lines[-1].replace('"w"', '"v"').replace("yes", "no")]
+
+
+def _spoil(lines):
+    return [*lines[:-1], "{"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [(_cut, "are missing"), (_change, "was changed"), (_spoil, "line 6 is no event")],
+)
+def test_a_damaged_export_is_refused(busy, new_place, tmp_path, damage, message):
+    export_ledger(busy, tmp_path / "out")
+    log = tmp_path / "out" / LOG
+    lines = log.read_text(encoding="utf-8").splitlines()
+    log.write_text("\n".join(damage(lines)), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        import_ledger(tmp_path / "out", new_place())
+
+
+def test_an_export_of_a_newer_karat_or_of_something_else_is_refused(busy, new_place, tmp_path):
+    export_ledger(busy, tmp_path / "out")
+    about = json.loads((tmp_path / "out" / ABOUT).read_text(encoding="utf-8"))
+    (tmp_path / "out" / ABOUT).write_text(json.dumps({**about, "layout": 2}), encoding="utf-8")
+    with pytest.raises(InputError, match="has layout 2, this karat reads 1"):
+        import_ledger(tmp_path / "out", new_place())
+    with pytest.raises(InputError, match="is no export of a campaign"):
+        import_ledger(tmp_path, new_place())
+
+
+@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
+def test_a_backup_while_others_write_is_one_moment_and_whole(busy, tmp_path):
+    stop, written = threading.Event(), []
+
+    def write():
+        while not stop.is_set():
+            written.append(busy.charge(f"fee{len(written)}", 1, 5))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for n in range(3):
+            backup_ledger(busy, tmp_path / f"backup{n}.db")
+    finally:
+        stop.set()
+        thread.join()
+    with restore_ledger(tmp_path / "backup2.db", tmp_path / "restored.db") as copy:
+        assert faults_of(copy.database) == []
+        log = list(busy.events())
+        assert list(copy.events()) == log[: copy.verify()]
+        assert copy.totals().reserved == 20
+
+
+@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
+def test_a_restored_backup_gives_the_same_export(busy, tmp_path):
+    backup_ledger(busy, tmp_path / "backup.db")
+    export_ledger(busy, tmp_path / "out")
+    with restore_ledger(tmp_path / "backup.db", tmp_path / "restored.db") as copy:
+        export_ledger(copy, tmp_path / "again")
+    assert files(tmp_path / "out") == files(tmp_path / "again")
+
+
+@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
+def test_a_backup_that_is_damaged_missing_or_in_the_way_is_refused(busy, tmp_path):
+    backup_ledger(busy, tmp_path / "backup.db")
+    with pytest.raises(InputError, match="exists already"):
+        restore_ledger(tmp_path / "backup.db", tmp_path / "backup.db")
+    with pytest.raises(InputError, match="there is no backup"):
+        restore_ledger(tmp_path / "no.db", tmp_path / "new.db")
+    (tmp_path / "bad.db").write_bytes(b"no database at all " * 1000)
+    with pytest.raises(InputError, match="is damaged"):
+        restore_ledger(tmp_path / "bad.db", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("new_place", ["postgresql"], indirect=True)
+def test_a_backup_of_postgresql_names_the_other_ways(busy, tmp_path):
+    with pytest.raises(InputError, match="use `export_ledger`"):
+        backup_ledger(busy, tmp_path / "backup.db")
+
+
+def test_what_does_not_add_up_is_said(busy):
+    from sqlalchemy import text
+
+    assert faults_of(busy.database) == []
+    with busy.database.engine.begin() as connection:
+        connection.execute(text("UPDATE slots SET leased = leased - 1 WHERE item = 2"))
+        connection.execute(text("UPDATE campaign SET spent = spent + 1"))
+        connection.execute(text("UPDATE workers SET cursor = cursor + 9999999999"))
+    assert faults_of(busy.database) == [
+        "an item has more or fewer leases than it counts",
+        "the money spent is not that of the answers and charges",
+    ]

@@ -1,0 +1,110 @@
+"""The log: a chain that shows every change, and from which the state comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DatabaseError
+
+from karat.errors import InputError, UnknownNameError
+from karat.store import reading
+from karat.store.chain import check_chain, link
+from karat.store.opening import empty_database
+from karat.store.registry import EFFECTS, effect_of
+from karat.store.replay import replay, state_of
+
+
+@pytest.fixture
+def busy(ledger):
+    """A ledger in which everything has happened."""
+    ledger.open_batch("b", ["i0", "i1", "i2"], k=2, now=1)
+    ledger.lease("w", 2, 1, n=3)
+    ledger.submit("a", "w", "i0", ["yes"], 3)
+    ledger.release("w", "i1", 4, skip="too hard")
+    ledger.submit("b", "v", "i2", [None], 2000)
+    ledger.adjust({"i0": 1, "i2": 3}, 2001)
+    ledger.submit("c", "v", "i0", ["no"], 2002)
+    ledger.lease("u", 2003, 9)
+    ledger.bar("u", 2004)
+    ledger.lease("x", 2004, 9)
+    ledger.pause(2005)
+    ledger.set_cap(2000, 2006)
+    ledger.charge("fee", 7, 2007)
+    ledger.set_gold({"i3": ["no"]}, 2008, control=True)
+    ledger.record("note", "n", {"a": 1.5}, 2009)
+    return ledger
+
+
+def test_every_kind_of_event_can_happen_and_has_an_effect(busy):
+    assert {event.kind for event in busy.events()} == set(EFFECTS)
+    with pytest.raises(UnknownNameError, match="a newer karat"):
+        effect_of("party")
+
+
+def test_replaying_the_log_gives_the_same_tables(busy, new_place):
+    copy = empty_database(new_place())
+    assert replay(busy.events(), copy) == busy.verify()
+    state = state_of(copy)
+    assert state == state_of(busy.database)
+    assert all(state[name] for name in state)
+    copy.engine.dispose()
+
+
+def test_events_can_be_read_after_a_number(busy, monkeypatch):
+    monkeypatch.setattr(reading, "AT_ONCE", 3)
+    everything = list(busy.events())
+    assert [event.number for event in everything] == list(range(1, busy.verify() + 1))
+    assert list(busy.events(after=5)) == everything[5:]
+
+
+def test_the_chain_is_what_its_definition_says(busy):
+    first, second, *_ = busy.events()
+    assert first.hash == link(
+        "",
+        1,
+        0,
+        "create",
+        '{"cap":1000,"currency":"EUR",' + ('"encoding":"PLAIN","name":"c","tags":["no","yes"]}'),
+    )
+    assert check_chain([second], first.hash, 1) == (2, second.hash)
+
+
+@pytest.mark.parametrize("field", ["time", "kind", "body", "hash"])
+def test_a_change_anywhere_in_the_log_is_seen(busy, field):
+    events = list(busy.events())
+    new = {"time": 1, "kind": "note", "body": {"a": 2}, "hash": "0" * 64}
+    events[3] = replace(events[3], **{field: new[field]})
+    with pytest.raises(InputError, match="event 4 was changed"):
+        check_chain(events)
+    with pytest.raises(InputError, match="event 4 is missing"):
+        check_chain([*events[:3], *events[4:]])
+
+
+@pytest.mark.parametrize("act", ["UPDATE events SET time = 1", "DELETE FROM events"])
+def test_the_database_itself_lets_the_log_only_grow(busy, act):
+    with pytest.raises(DatabaseError, match="only grows"), busy.database.engine.begin() as c:
+        c.execute(text(act))
+
+
+def test_a_log_that_lost_its_end_is_seen(busy):
+    with busy.database.engine.begin() as connection:
+        connection.execute(text("UPDATE campaign SET n_events = n_events + 1"))
+    with pytest.raises(InputError, match="the log is broken: it ends at event"):
+        busy.verify()
+
+
+def test_a_broken_log_is_not_replayed_and_leaves_nothing(busy, new_place):
+    events = list(busy.events())
+    events[4] = replace(events[4], time=events[4].time + 1)
+    copy = empty_database(new_place())
+    for log, message in (
+        (events, "event 5 was changed"),
+        (events[1:], "event 1 is missing"),
+        ([], "the log is empty"),
+    ):
+        with pytest.raises(InputError, match=message):
+            replay(log, copy)
+    assert not any(state_of(copy).values())
+    copy.engine.dispose()
