@@ -84,6 +84,20 @@ def test_a_share_of_them_is_hard(labels):
     assert Counter(np.array(chosen.stratum)[chosen.is_hard]) == {"a": 2, "b": 2, "c": 2}
 
 
+def test_at_most_a_third_is_hard_though_many_are_equally_hard():
+    votes = {0: "aaa", 1: "aab"}
+    rows = [f"{i},{w},{v},a" for i in range(30) for w, v in zip("uvw", votes[i % 2], strict=True)]
+    crowd = karat.read_crowd("\n".join(["task,worker,label,gold", *rows]).encode())
+    chosen = choose_control(crowd, 30, hard=1)
+    assert chosen.is_hard.sum() == 10
+    assert (chosen.hardness[chosen.is_hard] > 0.3).all()
+    assert "hard questions missing: 20" in str(chosen)
+    others = [choose_control(crowd, 10, hard=1, random_state=seed).item_ids for seed in (1, 1, 2)]
+    assert set(others[0]) == set(others[1]) != set(others[2])
+    back = crowd.select_items(np.arange(30)[::-1])
+    assert set(choose_control(back, 10, hard=1, random_state=1).item_ids) == set(others[0])
+
+
 def test_a_result_says_what_is_hard(labels):
     result = karat.aggregate(labels, "ds")
     unsure = np.argsort(result.confidence)[-100:]

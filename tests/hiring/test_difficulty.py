@@ -83,6 +83,63 @@ def test_the_same_seed_gives_the_same_draws():
     assert not np.array_equal(one.log_odds, other.log_odds)
 
 
+def test_the_order_of_answers_workers_and_labels_does_not_matter():
+    crowd, gold = _crowd(_independent(np.full(5, 0.7), 20), n_labels=3)
+    rows = [
+        f"{item},{worker},{crowd.tagset.tags[code]}"
+        for item, worker, code in zip(
+            crowd.item_ids.take(pa.array(crowd.latest.item)).to_pylist(),
+            crowd.worker_ids.take(pa.array(crowd.latest.worker)).to_pylist(),
+            crowd.latest.codes.tolist(),
+            strict=True,
+        )
+    ]
+    mixed = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
+    other = karat.read_crowd("\n".join(["item,worker,label", *mixed]).encode())
+    assert other.worker_ids != crowd.worker_ids
+    one, two = fit_difficulty(crowd, gold), fit_difficulty(other, gold)
+    places = two.places(one.worker_ids)
+    labels = [other.tagset.tags.index(tag) for tag in crowd.tagset.tags]
+    assert np.array_equal(one.log_odds, two.log_odds[:, places][:, :, labels])
+    assert np.array_equal(one.shares, two.shares[:, labels])
+    for name in ("spread", "alpha", "misleading"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_labels_stand_in_the_order_of_the_crowd():
+    right = _independent(np.full(12, 0.95), 60)
+    crowd, gold = _crowd(right, n_labels=3)
+    gold |= {str(i): "bc"[i % 2] for i in range(4)}
+    found = fit_difficulty(crowd, gold)
+    assert crowd.tagset.tags[int(found.shares.mean(axis=0).argmax())] == "a"
+
+
+def test_asking_for_some_workers_does_not_change_their_draws():
+    crowd, gold = _crowd(_independent(np.full(6, 0.7), 20))
+    every = fit_difficulty(crowd, gold)
+    some = fit_difficulty(crowd, gold, workers=pa.array(["w4", "w2"]))
+    assert np.array_equal(some.log_odds, every.log_odds[:, every.places(some.worker_ids)])
+
+
+def test_many_items_and_workers_are_drawn_by_their_names(monkeypatch):
+    for name in ("MOST_WORKERS", "MOST_ITEMS"):
+        monkeypatch.setattr(module, name, 7)
+    crowd, gold = _crowd(_independent(np.full(12, 0.7), 20))
+    back = crowd.select_items(np.arange(crowd.n_items)[::-1])
+    one, two = (fit_difficulty(c, gold, workers=pa.array(["w3"])) for c in (crowd, back))
+    assert one.n_items == 7
+    assert np.array_equal(one.log_odds, two.log_odds)
+
+
+def test_the_error_of_the_draws_is_about_what_other_seeds_differ_by():
+    crowd, gold = _crowd(_independent(np.full(5, 0.8), 20))
+    found = [fit_difficulty(crowd, gold, random_state=seed) for seed in range(8)]
+    said = np.mean([one.spread_error for one in found])
+    differ = np.std([np.median(one.spread) for one in found], ddof=1)
+    assert differ / 3 < said < 3 * differ
+    assert f"error of the draws {found[0].spread_error:.2f}" in str(found[0])
+
+
 def test_a_worker_whom_it_does_not_know_is_named():
     crowd, gold = _crowd(_independent(np.full(5, 0.8), 20))
     found = fit_difficulty(crowd, gold, workers=pa.array(["w1"]))

@@ -10,7 +10,7 @@ import pytest
 import karat
 from karat.errors import InputError
 from karat.hiring import check_leaks, choose_control
-from karat.hiring.leaks import later_is_better
+from karat.hiring.leaks import later_is_better, middle
 
 
 def crowd_of_rows(*rows):
@@ -60,6 +60,50 @@ def test_the_order_is_that_of_time_and_not_that_of_the_file():
     assert check_leaks(crowd_of_rows(*rows[::-1])).retire == ["p"]
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_answers_of_the_same_time_say_nothing_about_early_and_late(backwards):
+    rows = [(item, worker, label, 7) for item, worker, label, _ in course("p", [0] * 8 + [1] * 8)]
+    found = check_leaks(crowd_of_rows(*rows[:: -1 if backwards else 1]))
+    assert np.isnan([found.early[0], found.late[0], found.p_value[0]]).all()
+    assert found.retire == []
+    assert "whether late workers are better is unknown" in str(found)
+
+
+def test_a_question_without_different_times_is_counted_beside_others():
+    rows = [("p", "a", "no", 1), ("p", "b", "yes", 1), *course("q", [0, 1])]
+    found = check_leaks(crowd_of_rows(*rows))
+    assert np.isnan(found.p_value).tolist() == [True, False]
+    assert "unknown for 1 of the questions" in str(found)
+
+
+def test_the_order_of_the_rows_does_not_matter_where_times_are_equal():
+    rng = np.random.default_rng(1)
+    rows = [("p", f"w{i}", "yes" if rng.random() < 0.5 else "no", i // 5) for i in range(18)]
+    every = []
+    for _ in range(6):
+        found = check_leaks(crowd_of_rows(*(rows[i] for i in rng.permutation(18))))
+        every.append((found.early[0], found.late[0], found.p_value[0]))
+    assert len(set(every)) == 1
+    assert every[0][0] == np.mean([label == "yes" for _, _, label, time in rows if time < 2])
+
+
+def test_early_and_late_are_parted_where_the_time_changes_nearest_to_the_middle():
+    for times, at in (
+        ([1, 2, 3, 4], 2),
+        ([1, 1, 1, 2], 3),
+        ([1, 2, 2, 2, 2, 3], 1),
+        ([4], 0),
+        ([], 0),
+    ):
+        assert middle(np.array(times)) == at
+
+
+def test_the_first_answer_is_that_of_the_earliest_time_and_not_of_the_first_row():
+    rows = [*course("p", [0] * 6 + [1] * 6), ("p", "w0", "yes", 100)]
+    both = [check_leaks(crowd_of_rows(*order)) for order in (rows, rows[::-1])]
+    assert both[0].p_value[0] == both[1].p_value[0] == pytest.approx(1 / math.comb(12, 6))
+
+
 def test_only_the_first_answer_of_a_worker_counts():
     rows = course("p", [0] * 8)
     again = [("p", worker, "yes", 100 + time) for _, worker, _, time in rows]
@@ -98,12 +142,15 @@ def test_questions_may_be_named_or_chosen():
     assert check_leaks(crowd, chosen).item_ids == tuple(chosen.item_ids)
 
 
-@pytest.mark.parametrize(("early", "late", "n"), [(0, 0, 3), (1, 3, 4), (2, 5, 7), (4, 4, 4)])
-def test_the_p_value_is_that_of_all_tables(early, late, n):
+@pytest.mark.parametrize(
+    ("early", "n", "late", "m"),
+    [(0, 3, 0, 3), (1, 4, 3, 4), (2, 7, 5, 7), (4, 4, 4, 4), (1, 5, 3, 4), (2, 3, 2, 6)],
+)
+def test_the_p_value_is_that_of_all_tables(early, n, late, m):
     total = early + late
-    ways = [math.comb(n, k) * math.comb(n, total - k) for k in range(late, min(n, total) + 1)]
-    assert later_is_better(early, late, n) == pytest.approx(
-        sum(ways) / math.comb(2 * n, total), abs=1e-9
+    ways = [math.comb(m, k) * math.comb(n, total - k) for k in range(late, min(m, total) + 1)]
+    assert later_is_better(early, n, late, m) == pytest.approx(
+        sum(ways) / math.comb(n + m, total), abs=1e-9
     )
 
 

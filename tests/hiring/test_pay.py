@@ -65,6 +65,25 @@ def test_a_bonus_waits_for_enough_judged_answers():
     assert plan.bonus(1_000_000, 0, 0) == 0
 
 
+@given(right=st.integers(1, 10_000), wrong=st.integers(0, 100), effect=st.floats(1, 50))
+def test_whoever_is_just_at_the_mark_gets_the_bonus_whatever_the_design_effect(
+    right, wrong, effect
+):
+    judged = right + wrong
+    whole = judged / effect * effect  # of which least is judged, but for rounding
+    rule = Bonus(right / judged, amount=1, least=judged)
+    assert rule.is_met(right / effect * effect, whole)
+    assert not rule.is_met(right / effect * effect - 0.01, whole)
+    assert not rule.is_met(whole, whole - 0.01)
+
+
+def test_right_and_judged_after_division_are_not_below_the_mark():
+    right, judged = 18 / 1.07, 20 / 1.07
+    assert right / judged < 0.9
+    assert PayPlan("1", bonuses=["0.90:1.00"]).bonus(1_000_000, right, judged) == 1_000_000
+    assert PayPlan("1", bonuses=["0.90:1.00"]).bonus(1_000_000, right - 0.001, judged) == 0
+
+
 @given(
     micro=st.integers(0, 10**18),
     percent=st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=4),

@@ -40,6 +40,22 @@ def test_no_shorter_test_holds_the_rates(rates):
     assert (plan.n, plan.pass_mark) == shortest(*rates)
 
 
+@pytest.mark.parametrize(
+    ("w_bad", "alpha", "n"), [(0.2, 0.04, 2), (0.1, 0.001, 3), (0.2, 0.008, 3), (0.5, 0.0625, 4)]
+)
+def test_a_rate_that_is_just_kept_counts_as_kept(w_bad, alpha, n):
+    plan = plan_test(w_bad, 1.0, alpha, 0.1)
+    assert (plan.n, plan.pass_mark) == (n, n)
+    assert plan.p_bad_passes == pytest.approx(alpha, rel=1e-12)
+    assert plan.sequential.n_max == n
+
+
+@pytest.mark.parametrize(("w_good", "beta", "n"), [(0.7, 0.09, 2), (0.6, 0.16, 2), (0.6, 0.064, 3)])
+def test_that_holds_for_good_workers_too(w_good, beta, n):
+    plan = plan_test(0.0, w_good, 0.05, beta)
+    assert (plan.n, plan.pass_mark, plan.sequential.n_max) == (n, 1, n)
+
+
 def test_the_real_error_rates_are_the_binomial_sums():
     plan = plan_test(0.55, 0.8, 0.1, 0.05)
     assert plan.p_bad_passes == pytest.approx(at_least(plan.n, 0.55, plan.pass_mark), abs=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import karat
@@ -12,6 +13,7 @@ from karat.errors import InputError, UnknownNameError
 from karat.hiring import get_rule, replay
 from karat.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT
 from karat.hiring.redundancy.gain import learn_habits, pair_gain, posterior_of
+from karat.hiring.redundancy.tape import Tape
 from karat.simulate import draw_truth, simulate_crowd
 
 
@@ -88,6 +90,30 @@ def test_the_seed_decides_the_order(crowd):
     one, two, other = (replay(crowd, random_state=s, max_answers=3) for s in (1, 1, 2))
     assert one.rounds == two.rounds
     assert one.fixed == two.fixed != other.fixed
+
+
+def test_neither_the_order_of_the_rows_nor_other_answers_change_who_comes_first(crowd):
+    def first(part):
+        found = replay(part, rule="fixed(2)", max_answers=2, random_state=5, with_fixed=False)
+        answers = found.result.crowd.latest
+        items = part.item_ids.take(pa.array(answers.item)).to_pylist()
+        workers = part.worker_ids.take(pa.array(answers.worker)).to_pylist()
+        return set(zip(items, workers, strict=True))
+
+    mixed = np.random.default_rng(2).permutation(len(crowd.answers))
+    whole = first(crowd)
+    assert first(replace(crowd, answers=crowd.answers.take(mixed))) == whole
+    assert first(crowd.select_items(np.arange(crowd.n_items)[::-1])) == whole
+    half = crowd.select_items(np.arange(40))
+    known = set(half.item_ids.to_pylist())
+    assert first(half) == {pair for pair in whole if pair[0] in known}
+
+
+def test_every_worker_comes_first_about_as_often():
+    full = simulate_crowd(draw_truth(900, 2, seed=1), ["flip(0.2) x9"], seed=1)
+    tape = Tape.of(full, "random", 3)
+    counts = np.bincount(tape.answers.worker[tape.rank == 0], minlength=9)
+    assert np.abs(counts - 100).max() < 40
 
 
 def test_times_decide_the_order():

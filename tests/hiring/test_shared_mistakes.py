@@ -78,6 +78,13 @@ def test_difficulty_and_misleading_are_drawn_as_integration_says(right, n_labels
     assert drawn[1] == pytest.approx((at * (usual + misled)).sum() / mass, abs=0.05)
 
 
+def test_the_spread_does_not_stay_where_it_is_though_items_have_few_answers():
+    answers, _ = _answers(4, 60, 2, 1.0)
+    spread = _run(answers, sweeps=700, warm_up=100)[2][:, 2]
+    away = spread - spread.mean()
+    assert (away[15:] * away[:-15]).mean() / away.var() < 0.5
+
+
 def test_without_any_answer_everything_is_drawn_from_its_prior():
     none = np.zeros(0, np.int64)
     answers = JudgedAnswers(none, none, none.astype(bool), np.zeros(1, np.int64), 2, 2)

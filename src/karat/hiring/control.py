@@ -34,9 +34,10 @@ BY = ("auto", "label", "type")
 """What control questions are spread over."""
 NO_SPANS = "no spans"
 """Items in which there is nothing to find."""
-TOP = 1 / 3
-"""Hard is what lies in the top third of the items with gold, and is not agreed on by all."""
-
+TOP = 3
+"""Hard is at most every third of the items with gold: the hardest, and not agreed on by all."""
+DIGITS = 6
+"""Of hardness, which comes from single precision: what differs further behind is equally hard."""
 MOST = 0.5
 """Gold is doubtful where more than this share of the answers agree on something else."""
 
@@ -163,7 +164,8 @@ def choose_control(
         crowd: A crowd with gold.
         n: How many.
         by: "label" (single labels), "type" (of spans), or "auto": what the crowd has.
-        hard: Share of hard ones, 0 … 1.
+        hard: Share of hard ones, 0 … 1. The hardest third of the items with gold is hard, as far
+            as their answers differ; the seed decides which of equally hard items belong to it.
         result: What says how hard items are, by its confidence; by default the token vote.
         random_state: Seed.
 
@@ -190,9 +192,9 @@ def choose_control(
     if result is None and len(crowd.latest):
         result = TokenVote().fit(crowd).result_
     hardness, doubtful = _hardness(crowd, result)
-    limit = np.quantile(np.nan_to_num(hardness[eligible]), 1 - TOP)
-    is_hard = np.nan_to_num(hardness) >= max(limit, 1e-9)
-    draw = Draw(group, _random_rank(crowd, random_state), eligible)
+    rank = _random_rank(crowd, random_state)
+    is_hard = _hardest(hardness, rank, eligible)
+    draw = Draw(group, rank, eligible)
     picked = pick(draw, stratum, is_hard, n, hard)
     chosen = np.array(picked, np.int64)
     missing = math.floor(hard * n + 0.5) - int(is_hard[chosen].sum())
@@ -286,6 +288,17 @@ def _hardness(
     contradicted = np.diff(differences[crowd.offsets]) > 0
     hardness = np.where(answered, 1 - result.confidence.astype(np.float64), np.nan)
     return hardness, contradicted & (hardness < MOST)
+
+
+def _hardest(
+    hardness: NDArray[np.float64], rank: NDArray[np.int64], eligible: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Mark the hardest third of the eligible items, bool [n_items]; of equals the first by rank."""
+    known = np.nan_to_num(hardness).round(DIGITS)
+    order = eligible[np.lexsort((rank[eligible], -known[eligible]))]
+    found = np.zeros(len(hardness), np.bool_)
+    found[order[: len(order) // TOP]] = True
+    return found & (known > 0)
 
 
 def _random_rank(crowd: Crowd, random_state: int) -> NDArray[np.int64]:

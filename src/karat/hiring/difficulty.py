@@ -3,10 +3,14 @@
 The draws of abilities and difficulty are those of `karat.hiring.shared_mistakes`. Where there are
 more than two labels, wrong answers may also agree: the shares of the wrong labels of an item are
 Dirichlet(α / (L - 1), …), a small α where the wrong answers to an item are mostly the same one.
+
+Items, workers, labels and answers are sorted by name first, so that a seed gives the same draws in
+whatever order the answers stand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +28,8 @@ MOST_WORKERS, MOST_ITEMS = 2000, 2000
 SWEEPS, WARM_UP = 750, 150
 DRAWS = 200
 """Draws that are kept of the sweeps after warming up."""
+BATCHES = 8
+"""Parts of the draws that are compared with each other to tell the error of a median."""
 ALPHAS = np.array([0.25, 0.5, 1, 2, 4, 8, 16, 64, 256])
 """Concentrations of the wrong labels that are weighed against each other."""
 
@@ -42,6 +48,7 @@ class Difficulty:
         misleading: float64 [n_draws], share of items on which workers take another label for the
             true one.
         n_items: Items that it was learnt from.
+        mistakes: "as on gold", or "typical" where the crowd's result took the place of gold.
     """
 
     worker_ids: pa.Array
@@ -51,6 +58,7 @@ class Difficulty:
     alpha: NDArray[np.float64]
     misleading: NDArray[np.float64]
     n_items: int
+    mistakes: str = "as on gold"
 
     @property
     def n_labels(self) -> int:
@@ -98,13 +106,25 @@ class Difficulty:
             )
         return np.array([place[name] for name in names], np.int64)
 
+    @property
+    def spread_error(self) -> float:
+        """Standard error of the median of `spread`: another seed gives about so different a median.
+
+        Draws are few and each is near the last. It comes from the medians of batches of them
+        (batch means, Geyer 1992, "Practical Markov Chain Monte Carlo").
+        """
+        batches = np.array_split(self.spread, BATCHES)
+        medians = [np.median(batch) for batch in batches]
+        return float(np.std(medians, ddof=1) / np.sqrt(BATCHES))
+
     def __str__(self) -> str:
         """Say how different the items are."""
         low, middle, high = np.quantile(self.spread, [0.025, 0.5, 0.975])
         return (
             f"difficulty of items: standard deviation {middle:.2f} log-odds "
-            f"({low:.2f} … {high:.2f}), {100 * np.mean(self.misleading):.1f} % misleading, "
-            f"from {self.n_items} items with gold"
+            f"({low:.2f} … {high:.2f}; error of the draws {self.spread_error:.2f}), "
+            f"{100 * np.mean(self.misleading):.1f} % misleading, "
+            f"from {self.n_items} items {'with gold' if self.mistakes == 'as on gold' else 'alone'}"
         )
 
 
@@ -138,18 +158,20 @@ def fit_difficulty(
     rng = np.random.default_rng(random_state)
     wanted = _wanted(truth.crowd, workers)
     codes = np.asarray(truth.gold[0], np.int64)
-    answers, labels = _judged(truth.crowd, codes, wanted, rng)
+    answers, labels, places = _judged(truth.crowd, codes, wanted, rng)
     sampler, kept = Sampler(answers, rng), []
     for sweep in range(SWEEPS):
         sampler.sweep()
         if sweep >= WARM_UP and sweep % ((SWEEPS - WARM_UP) // DRAWS) == 0:
-            kept.append(_draw(sampler, len(wanted)))
+            kept.append(_draw(sampler, places))
     counts = np.bincount(answers.label, minlength=answers.n_labels)
+    # Labels as the crowd has them again.
+    column = _ranks(truth.crowd.tagset.tags, answers.n_labels)
     return Difficulty(
         worker_ids=truth.crowd.worker_ids.take(pa.array(wanted)),
-        log_odds=np.stack([log_odds for log_odds, _, _ in kept]),
+        log_odds=np.stack([log_odds for log_odds, _, _ in kept])[:, :, column],
         spread=np.array([spread for _, spread, _ in kept]),
-        shares=rng.dirichlet(counts + 1.0, len(kept)),
+        shares=rng.dirichlet(counts + 1.0, len(kept))[:, column],
         alpha=_draw_alpha(answers, labels, len(kept), rng),
         misleading=np.array([share for _, _, share in kept]),
         n_items=len(answers.label),
@@ -170,35 +192,56 @@ def _wanted(crowd: Crowd, workers: pa.Array | None) -> NDArray[np.int64]:
 
 def _judged(
     crowd: Crowd, gold: NDArray[np.int64], wanted: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[JudgedAnswers, NDArray[np.int64]]:
-    """Give the answers to items with gold, the wanted workers first, and the labels answered."""
+) -> tuple[JudgedAnswers, NDArray[np.int64], NDArray[np.int64]]:
+    """Give the answers to items with gold, and the labels answered, all sorted by name.
+
+    Returns:
+        The answers; int64 [n_answers], their labels; int64 [n_wanted], where those workers are.
+    """
     answers = crowd.latest
     judged = (gold[answers.item] >= 0) & (answers.codes >= 0)
-    items = np.unique(answers.item[judged])
+    items = _by_name(crowd.item_ids, np.unique(answers.item[judged]))
     if not len(items):
         raise InputError("no worker answered an item with gold: there is nothing to learn from")
     if len(items) > MOST_ITEMS:
-        items = np.sort(rng.permutation(items)[:MOST_ITEMS])
-    others = np.setdiff1d(np.unique(answers.worker[judged]), wanted)
-    others = rng.permutation(others)[: MOST_WORKERS - len(wanted)]
-    place_of_worker = np.full(crowd.n_workers, -1)
-    place_of_worker[np.concatenate([wanted, others])] = np.arange(len(wanted) + len(others))
-    place_of_item = np.full(crowd.n_items, -1)
+        items = rng.permutation(items)[:MOST_ITEMS]
+    ours = np.unique(wanted)
+    others = _by_name(crowd.worker_ids, np.setdiff1d(answers.worker[judged], ours))
+    room = MOST_WORKERS - len(ours)
+    if len(others) > room:
+        others = rng.permutation(others)[:room]
+    workers = _by_name(crowd.worker_ids, np.concatenate([ours, others]))
+    place_of_worker, place_of_item = np.full(crowd.n_workers, -1), np.full(crowd.n_items, -1)
+    place_of_worker[workers] = np.arange(len(workers))
     place_of_item[items] = np.arange(len(items))
     worker, item = place_of_worker[answers.worker], place_of_item[answers.item]
     used = np.flatnonzero(judged & (worker >= 0) & (item >= 0))
-    labels = answers.codes[used].astype(np.int64)
-    right = labels == gold[answers.item[used]]
+    used = used[np.lexsort((item[used], worker[used]))]
     n_labels = max(2, len(crowd.tagset.tags))
-    n_workers = len(wanted) + len(others)
-    found = JudgedAnswers(worker[used], item[used], right, gold[items], n_workers, n_labels)
-    return found, labels
+    code = _ranks(crowd.tagset.tags, n_labels)
+    labels, true = code[answers.codes[used]], code[gold[items]]
+    right = labels == true[item[used]]
+    found = JudgedAnswers(worker[used], item[used], right, true, len(workers), n_labels)
+    return found, labels, place_of_worker[wanted]
 
 
-def _draw(sampler: Sampler, n_wanted: int) -> tuple[NDArray[np.float64], float, float]:
-    """Give log-odds, spread and the share of misleading items as they are now."""
-    twist = sampler.twist.value.reshape(-1, sampler.answers.n_labels)[:n_wanted]
-    log_odds = sampler.ability.value[:n_wanted, None] + twist
+def _by_name(names: pa.Array, which: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Sort indexes by the names that they stand for."""
+    texts = names.take(pa.array(which)).to_pylist()
+    return np.array([which[i] for i in sorted(range(len(which)), key=texts.__getitem__)], np.int64)
+
+
+def _ranks(tags: Sequence[str], n_labels: int) -> NDArray[np.int64]:
+    """Give the place of every label among the sorted ones, int64 [n_labels]."""
+    found = np.arange(n_labels)
+    found[sorted(range(len(tags)), key=tags.__getitem__)] = np.arange(len(tags))
+    return found
+
+
+def _draw(sampler: Sampler, places: NDArray[np.int64]) -> tuple[NDArray[np.float64], float, float]:
+    """Give log-odds of some workers, spread and the share of misleading items as they are now."""
+    twist = sampler.twist.value.reshape(-1, sampler.answers.n_labels)[places]
+    log_odds = sampler.ability.value[places, None] + twist
     return log_odds, sampler.difficulty.spread, sampler.misleading
 
 

@@ -2,7 +2,9 @@
 
 A question that many have seen is passed on. Its answers then get better with time, for no other
 reason: of the workers who saw it late, more are right than of those who saw it early. The sign is
-Fisher's exact test of the two halves, one-sided, every worker counted once by his first answer.
+Fisher's exact test of the two, one-sided, every worker counted once by his first answer. Early and
+late are parted where the time changes, as near to the middle as that is: answers of one time stay
+together, and if all are of one time (say, a date) nothing can be said.
 """
 
 from __future__ import annotations
@@ -38,9 +40,10 @@ class LeakReport:
         seen_by: int64 [n], different workers.
         repeats: int64 [n], answers by workers who had answered it before.
         n_workers: Workers who answered anything.
-        early: float64 [n], share right among the workers who saw it first; NaN without times.
-        late: float64 [n], share right among those who saw it last.
-        p_value: float64 [n], chance that late is better than early by so much; NaN without times.
+        early: float64 [n], share right among the workers who saw it first; NaN without two
+            different times.
+        late: float64 [n], share right among those who saw it last; NaN likewise.
+        p_value: float64 [n], chance that late is better than early by so much; NaN likewise.
         most_shown: Answers after which a question is retired.
         level: Chance of a false sign over all questions.
     """
@@ -125,8 +128,12 @@ class LeakReport:
             "answered the question before"
         )
         lines = [head]
-        if np.isnan(self.p_value).all():
-            lines.append("no times or too few answers: whether late workers are better is unknown")
+        unknown = int(np.isnan(self.p_value).sum())
+        if unknown:
+            which = "" if unknown == len(self.p_value) else f" for {unknown} of the questions"
+            lines.append(
+                f"no times, or all the same: whether late workers are better is unknown{which}"
+            )
         lines += [
             f"retire {name}: {why}"
             for name, why in zip(self.item_ids, self.reasons(), strict=True)
@@ -145,7 +152,8 @@ def check_leaks(
     r"""See how worn control questions are.
 
     An answer is right if all its labels are the gold's; skipped tokens are wrong. Answers without a
-    time of submission are left out of the comparison of early and late.
+    time of submission are left out of the comparison of early and late; without two different times
+    there is none, and `early`, `late` and `p_value` are NaN.
 
     Args:
         crowd: The answers so far, with the gold of the control questions.
@@ -204,8 +212,12 @@ def _control_items(crowd: Crowd, control: ControlSet | Iterable[str] | None) -> 
 
 
 def _first_answers(answers: Answers) -> NDArray[np.bool_]:
-    """Say which answers are the first of their worker to their item, bool [n_answers]."""
-    order = np.lexsort((answers.attempt, answers.worker, answers.item))
+    """Say which answers are the first of their worker to their item, bool [n_answers].
+
+    Time decides where it is known, for attempts may be numbered so that the first one counts.
+    """
+    when = np.zeros(len(answers)) if answers.submitted is None else answers.submitted
+    order = np.lexsort((answers.attempt, when, answers.worker, answers.item))
     item, worker = answers.item[order], answers.worker[order]
     same = (item[1:] == item[:-1]) & (worker[1:] == worker[:-1])
     is_first = np.ones(len(answers), np.bool_)
@@ -229,24 +241,39 @@ def _trends(
     order = order[answers.submitted[order] >= 0]
     bounds = np.searchsorted(which[order], np.arange(size + 1))
     for i in range(size):
-        course = right[order[bounds[i] : bounds[i + 1]]]
-        half = len(course) // 2
-        if half:
-            first, last = course[:half], course[-half:]
+        course = order[bounds[i] : bounds[i + 1]]
+        at = middle(answers.submitted[course])
+        if at:
+            first, last = right[course[:at]], right[course[at:]]
             early[i], late[i] = first.mean(), last.mean()
-            p_value[i] = later_is_better(int(first.sum()), int(last.sum()), half)
+            counts = int(first.sum()), len(first), int(last.sum()), len(last)
+            p_value[i] = later_is_better(*counts)
     return early, late, p_value
 
 
-def later_is_better(early: int, late: int, n: int) -> float:
-    """Give Fisher's one-sided p-value of two halves: P(late or more right | right in all).
+def middle(times: Counts) -> int:
+    """Say how many of the first times are early: what is equal is not parted; 0 if all are.
 
     Args:
-        early: Right answers among the first n.
-        late: Right answers among the last n.
-        n: Size of each half.
+        times: int64 [n], sorted.
 
-    >>> round(later_is_better(0, 6, 6), 6)
+    >>> middle(np.array([1, 2, 3, 4])), middle(np.array([1, 2, 2, 2, 3])), middle(np.array([5, 5]))
+    (2, 1, 0)
+    """
+    edges = np.flatnonzero(np.diff(times)) + 1
+    return int(edges[np.abs(2 * edges - len(times)).argmin()]) if len(edges) else 0
+
+
+def later_is_better(early: int, n_early: int, late: int, n_late: int) -> float:
+    """Give Fisher's one-sided p-value: P(so many or more right among the late | right in all).
+
+    Args:
+        early: Right answers among the early ones.
+        n_early: Early answers.
+        late: Right answers among the late ones.
+        n_late: Late answers.
+
+    >>> round(later_is_better(0, 6, 6, 6), 6)
     0.001082
     """
     from scipy.special import gammaln
@@ -255,6 +282,7 @@ def later_is_better(early: int, late: int, n: int) -> float:
         return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
     total = early + late
-    k = np.arange(late, min(n, total) + 1)
-    among = log_ways(2 * n, np.array([total]))
-    return min(1.0, float(np.exp(log_ways(n, k) + log_ways(n, total - k) - among).sum()))
+    k = np.arange(late, min(n_late, total) + 1)
+    among = log_ways(n_early + n_late, np.array([total]))
+    ways = log_ways(n_late, k) + log_ways(n_early, total - k)
+    return min(1.0, float(np.exp(ways - among).sum()))

@@ -20,6 +20,8 @@ from karat.hiring.money import MICRO, from_micro, to_micro
 
 LEAST_JUDGED = 10
 """Answers that must be judged before a bonus is due: one lucky answer is no merit."""
+ROUNDING = 1e-9
+"""Share of the judged answers by which counts may miss a mark: effective numbers are quotients."""
 BONUS_HELP = "0.90:10% (percent of the pay) or 0.90:2.50 (an amount), :20 behind it for at least 20"
 
 
@@ -71,6 +73,16 @@ class Bonus:
         """Say the rule in words."""
         much = f"{self.percent.normalize():f} %" if self.percent else from_micro(self.amount)
         return f"{much} for {100 * self.accuracy:g} % right of at least {self.least} judged"
+
+    def is_met(self, right: float, judged: float) -> bool:
+        """Say whether so many of the judged answers are enough; who is just at the mark has met it.
+
+        >>> right, judged = 18 / 1.07, 20 / 1.07
+        >>> right / judged >= 0.9, Bonus(0.9).is_met(right, judged)
+        (False, True)
+        """
+        within = ROUNDING * judged
+        return judged + within >= self.least and right + within >= self.accuracy * judged
 
     def due(self, earned: int) -> int:
         """Give the bonus on so much pay, in millionths; half a millionth is rounded up."""
@@ -143,7 +155,7 @@ class PayPlan:
         met = [
             rule.due(earned)
             for rule in self.bonuses
-            if isinstance(rule, Bonus) and judged >= rule.least and right / judged >= rule.accuracy
+            if isinstance(rule, Bonus) and rule.is_met(right, judged)
         ]
         return max(met, default=0)
 

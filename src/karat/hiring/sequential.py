@@ -27,6 +27,8 @@ WIDEN = 1.05
 """By so much the limits are moved apart in one step."""
 NEARLY = 1e-9
 """A chance of 0 or 1 counts as so far from it in the likelihood ratio, which would be infinite."""
+ROUNDING = 1e-12
+"""Share of an allowed error rate by which a sum of chances may exceed it: .2 ** 2 is above .04."""
 GRID = 41
 """Workers between bad and good among whom the one with the longest test is looked for."""
 
@@ -161,8 +163,8 @@ def plan_sequential(
 ) -> SequentialTest:
     """Find a sequential test of at most n_max questions whose exact error rates hold.
 
-    The narrowest limits are taken that need no more than n_max questions; then the fewest
-    questions at which some final pass mark holds both rates.
+    They hold but for rounding. The narrowest limits are taken that need no more than n_max
+    questions; then the fewest questions at which some final pass mark holds both rates.
 
     Args:
         w_bad: Chance of a bad worker to be right.
@@ -191,6 +193,15 @@ def plan_sequential(
     return SequentialTest(w_bad, w_good, pass_at, fail_at)
 
 
+def holds(chance: ArrayLike, rate: float) -> NDArray[np.bool_]:
+    """Say whether chances of an error are at most the rate allowed, but for rounding.
+
+    >>> 0.2**2 <= 0.04, bool(holds(0.2**2, 0.04)), bool(holds(0.041, 0.04))
+    (False, True, False)
+    """
+    return np.asarray(np.asarray(chance) <= rate * (1 + ROUNDING))
+
+
 def _lines(
     w_bad: float, w_good: float, alpha: float, beta: float, scale: float, n_max: int
 ) -> tuple[Counts, Counts]:
@@ -216,9 +227,9 @@ def _cut(
         # Who is undecided may pass from any mark on; the smallest that alpha allows is best.
         bad, good = course.undecided
         tail = passed[0] + np.append(bad[::-1].cumsum()[::-1], 0.0)
-        holds = np.flatnonzero(tail <= alpha)
-        if len(holds) and failed[1] + good[: holds[0]].sum() <= beta:
-            return n, course.low + int(holds[0])
+        marks = np.flatnonzero(holds(tail, alpha))
+        if len(marks) and holds(failed[1] + good[: marks[0]].sum(), beta):
+            return n, course.low + int(marks[0])
     return None
 
 

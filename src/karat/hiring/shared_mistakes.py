@@ -10,8 +10,8 @@ a Rasch model whose workers know some labels better than others (Rasch 1960, "Pr
 for Some Intelligence and Attainment Tests"). Some items mislead: workers take another label for the
 true one and give it with the chance above; items whose gold is wrong look so. The spreads have
 half-normal priors, the means normal ones, the share of misleading items a Beta one. Everything is
-drawn by Gibbs and Metropolis steps, a whole block of independent parameters at once, and by shifts
-of workers against items, along which answers tell nothing.
+drawn by Gibbs and Metropolis steps, a whole block of independent parameters at once, by shifts of
+workers against items, along which answers tell nothing, and by stretching the items' difficulty.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ class Sampler:
         for _ in range(2):
             for block in (self.ability, self.difficulty, self.twist):
                 self._move(block)
+        self._stretch()
         self._shift()
         self._shift_by_label()
         self._draw_means()
@@ -123,7 +124,8 @@ class Sampler:
         Where an item misleads, another label is given with the chance of the right one, and the
         right one as often as any wrong one else.
         """
-        found = -np.log1p(np.exp(self._against * log_odds))
+        # Quicker than log1p, which is more exact only where this is nearly 0.
+        found = -np.log(1 + np.exp(self._against * log_odds))
         which = np.flatnonzero(misled[self.answers.item])
         chance = 1 / (1 + np.exp(log_odds[which])) / (self.answers.n_labels - 1)
         seen = np.where(self.answers.right[which], chance, 1 - chance)
@@ -142,6 +144,26 @@ class Sampler:
         taken = np.log(self.rng.random(n)) < odds
         block.value += np.where(taken, step, 0.0)
         self._accept(taken[block.group], moved, likelihood)
+
+    def _stretch(self) -> None:
+        """Move the spread of the items and their difficulty in proportion.
+
+        Where an item has few answers, its difficulty follows the spread and holds it fast: the
+        spread moves only in company. Moves of both kinds are used in turn (Yu and Meng 2011, "To
+        Center or Not to Center").
+        """
+        block = self.difficulty
+        width = 1.7 / np.sqrt(1 + INFORMATION * len(self.answers.right))
+        by = np.exp(self.rng.normal(scale=width))
+        step = block.value * (by - 1)
+        moved = self.log_odds - step[block.group]
+        likelihood = self._log_likelihood(moved, self.misled)
+        prior = (block.spread**2 - (block.spread * by) ** 2) / (2 * block.scale**2)
+        odds = (likelihood - self._likelihood).sum() + prior + np.log(by)
+        if np.log(self.rng.random()) < odds:
+            block.value += step
+            block.spread = float(block.spread * by)
+            self.log_odds, self._likelihood = moved, likelihood
 
     def _shift(self) -> None:
         """Move all workers and all items together: no answer becomes likelier."""

@@ -94,24 +94,22 @@ def read_prices(prices: Mapping[str, Any] | Any, ids: Sequence[str]) -> NDArray[
     """Give the price of every worker in millionths, int64 [n].
 
     Args:
-        prices: Money per answer by worker id, or one amount for all.
+        prices: Money per answer by worker id, or one amount for all. Other workers may have a
+            price too: one table serves several crowds.
         ids: The workers.
 
     Raises:
-        InputError: A price is no amount of at least 0, is missing, or is somebody else's.
+        InputError: A price is no amount of at least 0, or is missing.
 
-    >>> read_prices({"ann": "0.05", "bob": 0}, ["ann", "bob"]).tolist()
+    >>> read_prices({"ann": "0.05", "bob": 0, "else": 1}, ["ann", "bob"]).tolist()
     [50000, 0]
     """
     if not isinstance(prices, Mapping):
         return np.full(len(ids), to_micro(prices, "the price of an answer"), np.int64)
-    known = set(ids)
-    faults = [f"{_some([n for n in prices if n not in known])} cannot be asked"]
-    faults += [f"{_some([n for n in ids if n not in prices])} have none"]
-    faults = [fault for fault in faults if not fault.startswith("0 ")]
-    if faults:
+    missing = [name for name in ids if name not in prices]
+    if missing:
         raise InputError(
-            f"prices: {' and '.join(faults)}; give a price for every worker who can be asked, or "
+            f"no price for {_some(missing)}; give a price for every worker who can be asked, or "
             "one for all"
         )
     return np.array([to_micro(prices[name], f"the price of {name}") for name in ids], np.int64)
@@ -134,4 +132,4 @@ def _ids(crowd: Crowd, workers: Sequence[str] | Reliability | None) -> list[str]
 def _some(names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:5]))
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"{len(names)} workers ({shown}{more})"
+    return f"{len(names)} worker{'s' * (len(names) > 1)} ({shown}{more})"

@@ -126,7 +126,8 @@ def replay(
             they stand in the crowd).
         choose: Whose answer comes next: "queue" by the order, "gain" that with the largest expected
             gain of those that the item really has.
-        random_state: Seed of the order.
+        random_state: Seed of the order, which is by a hash of the seed and the ids of item and
+            worker: however the answers are sorted, and whichever others there are.
         gold: Known labels, only to score: as for `read_crowd`; by default the crowd's own.
         with_fixed: Whether to play fixed redundancy as well.
         progress: Told the number of open items after every round.

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from karat.crowd import Answers, Crowd
 from karat.errors import InputError
+from karat.tagger.features import hash64
 
 ORDERS = ("random", "time", "given")
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(eq=False)
@@ -39,11 +41,14 @@ class Tape:
         answers = crowd.latest
         if not len(answers):
             raise InputError("the crowd has no answer: there is nothing to replay")
-        when = answers.submitted
-        if order == "time" and (when is None or (when < 0).any()):
-            raise InputError("order: not all answers have a time; use random or given")
-        key = {"random": np.random.default_rng(seed).random(len(answers)), "time": when}.get(order)
-        sorted_ = crowd.by_item.order if key is None else np.lexsort((key, answers.item))
+        sorted_ = crowd.by_item.order
+        if order == "random":
+            sorted_ = np.lexsort((_scattered(crowd, answers, seed), answers.item))
+        elif order == "time":
+            when = answers.submitted
+            if when is None or (when < 0).any():
+                raise InputError("order: not all answers have a time; use random or given")
+            sorted_ = np.lexsort((when, answers.item))
         rank = np.empty(len(answers), np.int64)
         starts = crowd.by_item.bounds[:-1]
         rank[sorted_] = np.arange(len(answers)) - starts[answers.item[sorted_]]
@@ -78,3 +83,17 @@ class Tape:
         order = np.argsort(self.asked, kind="stable")
         shown = order[self.asked[order] >= 0]
         return replace(self.crowd, answers=self.answers.take(shown))
+
+
+def _scattered(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.uint64]:
+    """Hash the seed, item id and worker id of every answer, uint64 [n_answers].
+
+    So an order by it does not depend on how the answers are sorted, nor on which others there are.
+    Bits are scattered as in SplitMix64 (Steele, Lea and Flood 2014).
+    """
+    items = np.array([hash64(f"{seed}\0{name}") for name in crowd.item_ids.to_pylist()], np.uint64)
+    workers = np.array([hash64(name) for name in crowd.worker_ids.to_pylist()], np.uint64)
+    keys = items[answers.item] ^ workers[answers.worker]
+    keys = (keys ^ (keys >> np.uint64(30))) * _FIRST
+    keys = (keys ^ (keys >> np.uint64(27))) * _SECOND
+    return np.asarray(keys ^ (keys >> np.uint64(31)))

@@ -31,7 +31,7 @@ def find_signs(
         crowd: The crowd; the answers that count are used.
         gold: Known labels as for `measure_reliability`; by default the crowd's own.
         result: A result of the crowd, which says what is right where there is no gold; by default
-            the votes per token.
+            that of `ds`.
         kinds: Which signs, by name; all by default.
         thresholds: From where on something is a sign.
 
