@@ -23,6 +23,7 @@ def run(monkeypatch, capfd, tmp_path):
     """Run `karat bill` in a folder with answers.csv; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "answers.csv").write_text(ANSWERS)
+    (tmp_path / "nothing.csv").write_text("task,worker,label\n1,ann,x\n")
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["karat", "bill", *map(str, words)])
@@ -56,6 +57,23 @@ def test_options_go_before_the_plan_of_a_file(run, tmp_path):
     assert (json.loads(out)["pay"], json.loads(out)["fee"]) == ("0.50", "0.10")
 
 
+def test_one_worker_is_one(run):
+    assert "1.00 for 1 worker: base 1.00" in run("nothing.csv", "--per-answer", "1")[1]
+
+
+def test_nothing_can_be_paid_if_that_is_said(run):
+    code, out, _ = run("answers.csv", "--per-answer", "0", "--recorded", "ignore")
+    assert code == 0
+    assert out.startswith("nothing is paid\n")
+    assert "0.00 for 2 workers: nothing" in out
+
+
+@pytest.mark.parametrize("fee", ["20", "0.2%", "0", "1"])
+def test_a_fee_that_can_be_but_one_thing_is_taken(run, fee):
+    found = json.loads(run("answers.csv", "--per-answer", "1", "--fee", fee, "--json")[1])
+    assert float(found["fee"]) == pytest.approx(float(fee.rstrip("%")) / 100 * 5)
+
+
 def test_recorded_costs_can_be_paid(run):
     code, out, err = run("answers.csv", "--recorded", "use")
     assert code == 0
@@ -82,9 +100,19 @@ def test_only_the_best_paid_are_shown_of_many(run, tmp_path):
     ("words", "code", "match"),
     [
         (["answers.csv"], 2, "say what is paid"),
-        (["answers.csv", "--per-answer", "-1"], 1, "per_answer must lie in 0"),
-        (["answers.csv", "--per-answer", "nan"], 1, "per_answer must be a number"),
+        (["answers.csv", "--per-answer", "-1"], 1, "--per-answer must lie in 0"),
+        (["answers.csv", "--per-answer", "nan"], 1, "--per-answer must be a number"),
         (["answers.csv", "--per-answer", "1", "--attempts", "no"], 1, "choose from every, latest"),
+        (["answers.csv", "--per-answer", "1", "--fee", "0.2"], 2, "write 20% or 0.2%"),
+        (["answers.csv", "--per-answer", "1", "--round-to", "0"], 1, "--round-to must be above 0"),
+        (
+            ["nothing.csv", "--per-answer", "1", "--bonus", "0.9:1"],
+            1,
+            "give the known labels, --gold",
+        ),
+        (["nothing.csv", "--per-minute-floor", "1"], 1, "leave out --per-minute-floor, or read"),
+        (["nothing.csv", "--recorded", "use"], 1, "--recorded use needs answers with a cost"),
+        (["answers.csv", "--fee", "20%"], 2, "say what is paid"),
         (["answers.csv", "--plan", "none.toml"], 1, "cannot read none.toml"),
         (["answers.csv", "--per-answer", "1", "-o", "answers.csv"], 1, "is an input too"),
         (["answers.csv", "--per-answer", "1", "-o", "bill.txt"], 1, "must end in .csv"),

@@ -59,7 +59,10 @@ def test_without_an_output_nothing_is_written(run, answers):
 @pytest.mark.parametrize(
     ("words", "code", "match"),
     [
-        (["--check", "-o", "x.tsv"], 2, "--check chooses no questions"),
+        (["--check", "-o", "x.tsv"], 2, "--check chooses no questions: leave out -o"),
+        (["--check", "-n", 5, "--seed", 0], 2, "leave out -n, --seed"),
+        (["--check", "--hard", 0.3], 2, "leave out --hard"),
+        (["--most-shown", 100], 2, "--most-shown is for --check"),
         (["-n", 1000], 1, "only 150 of 150 items have"),
         (["-n", 3, "-o", "x.csv"], 1, "tagged tokens as .tsv"),
     ],
@@ -68,3 +71,12 @@ def test_what_cannot_be_chosen_is_refused(run, answers, words, code, match):
     found, out, err = run(answers, *words)
     assert (found, out) == (code, "")
     assert match in err
+
+
+def test_without_gold_the_option_is_named(run, tmp_path):
+    (tmp_path / "a.csv").write_text("task,worker,label\n1,ann,x\n")
+    for words in ([], ["--check"]):
+        code, _, err = run("a.csv", *words)
+        assert code == 1
+        assert "pass --gold" in err
+        assert "gold=" not in err

@@ -126,8 +126,12 @@ def test_known_truth_is_learned_from(run, labels, tmp_path):
         (["--rule", "sure(3)"], 1, "unknown stopping rule 'sure'"),
         (["--method", "mv-token"], 1, "shares of votes"),
         (["--prices", "-1"], 1, "must lie in 0"),
-        (["--prices", "none.csv"], 1, "must be a number such as 0.05"),
-        (["--min", "9"], 1, "more than max_answers"),
+        (["--prices", "none.csv"], 1, "--prices none.csv: there is no such file"),
+        (["--prices", "cheap"], 1, "--prices cheap: there is no such file"),
+        (["--prices", "0.05.1"], 1, "--prices: an amount must be a number such as 0.05"),
+        (["--min", "9"], 2, "--min 9 is more than --max 7"),
+        (["--rule", "fixed(3)", "--confidence", "0.95"], 2, "is the rule"),
+        (["--rule", "fixed(9)", "--max", "5"], 2, "needs 9 answers of an item, and --max 5"),
         (["-n", "-1"], 2, "-n"),
         (["-o", "next.xls"], 2, ".csv"),
         (["-o", "-", "--json"], 2, "choose one"),
@@ -146,10 +150,16 @@ def test_what_cannot_be_done_is_refused(run, labels, words, code, message):
     [
         ("worker,cents\na,1\n", "columns worker and price"),
         ("", "columns worker and price"),
-        ("worker,price\na,1\na,2\n", "prices.csv line 3: worker a has a price already"),
-        ("worker,price\na\n", "prices.csv line 2: 1 cells for 2 columns"),
-        ("worker,price\na,1\nb,1\nc,dear\n", "the price of c must be a number"),
-        ("worker,price\na,1\nb,1\nzoe,2\n", "'zoe'"),
+        (
+            "worker,price\na,1\na,2\n",
+            "prices.csv line 3, worker a: the worker has a price already, 1",
+        ),
+        ("worker,price\na\n", "prices.csv line 2, worker a: 1 cells for 2 columns"),
+        (
+            "worker,price\na,1\nb,1\nc,dear\n",
+            "prices.csv line 4, worker c: a price must be a number",
+        ),
+        ("worker,price\n\na,1\nb,1\nzoe,2\n", "no price for 1 worker ('c')"),
     ],
 )
 def test_a_table_of_prices_must_be_whole(run, labels, tmp_path, text, message):
@@ -157,3 +167,38 @@ def test_a_table_of_prices_must_be_whole(run, labels, tmp_path, text, message):
     code, _, err = run(labels, "--prices", "prices.csv")
     assert code == 1
     assert message in err
+
+
+def test_all_faults_of_a_table_of_prices_are_listed_at_once(run, labels, tmp_path):
+    (tmp_path / "prices.csv").write_text("worker,price\na,\nb,-1\nc,nan\nd,1,2\na,3\n")
+    code, _, err = run(labels, "--prices", "prices.csv")
+    assert code == 1
+    assert [line.partition(": ")[0] for line in err.removeprefix("karat: ").splitlines()] == [
+        f"prices.csv line {n}, worker {worker}" for n, worker in enumerate("abcda", start=2)
+    ]
+
+
+def test_a_table_may_price_workers_of_other_crowds(run, labels, tmp_path):
+    (tmp_path / "prices.csv").write_text("worker,price\na,1\nb,1\nc,1\nzoe,2\n")
+    found = json.loads(run(labels, "--prices", "prices.csv", "--json")[1])
+    assert found["cost"] == "2.00"
+
+
+def test_a_fixed_number_of_answers_is_the_most_too(run, labels):
+    found = json.loads(run(labels, "--rule", "fixed(9)", "--json")[1])
+    assert found["status"]["at the maximum of answers"] == 0
+    people = [f"q{i},{w},y" for i in range(2) for w in "abcdefgh"]
+    labels.write_text("\n".join(["task,worker,label", *people]) + "\n")
+    found = json.loads(run(labels, "--rule", "fixed(9)", "--ask", "new", "--json")[1])
+    assert (found["status"]["open"], found["to_ask"]) == (2, 2)
+
+
+def test_one_is_one(run, tmp_path):
+    (tmp_path / "one.csv").write_text("task,worker,label\nq,a,y\nq,b,n\n")
+    out = run("one.csv", "--ask", "new", "--prices", "0.05")[1].splitlines()
+    assert out[0] == "0 of 1 item are finished"
+    assert out[1] == "1 needs another answer"
+    assert out[2] == "1 answer to ask for, which costs 0.05:"
+    rows = [f"q{i},{w},{'yn'[i % 2]}" for i in range(8) for w in "abc"]
+    (tmp_path / "most.csv").write_text("\n".join(["task,worker,label", *rows, "x,a,y\n"]))
+    assert run("most.csv", "--rule", "fixed(1)")[1].startswith("9 of 9 items are finished:\n")

@@ -68,11 +68,13 @@ def test_json_holds_everything(run):
 @pytest.mark.parametrize(
     ("words", "code", "match"),
     [
-        (["--bad", 0.8, "--good", 0.6], 1, "0.8 is not below 0.6"),
+        (["--bad", 0.8, "--good", 0.6], 1, "--bad must be below --good, but 0.8 is not below 0.6"),
         (["--bad", 0.6, "--good", 0.61], 1, "about 20,475 questions"),
-        (["--bad", 0.6, "--good", 0.8, "--alpha", 0], 1, "alpha must lie between"),
+        (["--bad", 0.6, "--good", 0.8, "--alpha", 0], 1, "--alpha must lie between"),
         (["--bad", 0.6, "--good", 0.8, "--price", -1], 1, "the price of a question"),
         (["--bad", 0.6, "--good", 0.8, "--prior", "4"], 2, "two numbers such as 4,2"),
+        (["--bad", 0.6, "--good", 0.61], 1, "raise --most"),
+        (["--bad", 1.6, "--good", 0.61], 1, "--bad must be a chance"),
         (["--bad", 0.6], 2, "--good"),
     ],
 )
@@ -80,3 +82,7 @@ def test_what_makes_no_sense_is_refused(run, words, code, match):
     found, out, err = run(*words)
     assert (found, out) == (code, "")
     assert match in err
+
+
+def test_one_candidate_is_one(run):
+    assert "cost for 1 candidate at 0.05" in run("--bad", 0.6, "--good", 0.8, "--price", "0.05")[1]

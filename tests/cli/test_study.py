@@ -94,3 +94,19 @@ def test_without_matplotlib_only_a_wished_picture_is_an_error(
     else:
         assert _run(*words, "-o", tmp_path / "crowd.md").exit_code == 0
         assert {path.name for path in tmp_path.iterdir()} == {"crowd.md", "crowd.runs.jsonl"}
+
+
+def test_help_says_which_studies_take_an_option():
+    import typer
+
+    from karat.cli.study import study
+    from karat.studies import STUDIES, options_of
+
+    params = typer.main.get_params_from_function(study)
+    panels = {name: getattr(meta.default, "rich_help_panel", None) for name, meta in params.items()}
+    panels.pop("plot")  # a picture is written by the command
+    for option, panel in panels.items():
+        if panel:
+            takers = {name.split("-")[0] for name in STUDIES if option in options_of(name)}
+            assert takers == {word for word in ("li", "redundancy", "rodrigues") if word in panel}
+    assert panels["quick"] != panels["sentences"]

@@ -102,6 +102,8 @@ def test_texts_have_signs_too(texts):
     assert "base rate" in kinds_of(signs, "ran")
     assert "copies" in kinds_of(signs, "cop")
     assert "mark nothing" in next(s.evidence for s in signs if s.worker == "con")
+    copied = next(s.evidence for s in signs if s.worker == "cop" and s.kind == "copies")
+    assert " wrong answers of cop that mark something to shared items " in copied
     assert {sign.worker for sign in signs} <= {"con", "ran", "cop", "w1"}
 
 
@@ -116,6 +118,29 @@ def test_times_tell_who_copied_whom():
     assert [sign.worker for sign in signs] == ["cop"]
     assert "100 % of them after w2" in signs[0].evidence
     assert signs[0].numbers["other"] == "w2"
+
+
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
+    crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 2, 6)
+    crowd = crowd if has_gold else crowd.with_gold(None)
+    signs = {sign.worker: sign for sign in find_signs(crowd, kinds=["copies"])}
+    assert set(signs) == {"cop", "w2"}
+    answers = crowd.answers
+    table = np.full((crowd.n_items, crowd.n_workers), -1)
+    table[answers.item, answers.worker] = answers.codes
+    cop, source = crowd.worker_index("cop"), crowd.worker_index("w2")
+    for worker, other in ((cop, source), (source, cop)):
+        wrong = table[:, worker] != crowd.gold
+        if not has_gold:  # more third workers say the other thing
+            third = np.delete(table, [worker, other], axis=1)
+            wrong = (third != table[:, [worker]]).sum(axis=1) > third.shape[1] / 2
+        equal = wrong & (table[:, worker] == table[:, other])
+        name, its = str(crowd.worker_ids[worker]), str(crowd.worker_ids[other])
+        words = f"{equal.sum()} of the {wrong.sum()} wrong answers of {name} to shared items are "
+        assert signs[name].evidence.startswith(f"{words}those of {its}, where ")
+        assert signs[name].strength == equal.sum() / wrong.sum()
+    assert signs["cop"].numbers["wrong"] != signs["w2"].numbers["wrong"]
 
 
 def test_half_copies_are_found_with_gold():

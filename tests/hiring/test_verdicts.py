@@ -46,7 +46,7 @@ def test_the_forecast_is_that_of_all_outcomes_one_by_one(a, b, n):
         p = beta.sf(0.75, a + k, b + n - k)
         if p >= 0.9 or p <= 0.1:
             whole += betabinom.pmf(k, n, a, b)
-    assert p_settled(a, b, n, 0.75, 0.9) == pytest.approx(whole, abs=1e-9)
+    assert p_settled(a, b, [n], 0.75, 0.9)[0] == pytest.approx(whole, abs=1e-9)
 
 
 def test_the_forecast_comes_true_for_simulated_workers():
@@ -57,8 +57,34 @@ def test_the_forecast_comes_true_for_simulated_workers():
     right = rng.binomial(n, rng.beta(a, b, 20_000))
     p = beta.sf(0.75, a + right, b + n - right)
     settled = ((p >= 0.9) | (p <= 0.1)).mean()
-    assert settled == pytest.approx(p_settled(a, b, n, 0.75, 0.9), abs=0.015)
+    assert settled == pytest.approx(p_settled(a, b, [n], 0.75, 0.9)[0], abs=0.015)
     assert settled > SETTLED - 0.015
+
+
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (7.0, 3.0)])
+def test_the_forecast_is_the_smallest_size_that_settles_it(a, b):
+    """With Beta(1, 1) one question settles it as likely as not, two do not, and ten do again."""
+    settled = [
+        sum(
+            betabinom.pmf(k, n, a, b)
+            for k in range(n + 1)
+            if not 0.1 < beta.sf(0.75, a + k, b + n - k) < 0.9
+        )
+        for n in SIZES
+    ]
+    smallest = next(n for n, p in zip(SIZES, settled, strict=True) if p >= SETTLED)
+    assert questions_to_settle(a, b, 0.75, 0.9) == smallest
+
+
+def test_one_question_is_one_question():
+    verdict = judge_workers(Reliability.from_counts([0], [0], prior=(1, 1)), threshold=0.75)[0]
+    assert verdict.more == 1
+    assert "about 1 more question would settle it" in verdict.why
+
+
+def test_a_threshold_is_written_with_a_tenth_of_a_per_cent():
+    verdict = judge_workers(Reliability.from_counts([9], [10], n_labels=4))[0]
+    assert "more than 62.5 % right" in verdict.why
 
 
 def test_what_a_thousand_questions_cannot_settle_has_no_number():
@@ -78,11 +104,11 @@ def test_a_sign_turns_keep_into_look_at_and_nothing_else(tested):
 
 def test_reasons_name_threshold_probability_and_unit(tested):
     why = [v.why for v in judge_workers(tested, threshold=0.7, sure=0.95)]
-    assert why[0] == "more than 70 % right with probability over 0.999"
-    assert why[2] == "more than 70 % right with probability 0.001 only"
+    assert why[0] == "more than 70.0 % right with probability over 0.999"
+    assert why[2] == "more than 70.0 % right with probability 0.001 only"
     assert why[3].startswith("nothing judged yet: about ")
     spans = Reliability.from_counts([8], [10], measure="span_f1", n_labels=5)
-    assert "an F1 of more than 60 %" in judge_workers(spans)[0].why
+    assert "an F1 of more than 60.0 %" in judge_workers(spans)[0].why
     assert "independent spans" in judge_workers(spans, threshold=0.75)[0].why
 
 

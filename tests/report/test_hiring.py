@@ -7,6 +7,7 @@ import pytest
 
 from karat.errors import InputError
 from karat.hiring import Reliability, Sign, judge_workers
+from karat.hiring.verdicts import best_first
 from karat.report import save_figure
 from karat.report.hiring import MAX_WORKERS, CostCurve, hiring_figure, ranked
 
@@ -30,8 +31,8 @@ def curve():
 def test_workers_stand_by_rank_with_their_intervals(verdicts, curve):
     left, right = hiring_figure(verdicts, 0.75, curve).axes
     assert [label.get_text() for label in left.get_yticklabels()] == [
-        "odd",
         "good",
+        "odd",
         "$open$",
         "bad",
     ]
@@ -52,15 +53,28 @@ def test_the_curve_shows_its_numbers(verdicts, curve):
     assert high >= 1
 
 
-def test_of_many_workers_both_ends_are_drawn():
+def test_of_many_workers_those_on_top_of_the_table_are_drawn():
     names = [f"w{n:03}" for n in range(200)]
-    tested = Reliability.from_counts(np.arange(200), 200, worker_ids=names)
+    right, total = np.append(np.arange(199), 3), np.append(np.full(199, 200), 3)
+    tested = Reliability.from_counts(right, total, worker_ids=names, prior=(1, 1))
     verdicts = judge_workers(tested)
     shown = ranked(verdicts)
-    assert len(shown) == MAX_WORKERS
-    assert (shown[0].worker, shown[-1].worker) == ("w199", "w000")
+    assert [v.worker for v in shown] == [v.worker for v in best_first(verdicts)][:MAX_WORKERS]
+    assert shown[0].worker == "w198"
+    # One who was hardly tested comes after all who are kept, though the mean is higher.
+    kinds = [v.verdict for v in shown]
+    assert kinds == sorted(kinds, key=["keep", "test more", "drop"].index)
+    place = [v.worker for v in best_first(verdicts)].index("w199")
+    assert verdicts[199].mean > best_first(verdicts)[place - 1].mean
     title = hiring_figure(verdicts, 0.75).axes[0].texts[0].get_text()
-    assert title.startswith("40 of 200 workers")
+    assert title == "first 40 of 200 workers: how often right, %"
+
+
+def test_the_picture_of_spans_shows_their_f1():
+    tested = Reliability.from_counts([8], [10], measure="span_f1", n_labels=5)
+    axes = hiring_figure(judge_workers(tested), 0.6).axes[0]
+    assert axes.texts[0].get_text() == "1 worker: span F1, %"
+    assert axes.get_xlabel().startswith("span F1, %")
 
 
 def test_a_picture_is_the_same_every_time(verdicts, curve, tmp_path):

@@ -89,3 +89,15 @@ def test_stopping_at_95_uses_fewer_answers_than_seven_and_is_no_worse(data, name
         score.append(found.score - fixed.score)
     assert np.mean(more) <= 0.75
     assert np.mean(score) >= -0.005
+
+
+def test_the_picture_names_its_axes():
+    from karat.studies.redundancy_picture import Curve, draw
+
+    line = [(1.0, 80.0), (3.0, 90.0)]
+    axes = draw([Curve(f"crowd {n}", line, line, line) for n in range(6)]).axes
+    left = [ax.get_ylabel() for ax in axes]
+    assert left == ["items right, %", "", "", "", "items right, %", ""]
+    # Four stand in a row: below the third and fourth there is nothing.
+    assert [bool(ax.get_xlabel()) for ax in axes] == [False, False, True, True, True, True]
+    assert axes[-1].get_xlabel() == "answers per item"

@@ -8,12 +8,27 @@ import typer
 
 from karat.cli import reading as r
 from karat.cli.output import emit_json, say, steps, table, warn
+from karat.cli.wording import in_options
 
 if TYPE_CHECKING:
     from karat.hiring import Bill, PayPlan
 
 _SHOWN = 20
 _PAY = "Pay"
+_JUDGE = (
+    "read the crowd with gold, or pass "
+    "reliability=karat.hiring.measure_reliability(crowd, result=…)"
+)
+_OPTIONS = {
+    "per_answer": "--per-answer",
+    "per_token": "--per-token",
+    "per_minute_floor": "--per-minute-floor",
+    "idle_minutes": "--idle-minutes",
+    "round_to": "--round-to",
+    'recorded="use"': "--recorded use",
+    _JUDGE: "give the known labels, --gold truth.csv",
+}
+"""What messages call arguments, and the options."""
 
 
 def bill(
@@ -89,13 +104,15 @@ def bill(
     """
     r.check_output(output, *(path for path in (source, gold, plan) if path))
     r.check_files(output=output)
+    _check_fee(fee)
     given = {
         "per_answer": per_answer, "per_token": per_token, "per_minute_floor": per_minute_floor,
         "bonuses": bonus, "fee": fee, "idle_minutes": idle_minutes, "round_to": round_to,
         "currency": currency,
     }  # fmt: skip
     chosen = _plan(plan, {name: value for name, value in given.items() if value is not None})
-    if not chosen.pays and recorded != "use":
+    said = {"per_answer", "per_token", "per_minute_floor"} & {n for n, v in given.items() if v}
+    if not chosen.pays and not said and recorded != "use":
         raise typer.BadParameter("say what is paid: --per-answer 0.05, or --plan pay.toml")
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
@@ -107,13 +124,14 @@ def bill(
         step(f"reading {source}")
         crowd = options.read(source, step.part)
         step("adding up")
-        found = make_bill(crowd, chosen, attempts=attempts, recorded=recorded)
+        with in_options(_OPTIONS):
+            found = make_bill(crowd, chosen, attempts=attempts, recorded=recorded)
         if output:
             found.write(output)
     if json:
         emit_json({"output": output, **found.to_dict()})
         return
-    _tell(found, output)
+    _tell(found, output, by_plan=recorded != "use")
 
 
 def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
@@ -122,11 +140,29 @@ def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
 
     from karat.hiring import PayPlan, read_plan
 
-    return replace(read_plan(path), **given) if path else PayPlan(**given)
+    from_file = read_plan(path) if path else PayPlan()
+    with in_options(_OPTIONS):
+        return replace(from_file, **given)
 
 
-def _tell(found: Bill, output: str | None) -> None:
-    say(str(found.plan) if found.plan.pays else "costs as recorded")
+def _check_fee(fee: str | None) -> None:
+    """Refuse a bare number below 1, which may be a share or a percentage.
+
+    Raises:
+        typer.BadParameter: It is one.
+    """
+    try:
+        value = float(fee or 0)
+    except ValueError:
+        return
+    if 0 < value < 1:
+        raise typer.BadParameter(
+            f"--fee {fee} may be a share or a percentage: write {100 * value:g}% or {value:g}%"
+        )
+
+
+def _tell(found: Bill, output: str | None, *, by_plan: bool) -> None:
+    say(str(found.plan) if found.plan.pays or by_plan else "costs as recorded")
     names = ["worker", "answers", "tokens", "minutes", "base", "top_up", "bonus", "total"]
     shown = sorted(found.rows(), key=lambda row: -float(row["total"]))[:_SHOWN]
     rows = [[str(row[name]) for name in names] for row in shown]

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from karat.cli import reading as r
 from karat.cli.output import emit_json, say, steps, table, warn
+from karat.cli.wording import in_options
 
 if TYPE_CHECKING:
     from karat.hiring import ControlSet, LeakReport
 
+_OPTIONS = {"read it with gold=… or a `gold` column": "pass --gold, or add a column gold"}
+"""What messages say of arguments, and of options."""
+
 
 def control(
     source: r.Input,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many questions to choose.")] = 20,
-    hard: Annotated[float, typer.Option(min=0, max=1, help="Share of hard ones.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Seed of the choice.")] = 0,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n", min=1, help="How many questions to choose; 20 by default.", show_default=False
+        ),
+    ] = None,
+    hard: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of hard ones; 0.3 by default.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the choice; 0 by default.", show_default=False)
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the questions with their gold.")
     ] = None,
@@ -25,8 +39,13 @@ def control(
         bool, typer.Option("--check", help="Choose none: see whether those with gold have leaked.")
     ] = False,
     most_shown: Annotated[
-        int, typer.Option(min=1, help="With --check: answers after which a question is retired.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --check: answers after which a question is retired; 100 by default.",
+            show_default=False,
+        ),
+    ] = None,
     format: r.Format = None,  # noqa: A002 - the word users know
     gold: r.Gold = None,
     encoding: r.EncodingName = None,
@@ -48,8 +67,8 @@ def control(
 
       karat control answers.csv --gold control.csv --check
     """
-    if check and output:
-        raise typer.BadParameter("--check chooses no questions: leave out -o")
+    choosing = {"-n": n, "--hard": hard, "--seed": seed, "-o": output}
+    _check_usage({"--most-shown": most_shown}, choosing, check=check)
     r.check_output(output, *(path for path in (source, gold) if path))
     r.check_files(output=output)
     options = r.Reading(
@@ -64,9 +83,13 @@ def control(
         step("checking" if check else "choosing")
         found: ControlSet | LeakReport
         if check:
-            found = check_leaks(crowd, most_shown=most_shown)
+            with in_options(_OPTIONS):
+                found = check_leaks(crowd, **_given(most_shown=most_shown))
         else:
-            found = choose_control(crowd, n, hard=hard, random_state=seed)
+            with in_options(_OPTIONS):
+                found = choose_control(
+                    crowd, 20 if n is None else n, **_given(hard=hard, random_state=seed)
+                )
             for what in found.write(output) if output else []:
                 warn(f"not written, because the format cannot hold it: {what}")
     if json:
@@ -77,3 +100,21 @@ def control(
         rows = [[row["item"], row["reason"]] for row in found.to_arrow().to_pylist()]
         say(table(rows))
         say(f"written: {output}" if output else "nothing written: pass -o control.csv to keep them")
+
+
+def _check_usage(checking: dict[str, Any], choosing: dict[str, Any], *, check: bool) -> None:
+    """Refuse options of the other of the two tasks.
+
+    Raises:
+        typer.BadParameter: One was given.
+    """
+    given = [name for name, value in (choosing if check else checking).items() if value is not None]
+    if given and check:
+        raise typer.BadParameter(f"--check chooses no questions: leave out {', '.join(given)}")
+    if given:
+        raise typer.BadParameter(f"{', '.join(given)} is for --check: add it, or leave that out")
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Leave the library's defaults where an option was not given."""
+    return {name: value for name, value in options.items() if value is not None}

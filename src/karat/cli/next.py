@@ -9,11 +9,13 @@ import typer
 from karat.cli import reading as r
 from karat.cli.output import emit_json, listed, say, steps, table, warn
 from karat.cli.prices import read_prices
+from karat.cli.wording import plural
 
 if TYPE_CHECKING:
     from karat.aggregate import Consensus
     from karat.crowd import Crowd
     from karat.hiring.redundancy.asking import NextAnswers
+    from karat.hiring.redundancy.rules import Rule
 
 _SHOWN = 10
 
@@ -21,13 +23,24 @@ _SHOWN = 10
 def next(  # noqa: A001 - the command's name
     source: r.Input,
     confidence: Annotated[
-        float, typer.Option(help="Posterior at which an item is finished.")
-    ] = 0.95,
+        float | None,
+        typer.Option(
+            help="Posterior at which an item is finished; 0.95 by default.", show_default=False
+        ),
+    ] = None,
     rule: Annotated[
         str | None,
         typer.Option(help='Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'),
     ] = None,
-    most: Annotated[int, typer.Option("--max", min=1, help="Most answers of an item.")] = 7,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max",
+            min=1,
+            help="Most answers of an item; 7 by default, of fixed(n) n.",
+            show_default=False,
+        ),
+    ] = None,
     fewest: Annotated[
         int, typer.Option("--min", min=1, help="The rule finishes no item with fewer answers.")
     ] = 1,
@@ -112,9 +125,9 @@ def next(  # noqa: A001 - the command's name
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
     )  # fmt: skip
     from karat.hiring import next_answers
-    from karat.hiring.redundancy.registry import get_rule
 
-    stop = get_rule(f"confident({confidence})" if rule is None else rule)
+    stop = _rule(rule, confidence)
+    limit = _most(stop, fewest, most)
     priced = read_prices(prices)
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
@@ -123,13 +136,45 @@ def next(  # noqa: A001 - the command's name
         result = _aggregate(crowd, method, known, calibrate, threads, step.round)
         step("choosing")
         found = next_answers(
-            crowd, result, rule=stop, max_answers=most, min_answers=fewest, prices=priced,
+            crowd, result, rule=stop, max_answers=limit, min_answers=fewest, prices=priced,
             workers=listed(ask, "--ask"), per_worker_limit=per_worker, n=number,
             random_state=seed,
         )  # fmt: skip
         if output:
             _write(found, output)
     _tell(found, result, output, as_json=json)
+
+
+def _rule(rule: str | None, confidence: float | None) -> Rule:
+    """Read the stopping rule: of --rule and --confidence only one can hold."""
+    from karat.hiring.redundancy.asking import CONFIDENCE
+    from karat.hiring.redundancy.registry import get_rule
+
+    if rule is not None and confidence is not None:
+        raise typer.BadParameter(
+            f'--confidence {confidence:g} is the rule "confident({confidence:g})": leave it or '
+            "--rule out"
+        )
+    if rule is None:
+        rule = f"confident({CONFIDENCE if confidence is None else confidence})"
+    return get_rule(rule)
+
+
+def _most(rule: Rule, fewest: int, most: int | None) -> int:
+    """Give the most answers of an item: what the rule needs and --min asks for must be allowed."""
+    from karat.hiring.redundancy.asking import MAX_ANSWERS
+    from karat.hiring.redundancy.rules import Fixed
+
+    needed = rule.k if isinstance(rule, Fixed) else 1
+    limit = max(MAX_ANSWERS, needed) if most is None else most
+    if needed > limit:
+        raise typer.BadParameter(
+            f"--rule fixed({needed}) needs {needed} answers of an item, and --max {limit} ends at "
+            f"{limit}: raise --max, or leave it out"
+        )
+    if fewest > limit:
+        raise typer.BadParameter(f"--min {fewest} is more than --max {limit}: raise --max too")
+    return limit
 
 
 def _aggregate(
@@ -176,16 +221,20 @@ def _tell(found: NextAnswers, result: Consensus, output: str | None, *, as_json:
         emit_json({**facts, "next": found.to_arrow().to_pylist()})
         return
     tell = warn if output == "-" else say
-    finished = int(found.is_finished.sum())
-    tell(f"{finished} of {found.crowd.n_items} items are finished:")
+    finished, n_open = int(found.is_finished.sum()), found.counts()["open"]
+    tell(
+        f"{finished} of {plural(found.crowd.n_items, 'item')} {'is' if finished == 1 else 'are'} "
+        f"finished{':' if finished else ''}"
+    )
     rows = [[reason, str(count)] for reason, count in found.counts().items() if reason != "open"]
-    tell(table([row for row in rows if row[1] != "0"] or [["none", "0"]], right=(1,)))
+    if finished:
+        tell(table([row for row in rows if row[1] != "0"], right=(1,)))
     if right is not None:
         tell(f"of the finished ones with gold, {100 * right:.1f} % are right")
-    tell(f"{found.counts()['open']} need another answer")
+    tell(f"{n_open} {'needs' if n_open == 1 else 'need'} another answer")
     if len(found):
-        price = "" if cost is None else f", which cost {cost}"
-        tell(f"{len(found)} answers to ask for{price}:")
+        price = "" if cost is None else f", which {'costs' if len(found) == 1 else 'cost'} {cost}"
+        tell(f"{plural(len(found), 'answer')} to ask for{price}:")
         tell(_list(found))
     if output and output != "-":
         tell(f"written: {output}")

@@ -8,11 +8,20 @@ import typer
 
 from karat.cli import reading as r
 from karat.cli.output import emit_json, say, table
+from karat.cli.wording import in_options, plural
 
 if TYPE_CHECKING:
     from karat.hiring import TestPlan
 
 _BAR = 30
+_OPTIONS = {
+    "w_bad": "--bad",
+    "w_good": "--good",
+    "`most`": "--most",
+    "alpha": "--alpha",
+    "beta": "--beta",
+}
+"""What messages call arguments, and the options."""
 
 
 def plan_test(
@@ -53,7 +62,8 @@ def plan_test(
     """
     from karat import hiring
 
-    plan = hiring.plan_test(bad, good, alpha, beta, most=most)
+    with in_options(_OPTIONS):
+        plan = hiring.plan_test(bad, good, alpha, beta, most=most)
     passed = None if prior is None else plan.after_passing(_pair(prior))
     costs = None if price is None else _costs(plan, price, candidates)
     if json:
@@ -63,8 +73,9 @@ def plan_test(
     say(str(plan))
     if costs:
         say(
-            f"cost for {candidates} candidates at {price}: {costs['fixed']}; asked one by one "
-            f"{costs['sequential_bad']} if all are bad, {costs['sequential_good']} if all are good"
+            f"cost for {plural(candidates, 'candidate')} at {price}: {costs['fixed']}; "
+            f"asked one by one {costs['sequential_bad']} if all are bad, "
+            f"{costs['sequential_good']} if all are good"
         )
     if passed:
         say(str(passed))

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli.output import key_values, listed
+from karat.cli.wording import in_options
 
 if TYPE_CHECKING:
     from karat.crowd import Crowd
 
 _READ = "Reading"
+_OPTIONS = {"text_encoding=…": "--text-encoding"}
+"""What messages say of arguments, and of options."""
 
 Input = Annotated[
     str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
@@ -137,7 +140,8 @@ class Reading:
         """Read a crowd."""
         from karat.crowd import read_crowd
 
-        return read_crowd(source, progress=progress, **self.arguments())
+        with in_options(_OPTIONS):
+            return read_crowd(source, progress=progress, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
         """Give the options as arguments of `read_crowd`."""

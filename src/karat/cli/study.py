@@ -10,7 +10,8 @@ import typer
 from karat.cli import reading as r
 from karat.cli.output import emit_json, listed, say, steps
 
-_MORE = "Of the studies rodrigues-…"
+_MOST = "Of the studies li-liu, redundancy and rodrigues-…"
+_RODRIGUES = "Of the studies rodrigues-… alone"
 
 
 def study(
@@ -27,28 +28,33 @@ def study(
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option(min=1, help="Crowds to draw; 30 by default.", rich_help_panel=_MORE),
+        typer.Option(
+            min=1,
+            help="Crowds to draw; by default 30, of li-liu 100, of redundancy 10.",
+            rich_help_panel=_MOST,
+        ),
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="See in two minutes that it runs.", rich_help_panel=_MORE),
+        typer.Option("--quick", help="See in two minutes that it runs.", rich_help_panel=_MOST),
     ] = False,
-    sentences: Annotated[
-        int | None, typer.Option(min=1, help="Use about so many sentences.", rich_help_panel=_MORE)
-    ] = None,
     plot: Annotated[
         str | None,
         typer.Option(
             help="Write the picture (.svg, .png, .pdf); by default beside the output.",
-            rich_help_panel=_MORE,
+            rich_help_panel=_MOST,
         ),
+    ] = None,
+    sentences: Annotated[
+        int | None,
+        typer.Option(min=1, help="Use about so many sentences.", rich_help_panel=_RODRIGUES),
     ] = None,
     state: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
             help="Keep finished runs here, to go on after a break; by default beside the output.",
-            rich_help_panel=_MORE,
+            rich_help_panel=_RODRIGUES,
         ),
     ] = None,
     json: r.AsJson = False,
@@ -60,6 +66,8 @@ def study(
       karat study bsc --data ../shared/data
 
       karat study rodrigues-5 --data ../shared/data --quick --plot crowd.svg
+
+      karat study li-liu --data ../shared/data --quick --plot hiring.svg
 
       karat study rodrigues-2 --data ../shared/data --repeats 30 -o names.md --json
     """

@@ -150,5 +150,6 @@ class Bill:
         shown = [f"{words[name]} {from_micro(value)}" for name, value in parts.items() if value]
         shown += [f"fee {from_micro(self.fee)}"] if self.fee else []
         unit = f" {self.plan.currency}" if self.plan.currency else ""
-        text = f"{from_micro(self.total)}{unit} for {len(self.lines)} workers"
+        some = f"{len(self.lines)} worker{'' if len(self.lines) == 1 else 's'}"
+        text = f"{from_micro(self.total)}{unit} for {some}"
         return "\n".join([f"{text}: {' + '.join(shown) or 'nothing'}", *self.notes])

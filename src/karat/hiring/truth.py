@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from karat.crowd import Crowd, ReadOptions
 from karat.crowd.gold import attach_gold, recode, translate, with_gold_labels
 from karat.crowd.labels import joined
 from karat.errors import FormatError, InputError, UnknownNameError
+from karat.hiring.gold_notes import notes_on_gold
 
 SEVERAL = ("refuse", "any")
 """What an item with several different known labels is."""
@@ -30,11 +31,13 @@ class Truth:
         gold: int16 [n_truths, n_tokens], known tags, -1 unknown; the rows after the first hold
             other tags that are right too. No row where nothing is known.
         result: The consensus, or None.
+        notes: What of the gold does not suit the answers, in sentences.
     """
 
     crowd: Crowd
     gold: NDArray[np.int16]
     result: Consensus | None
+    notes: tuple[str, ...] = ()
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -76,7 +79,8 @@ def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str =
         several: "refuse" or "any".
 
     Raises:
-        InputError: Nothing is known, the result is of other items, or gold cannot be read.
+        InputError: Nothing is known, the result is of other items, gold cannot be read, or nobody
+            gave any of its labels.
     """
     if several not in SEVERAL:
         raise UnknownNameError("rule for several truths", several, SEVERAL)
@@ -93,7 +97,7 @@ def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str =
             "there is nothing to judge the workers by: give known labels (gold=), or a result of "
             "the crowd (result=karat.aggregate(crowd, …))"
         )
-    return Truth(crowd, rows, result)
+    return Truth(crowd, rows, result, notes_on_gold(crowd, rows))
 
 
 def _check_same(crowd: Crowd, result: Any) -> None:
@@ -134,8 +138,9 @@ def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str
     }
     many = [item for item, labels in found.items() if len(labels) > 1]
     if many and several == "refuse":
+        some = "1 item has" if len(many) == 1 else f"{len(many)} items have"
         raise InputError(
-            f"{len(many)} items have several truths (first: {many[0]!r}): leave one, or pass "
+            f"{some} several truths (first: {many[0]!r}): leave one, or pass "
             'several="any" to count each as right'
         )
     return found
@@ -178,7 +183,8 @@ def _layers(
 ) -> tuple[Crowd, NDArray[np.int16]]:
     """Attach the first truth of every item, then the second, and so on."""
     ids = crowd.item_ids.to_pylist()
-    if not any(key in truths for key in ids):
+    hit = sum(key in truths for key in ids)
+    if not hit:
         first = next(iter(truths), "")
         raise InputError(f"{name}: none of its {len(truths)} items is in the crowd ({first!r})")
     rows: list[NDArray[np.int16]] = []
@@ -188,6 +194,9 @@ def _layers(
         rows = [translate(row, crowd.tagset, found.tagset) for row in rows]
         rows.append(found.gold_tagged.codes)
         crowd = found.with_gold(None)
+    note = f"gold for {hit} of {len(ids)} items; {len(truths) - hit} others in {name}"
+    report = crowd.import_report
+    crowd = replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
     return crowd.with_gold(rows[0]), np.stack(rows)
 
 

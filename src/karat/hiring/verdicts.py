@@ -11,20 +11,20 @@ and of one quality throughout.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.hiring.beta import Reliability
 from karat.hiring.signs import Sign
-from karat.hiring.signs.base import percent
 
 KEEP, DROP, TEST, LOOK = "keep", "drop", "test more", "look at"
+ORDER = (KEEP, LOOK, TEST, DROP)
 SETTLED = 0.5
 """With this probability the questions that are forecast settle the matter: the median number."""
 SIZES = (
@@ -55,6 +55,7 @@ class Verdict:
             more than 1,000.
         why: A sentence.
         signs: Signs of careless work, the strongest first.
+        measure: What right is: the reliability's measure.
     """
 
     worker: str
@@ -67,6 +68,7 @@ class Verdict:
     more: int | None
     why: str
     signs: tuple[Sign, ...] = ()
+    measure: str = "accuracy"
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain values, for JSON."""
@@ -142,10 +144,20 @@ def judge_workers(
         found.append(
             Verdict(
                 worker, kind, float(reliability.mean[n]), float(low[n]), float(high[n]), total, p,
-                more, why, own,
+                more, why, own, reliability.measure,
             )
         )  # fmt: skip
     return found
+
+
+def best_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Order workers as they are shown: who is kept first, and by the mean among equal verdicts.
+
+    >>> tested = Reliability.from_counts([3, 19, 18], 20, prior=(1, 1))
+    >>> [verdict.worker for verdict in best_first(judge_workers(tested))]
+    ['1', '2', '0']
+    """
+    return sorted(verdicts, key=lambda v: (ORDER.index(v.verdict), -v.mean, v.worker))
 
 
 def questions_to_settle(a: float, b: float, threshold: float, sure: float) -> int | None:
@@ -162,35 +174,78 @@ def questions_to_settle(a: float, b: float, threshold: float, sure: float) -> in
         1 - sure, with probability `SETTLED`; None where 1,000 are too few.
     """
     # Posteriors of a large pool differ by little: a tenth of an answer changes no forecast.
-    key = (round(a, 1) or 0.1, round(b, 1) or 0.1)
-    at = bisect_left(SIZES, SETTLED, key=lambda n: p_settled(*key, n, threshold, sure))
-    return SIZES[at] if at < len(SIZES) else None
+    return _smallest_size(round(a, 1) or 0.1, round(b, 1) or 0.1, threshold, sure)
 
 
 @lru_cache(maxsize=100_000)
-def p_settled(a: float, b: float, n: int, threshold: float, sure: float) -> float:
-    """Give the probability that n more answers settle it: the beta-binomial forecast.
+def _smallest_size(a: float, b: float, threshold: float, sure: float) -> int | None:
+    # More questions may settle less, for the right answers that they need are whole numbers: so
+    # all sizes are looked at.
+    enough = np.flatnonzero(p_settled(a, b, SIZES, threshold, sure) >= SETTLED)
+    return SIZES[enough[0]] if len(enough) else None
+
+
+def p_settled(
+    a: float, b: float, sizes: Sequence[int], threshold: float, sure: float
+) -> NDArray[np.float64]:
+    """Give the probability that n more answers settle it, for every n: the beta-binomial forecast.
 
     Right answers k out of n have P(k) = C(n, k) B(a + k, b + n - k) / B(a, b); they settle it if
-    the posterior Beta(a + k, b + n - k) is far enough on one side of the threshold.
-    """
-    from scipy.special import betaincc, betaln, gammaln
+    the posterior Beta(a + k, b + n - k) is far enough on one side of the threshold: it moves up
+    with k, so that few and many right answers do.
 
-    k = np.arange(n + 1)
-    above = betaincc(a + k, b + n - k, threshold)
-    settled = (above >= sure) | (above <= 1 - sure)
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    log_prob = ways + betaln(a + k, b + n - k) - betaln(a, b)
-    return float(np.exp(log_prob)[settled].sum())
+    Args:
+        a: First parameter of the posterior.
+        b: Second parameter.
+        sizes: Numbers n of answers, each at least 1.
+        threshold: Of w.
+        sure: Probability that settles it.
+
+    Returns:
+        float64 [n_sizes].
+
+    >>> p_settled(1, 1, [1, 10], 0.75, 0.9).round(3).tolist()
+    [0.5, 0.636]
+    """
+    from scipy.special import betaln, gammaln
+
+    n = np.asarray(sizes, np.int64)
+    low, high = (_first_above(a, b, n, threshold, p) for p in (np.nextafter(1 - sure, 1), sure))
+    begin = np.concatenate([[0], np.cumsum(n + 1)])
+    of = np.repeat(n, n + 1)
+    k = np.arange(begin[-1]) - np.repeat(begin[:-1], n + 1)
+    whole = np.arange(n.max() + 1)
+    # log k!, log Gamma(a + k) and log Gamma(b + k) once for every k.
+    ways, right, wrong = gammaln(whole + 1), gammaln(a + whole), gammaln(b + whole)
+    log_prob = ways[of] - ways[k] - ways[of - k] + right[k] + wrong[of - k]
+    log_prob -= gammaln(a + b + whole)[of] + betaln(a, b)
+    settled = (k < np.repeat(low, n + 1)) | (k >= np.repeat(high, n + 1))
+    return np.asarray(np.add.reduceat(np.where(settled, np.exp(log_prob), 0), begin[:-1]))
+
+
+def _first_above(
+    a: float, b: float, n: NDArray[np.int64], threshold: float, p: float
+) -> NDArray[np.int64]:
+    """Find the fewest right answers with P(w > threshold) >= p; n + 1 where not all suffice."""
+    from scipy.special import betaincc
+
+    low, high = np.zeros_like(n), n + 1
+    while (low < high).any():
+        k = np.minimum((low + high) // 2, n)
+        is_above = betaincc(a + k, b + n - k, threshold) >= p
+        open_ = low < high
+        high = np.where(open_ & is_above, k, high)
+        low = np.where(open_ & ~is_above, k + 1, low)
+    return np.asarray(low)
 
 
 def _why(
     kind: str, p: float, limit: float, more: int | None, signs: tuple[Sign, ...], total: float,
     measure: str,
 ) -> str:  # fmt: skip
-    what = f"more than {percent(limit)} right"
+    what = f"more than {100 * limit:.1f} % right"
     if measure == "span_f1":
-        what = f"an F1 of more than {percent(limit)}"
+        what = f"an F1 of more than {100 * limit:.1f} %"
     if kind == DROP:
         return f"{what} with probability {_probability(p)} only"
     if kind == KEEP:
@@ -200,8 +255,9 @@ def _why(
             f"{what} with probability {_probability(p)}, but {signs[0].kind}: {signs[0].evidence}"
         )
     start = f"{what} with probability {p:.2f}" if total else "nothing judged yet"
+    unit = QUESTIONS[measure] if more != 1 else QUESTIONS[measure].removesuffix("s")
     amount = "more than 1,000" if more is None else f"about {more}"
-    return f"{start}: {amount} more {QUESTIONS[measure]} would settle it as likely as not"
+    return f"{start}: {amount} more {unit} would settle it as likely as not"
 
 
 def _probability(p: float) -> str:

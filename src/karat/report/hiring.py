@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from karat.errors import InputError
 from karat.hiring import Review, Verdict
 from karat.hiring.money import MICRO
+from karat.hiring.verdicts import best_first
 from karat.report.canvas import (
     BOX,
     FONT,
@@ -33,8 +34,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_WORKERS = 40
-"""Intervals that are drawn; of more workers every n-th by rank, both ends included."""
+"""Intervals that are drawn: those of the first workers in the table."""
 COLOURS = {"keep": RIGHT, "look at": INK, "test more": MUTED, "drop": WRONG}
+MEASURES = {
+    "accuracy": ("how often right", "right"),
+    "token_accuracy": ("tokens right", "tokens right"),
+    "span_f1": ("span F1", "span F1"),
+}
+"""How a measure is called in the title and on its axis."""
 MARKS = {"keep": "o", "look at": "s", "test more": "D", "drop": "X"}
 
 
@@ -48,6 +55,7 @@ class CostCurve:
         low: float64 [n_sizes], lower end of its 95 % interval.
         high: float64 [n_sizes], upper end.
         unit: What cost counts.
+        title: What is drawn, and where it is from.
         chosen: Cost and accuracy of the team that was chosen, None for nobody.
         target: Accuracy that is asked for, or None.
     """
@@ -57,6 +65,7 @@ class CostCurve:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     unit: str = "workers per item"
+    title: str = "Accuracy of a team, % (model)"
     chosen: tuple[float, float] | None = None
     target: float | None = None
 
@@ -67,12 +76,14 @@ def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
     if forecast is None:
         return None
     unit = MICRO if forecast.in_money else 1
+    what, how = forecast.quantity, "model" if forecast.model_based else "held-out gold"
     return CostCurve(
         cost=forecast.cost / unit,
         accuracy=forecast.accuracy,
         low=forecast.low,
         high=forecast.high,
         unit="money per item" if forecast.in_money else "workers per item",
+        title=f"{what[0].upper()}{what[1:]} of a team, % ({how})",
         chosen=None if team is None else (float(team.cost[0]) / unit, float(team.accuracy[0])),
         target=target,
     )
@@ -83,10 +94,10 @@ def hiring_figure(
 ) -> Figure:
     """Draw the workers' intervals and, beside them, the cost curve.
 
-    Left, every worker's posterior mean and 95 % credible interval, the best on top; mark and
-    colour are the verdict, the dotted line is its threshold. Right, the accuracy that the best
-    teams of growing cost promise, by the model, with its 95 % interval; the ring is the team that
-    was chosen, the dotted line the target.
+    Left, the posterior mean and 95 % credible interval of the first 40 workers of the table, whom
+    to keep on top; mark and colour are the verdict, the dotted line is its threshold. Right, what
+    the votes of the best teams of growing cost are worth, with a 95 % interval; the ring is the
+    team that was chosen, the dotted line the target.
 
     Args:
         verdicts: From `karat.hiring.judge_workers`.
@@ -120,17 +131,15 @@ def hiring_figure(
 
 
 def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Give the workers that are drawn, the best first."""
-    order = sorted(verdicts, key=lambda v: (-v.mean, v.worker))
-    if len(order) <= MAX_WORKERS:
-        return order
-    return [order[n] for n in np.linspace(0, len(order) - 1, MAX_WORKERS).round().astype(int)]
+    """Give the workers that are drawn, in the order of the table: keep before drop, best first."""
+    return best_first(verdicts)[:MAX_WORKERS]
 
 
 def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -> None:
-    some = f"{len(shown)} of " if len(shown) < n_workers else ""
-    title = f"{some}{plural(n_workers, 'worker')}: how often right, %"
-    _ground(ax, title, "right, %   (bars: 95\u00a0% interval)", "x")
+    some = f"first {len(shown)} of " if len(shown) < n_workers else ""
+    title, unit = MEASURES.get(shown[0].measure, MEASURES["accuracy"])
+    title = f"{some}{plural(n_workers, 'worker')}: {title}, %"
+    _ground(ax, title, f"{unit}, %   (bars: 95\u00a0% interval)", "x")
     place = np.arange(len(shown))[::-1]
     ax.set_ylim(-0.7, len(shown) - 0.3)
     ax.set_yticks(place, [shorten(v.worker, 14) for v in shown])
@@ -151,7 +160,7 @@ def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -
 
 
 def _curve(ax: Axes, curve: CostCurve) -> None:
-    _ground(ax, "Accuracy of a team, % (model)", f"{curve.unit}   (band: 95\u00a0%)")
+    _ground(ax, curve.title, f"{curve.unit}   (band: 95\u00a0%)")
     ax.fill_between(curve.cost, curve.low, curve.high, color=BOX, linewidth=0)
     ax.plot(curve.cost, curve.accuracy, color=POINT, linewidth=1.6, marker="o", markersize=3)
     if curve.target is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from karat.report.canvas import FONT, GRID, INK, MUTED, POINT, WRONG, bare, new_figure, write
 
@@ -33,13 +33,20 @@ def draw(curves: Sequence[Curve]) -> Figure:
         MissingExtraError: Matplotlib is not installed.
     """
     n_rows = -(-len(curves) // _COLUMNS)
-    figure = new_figure(2.6 * _COLUMNS, 2.3 * n_rows + 0.5)
+    height = 2.3 * n_rows + 0.75
+    figure = new_figure(2.6 * _COLUMNS, height)
+    look: dict[str, Any] = {"fontfamily": FONT, "fontsize": 8.5, "color": MUTED}
     for n, curve in enumerate(curves):
-        _panel(figure.add_subplot(n_rows, _COLUMNS, n + 1), curve)
+        axes = figure.add_subplot(n_rows, _COLUMNS, n + 1)
+        _panel(axes, curve)
+        if n % _COLUMNS == 0:
+            axes.set_ylabel("items right, %", **look)
+        if n + _COLUMNS >= len(curves):  # nothing stands below
+            axes.set_xlabel("answers per item", **look)
     handles, names = figure.axes[-1].get_legend_handles_labels()
-    look = {"family": FONT, "size": 9}
-    figure.legend(handles, names, loc="lower center", ncols=3, frameon=False, prop=look)
-    figure.subplots_adjust(0.05, 0.6 / (2.3 * n_rows + 0.5), 0.99, 0.94, hspace=0.45, wspace=0.25)
+    font = {"family": FONT, "size": 9}
+    figure.legend(handles, names, loc="lower center", ncols=3, frameon=False, prop=font)
+    figure.subplots_adjust(0.06, 0.85 / height, 0.99, 0.94, hspace=0.45, wspace=0.25)
     return figure
 
 

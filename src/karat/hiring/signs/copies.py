@@ -9,7 +9,7 @@ Poisson number, wider where the crowd's pairs of workers lie further apart. Answ
 compared as a whole, those that mark nothing left out.
 Who copied whom is said only where times tell. Copies of a worker who is always right leave no
 trace, and workers who share a misconception may look like copies. Strength is the share of the
-wrong answers that are equal.
+worker's own wrong answers, to items that both answered, that are equal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from karat.hiring.signs.wrong import WrongRows, wrong_rows
 LEAST_EQUAL = 5
 """Fewer equal wrong answers are no sign."""
 LEAST_SHARE = 0.25
-"""Nor is a smaller share of the wrong answers of either."""
+"""Nor is a smaller share of what one or the other, or both, answered wrongly."""
 LEAST_PAIRS = 20
 """Of fewer pairs the spread is not known."""
 WEIGHT = 1.0
@@ -46,29 +46,38 @@ def copies(scene: Scene) -> list[Sign]:
     corrected, passes = scene.significant(pairs.p_value, _n_tests(scene))
     # Two who always say the same are alike without copying: that is another sign.
     one_note = _one_note(scene, groups)
-    marked = pairs.equal >= np.maximum(LEAST_EQUAL, scene.limits.copies * pairs.expected)
-    marked &= pairs.equal >= LEAST_SHARE * pairs.wrong
-    marked &= ~(one_note[pairs.left] & one_note[pairs.right])
+    least = scene.limits.copies * pairs.expected.max(axis=0)
+    marked = pairs.equal >= np.maximum(LEAST_EQUAL, least)
+    marked &= pairs.equal >= LEAST_SHARE * (pairs.wrong.sum(axis=0) - pairs.equal)
+    marked &= ~one_note[pairs.workers].all(axis=0)
     found = np.flatnonzero(passes & marked)
     strongest: dict[int, Sign] = {}
     for n in found[np.argsort(corrected[found], kind="stable")].tolist():
-        for worker, other, words in _direction(scene, pairs, n):
+        for side, words in _direction(scene, pairs, n):
+            worker = int(pairs.workers[side, n])
             if worker not in strongest:
-                strongest[worker] = _sign(scene, pairs, n, (worker, other, words), corrected[n])
+                strongest[worker] = _sign(scene, pairs, n, side, words, float(corrected[n]))
     return list(strongest.values())
 
 
 class _Pairs(NamedTuple):
-    """Pairs of workers, and the wrong answers of either in shared items."""
+    """Pairs of workers, and their wrong answers in shared items.
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
+    Attributes:
+        workers: int64 [2, n_pairs].
+        equal: float64 [n_pairs], equal wrong answers.
+        wrong: float64 [2, n_pairs], wrong answers of either.
+        expected: float64 [2, n_pairs], how many of them the other was to give too.
+        later: float64 [2, n_pairs], equal wrong answers that the one gave after the other.
+        p_value: float64 [n_pairs], for the larger of the two expected numbers.
+    """
+
+    workers: NDArray[np.int64]
     equal: NDArray[np.float64]
     wrong: NDArray[np.float64]
     expected: NDArray[np.float64]
+    later: NDArray[np.float64]
     p_value: NDArray[np.float64]
-    left_later: NDArray[np.float64]
-    right_later: NDArray[np.float64]
 
 
 def _n_tests(scene: Scene) -> int:
@@ -96,25 +105,27 @@ def _pairs(rows: WrongRows, n_workers: int) -> _Pairs | None:
     keys, pair = _number(
         np.where(forth, rows.one, rows.other), np.where(forth, rows.other, rows.one)
     )
-    left, right = keys
 
     def sums(which: NDArray[np.bool_], weight: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(pair[which], weight[which], len(left)).astype(np.float64)
+        return np.bincount(pair[which], weight[which], keys.shape[1]).astype(np.float64)
 
     # Equal wrong answers are found from either side.
-    equal, wrong = sums(forth, rows.equal), np.bincount(pair, minlength=len(left))
+    equal, every = sums(forth, rows.equal), np.ones(len(pair))
     repeated = np.bincount(rows.other, rows.equal, n_workers)
     expected = np.bincount(rows.other, chance, n_workers)
     rates = []
-    for which, who in ((forth, right), (~forth, left)):
+    for which, who in ((forth, keys[1]), (~forth, keys[0])):
         own = sums(which, chance)
         # How often the other repeats wrong answers of third workers, beside what is expected.
         habit = (repeated[who] - equal + 1) / (np.maximum(expected[who] - own, 0) + 1)
         rates.append(own * habit)
     later = rows.equal & (rows.later > 0)
     return _Pairs(
-        left, right, equal, wrong - equal, np.maximum(*rates), _p_value(equal, np.maximum(*rates)),
-        sums(forth, later), sums(~forth, later),
+        keys, equal,
+        wrong=np.stack([sums(forth, every), sums(~forth, every)]),
+        expected=np.stack(rates),
+        later=np.stack([sums(forth, later), sums(~forth, later)]),
+        p_value=_p_value(equal, np.maximum(*rates)),
     )  # fmt: skip
 
 
@@ -154,32 +165,29 @@ def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArr
     return np.where(scale > 1, np.maximum(p_value, ndtr(-distance / scale)), p_value)
 
 
-def _direction(scene: Scene, pairs: _Pairs, n: int) -> list[tuple[int, int, str]]:
-    """Say who copied whom: worker, the other, and words; both ways if times do not tell."""
-    left, right = int(pairs.left[n]), int(pairs.right[n])
-    counts = np.array([pairs.left_later[n], pairs.right_later[n]])
+def _direction(scene: Scene, pairs: _Pairs, n: int) -> list[tuple[int, str]]:
+    """Say who copied whom: the side of the pair, and words; both sides if times do not tell."""
+    counts = pairs.later[:, n]
     tail = at_least(counts, counts.sum(), 0.5)
-    for worker, other, count, p in (
-        (left, right, counts[0], tail[0]),
-        (right, left, counts[1], tail[1]),
-    ):
-        if counts.sum() and p < SURE:
-            share = percent(count / counts.sum())
-            return [(worker, other, f", {share} of them after {scene.name(other)}")]
+    for side in (0, 1):
+        if counts.sum() and tail[side] < SURE:
+            share, other = percent(counts[side] / counts.sum()), pairs.workers[1 - side, n]
+            return [(side, f", {share} of them after {scene.name(other)}")]
     words = "; who copied whom is not known"
-    return [(left, right, words), (right, left, words)]
+    return [(0, words), (1, words)]
 
 
-def _sign(scene: Scene, pairs: _Pairs, n: int, who: tuple[int, int, str], p_value: float) -> Sign:
-    worker, other, words = who
-    equal, wrong = int(pairs.equal[n]), int(pairs.wrong[n])
-    expected = float(pairs.expected[n])
+def _sign(scene: Scene, pairs: _Pairs, n: int, side: int, words: str, p_value: float) -> Sign:
+    worker, other = (scene.name(pairs.workers[at, n]) for at in (side, 1 - side))
+    equal, wrong = int(pairs.equal[n]), int(pairs.wrong[side, n])
+    expected = float(pairs.expected[side, n])
+    what = "" if scene.crowd.tagset.rules.is_plain else " that mark something"
     return Sign(
-        scene.name(worker),
+        worker,
         "copies",
         equal / max(1, wrong),
-        float(p_value),
-        f"{equal} of {wrong} wrong answers are those of {scene.name(other)}, where "
-        f"{expected:.1f} were to be expected{words}",
-        {"other": scene.name(other), "equal": equal, "wrong": wrong, "expected": expected},
+        p_value,
+        f"{equal} of the {wrong} wrong answers of {worker}{what} to shared items are "
+        f"those of {other}, where {expected:.1f} were to be expected{words}",
+        {"other": other, "equal": equal, "wrong": wrong, "expected": expected},
     )
