@@ -103,7 +103,7 @@ def test_only_the_best_paid_are_shown_of_many(run, tmp_path):
         (["answers.csv", "--per-answer", "-1"], 1, "--per-answer must lie in 0"),
         (["answers.csv", "--per-answer", "nan"], 1, "--per-answer must be a number"),
         (["answers.csv", "--per-answer", "1", "--attempts", "no"], 1, "choose from every, latest"),
-        (["answers.csv", "--per-answer", "1", "--fee", "0.2"], 2, "write 20% or 0.2%"),
+        (["answers.csv", "--per-answer", "1", "--fee", "0.2"], 1, "write 20.0% or 0.2%"),
         (["answers.csv", "--per-answer", "1", "--round-to", "0"], 1, "--round-to must be above 0"),
         (
             ["nothing.csv", "--per-answer", "1", "--bonus", "0.9:1"],

@@ -110,6 +110,7 @@ def test_percentages_are_read_with_or_without_their_sign():
         ({"idle_minutes": 0}, "idle_minutes must be above 0"),
         ({"round_to": 0}, "round_to must be above 0"),
         ({"fee": "-3%"}, "the fee must be a percentage"),
+        ({"fee": 0.2}, "may be a share or a percentage"),
         ({"bonuses": "0.9:10%"}, "bonuses must be a list"),
     ],
 )

@@ -104,7 +104,6 @@ def bill(
     """
     r.check_output(output, *(path for path in (source, gold, plan) if path))
     r.check_files(output=output)
-    _check_fee(fee)
     given = {
         "per_answer": per_answer, "per_token": per_token, "per_minute_floor": per_minute_floor,
         "bonuses": bonus, "fee": fee, "idle_minutes": idle_minutes, "round_to": round_to,
@@ -143,22 +142,6 @@ def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
     from_file = read_plan(path) if path else PayPlan()
     with in_options(_OPTIONS):
         return replace(from_file, **given)
-
-
-def _check_fee(fee: str | None) -> None:
-    """Refuse a bare number below 1, which may be a share or a percentage.
-
-    Raises:
-        typer.BadParameter: It is one.
-    """
-    try:
-        value = float(fee or 0)
-    except ValueError:
-        return
-    if 0 < value < 1:
-        raise typer.BadParameter(
-            f"--fee {fee} may be a share or a percentage: write {100 * value:g}% or {value:g}%"
-        )
 
 
 def _tell(found: Bill, output: str | None, *, by_plan: bool) -> None:

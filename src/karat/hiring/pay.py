@@ -178,7 +178,7 @@ def to_percent(value: Any, what: str = "a percentage") -> Decimal:
     """Read a percentage, 20 or "20%".
 
     Raises:
-        InputError: It is no number of at least 0.
+        InputError: It is no number of at least 0, or a bare one below 1, which may be a share.
 
     >>> to_percent("12.5%")
     Decimal('12.5')
@@ -189,6 +189,10 @@ def to_percent(value: Any, what: str = "a percentage") -> Decimal:
         found = Decimal("NaN")
     if not found.is_finite() or not 0 <= found <= 10_000:
         raise InputError(f"{what} must be a percentage of at least 0, such as 20%, not {value!r}")
+    if 0 < found < 1 and not isinstance(value, Decimal) and "%" not in str(value):
+        raise InputError(
+            f"{what}, {value}, may be a share or a percentage: write {100 * found:f}% or {found:f}%"
+        )
     return found
 
 
