@@ -19,7 +19,8 @@ def test_what_the_votes_had_is_what_the_weighted_vote_has():
     test, rest = _halves([f"flip({n / 40})" for n in range(2, 16)], labels=3)
     team = select_workers(measure_reliability(test), budget=5, strategy="top").tested
     # No two sums are equal: ties, which we share among the labels, go to one of them there.
-    ranked = replace(team, right=team.right - 0.1 / (1 + np.arange(len(team))) ** 0.5)
+    less = np.array([0.1 / (1 + np.arange(len(team))) ** 0.5, np.zeros(len(team))])
+    ranked = replace(team, posterior=team.posterior - less)
     found = check_forecast(ranked, rest)
     ids = ranked.worker_ids.to_pylist()
     for size, had in zip(found.forecast.sizes, found.had, strict=True):

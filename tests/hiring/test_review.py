@@ -10,6 +10,7 @@ from karat.crowd import Crowd, read_crowd
 from karat.errors import InputError, UnknownNameError
 from karat.hiring import (
     Review,
+    difficulty,
     judge_workers,
     measure_reliability,
     review_workers,
@@ -17,6 +18,15 @@ from karat.hiring import (
 )
 from karat.report.hiring import cost_curve
 from karat.simulate import draw_truth, simulate_crowd
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_sweeps():
+    """Learn the difficulty from fewer sweeps, to save time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DRAWS", 100)):
+            patch.setattr(difficulty, name, value)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +37,7 @@ def whole() -> Crowd:
 
 @pytest.fixture(scope="module")
 def crowd(whole) -> Crowd:
-    """Enough gold to judge by, too little to learn a difficulty from, which takes its time."""
+    """Enough gold to judge by."""
     return known_of(whole, 15)
 
 
@@ -50,13 +60,71 @@ def test_its_parts_are_those_of_the_functions_it_calls(crowd, review):
     assert [s.kind for v in review.verdicts if v.worker == "con" for s in v.signs] == ["constant"]
 
 
-def test_the_forecast_learns_from_gold_how_alike_mistakes_are(whole, review):
+@pytest.mark.parametrize(
+    ("n_known", "source", "mistakes"),
+    [(80, "auto", "as on gold"), (5, "auto", "as on gold"), (4, "auto", "typical"),
+     (2, "gold", "as on gold"), (0, "auto", "typical"), (80, "crowd", "typical")],
+    ids=str,
+)  # fmt: skip
+def test_a_forecast_never_takes_mistakes_as_independent(whole, n_known, source, mistakes):
+    found = review_workers(known_of(whole, n_known), source=source, budget=3)
+    assert (found.forecast.mistakes, found.team_forecast.mistakes) == (mistakes, mistakes)
+    assert ("no gold of yours" in found.forecast.label) == (mistakes == "typical")
+
+
+def test_without_gold_the_interval_holds_what_public_crowds_had(whole):
+    found = review_workers(whole.with_gold(None), budget=3)
+    assert found.team_forecast.low[0] < 0.6
+    assert found.team_forecast.high[0] > 0.95
+
+
+def test_the_team_has_the_number_that_stands_in_the_curve(whole):
     found = review_workers(whole, budget=3)
-    assert found.forecast.shared
-    assert not found.notes
-    assert found.team_forecast.sizes.tolist() == [3]
-    assert not review.forecast.shared
-    assert "independent" in review.notes[0]
+    assert found.team_forecast.to_dict() == found.forecast.at(3).to_dict()
+
+
+def test_a_large_team_stands_in_the_curve_too():
+    truth = draw_truth(12, ["no", "yes"], seed=1)
+    found = review_workers(simulate_crowd(truth, ["flip(0.1) x90"]))
+    size = len(found.team)
+    assert size > 40
+    assert found.team_forecast.to_dict() == found.forecast.at(size).to_dict()
+
+
+def test_a_team_bought_by_price_has_a_forecast_of_its_own(whole):
+    prices = [0.3, 0.01, 0.01, 0.01, 0.01, 0.01]
+    found = review_workers(whole, budget="0.03", prices=prices)
+    assert found.team_forecast.to_dict()["cost"] == ["0.03"]
+
+
+def test_verdicts_that_contradict_the_team_are_counted_and_explained(whole):
+    found = review_workers(known_of(whole, 15), budget=3, threshold=0.97)
+    kinds = {v.worker: v.verdict for v in found.verdicts}
+    own = [kinds[name] for name in found.team.worker_ids.to_pylist()]
+    for kind in ("drop", "test more"):
+        assert (f"{kind} {own.count(kind)}" in found.contradiction) == (kind in own)
+    assert set(own) & {"drop", "test more"}
+    assert "threshold of 97 %" in found.to_dict()["contradiction"]
+    assert not review_workers(whole, budget=3, threshold=0.6).contradiction
+
+
+def test_nobody_who_set_no_budget_is_told_of_one(whole):
+    assert not any("budget" in note for note in review_workers(whole).team.notes)
+    assert any("budget of 9" in note for note in review_workers(whole, budget=9).team.notes)
+
+
+def test_a_method_that_is_not_used_is_refused_or_told(whole):
+    with pytest.raises(InputError, match="leave out the method 'ds'"):
+        review_workers(whole, source="gold", method="ds")
+    found = review_workers(whole, method="ds")
+    assert any("the method ds was not used" in note for note in found.notes)
+
+
+def test_gold_that_nobody_gave_is_told(whole):
+    truth = {name: tags[0] for name, tags in whole.tagged_by_id().items()}
+    truth[next(iter(truth))] = "maybe"
+    found = review_workers(whole.with_gold(None), truth, budget=3)
+    assert any("'maybe'" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +164,7 @@ def test_one_price_for_all_buys_as_many_workers(crowd, review):
 
 def test_without_a_budget_everybody_can_be_paid(crowd):
     free = review_workers(crowd)
-    assert free.team.budget == crowd.n_workers
+    assert free.team.budget == free.forecast.sizes[-1]
     paid = review_workers(crowd, prices=[0.05] * 5 + [0.1])
     assert paid.team.to_dict()["budget"] == "0.35"
 
@@ -116,6 +184,37 @@ def test_tags_are_reviewed_by_their_spans(root):
     assert found.team.worker_ids.to_pylist()[0] == "ana"
     verdicts = {v.worker: v.verdict for v in found.verdicts}
     assert (verdicts["ana"], verdicts["gus"]) == ("keep", "drop")
+    assert found.to_dict()["curve"]["model_based"] is False
+    assert found.team_forecast.to_dict() == found.forecast.at(len(found.team)).to_dict()
+    assert cost_curve(found).title == "F1 of a team, % (held-out gold)"
+
+
+def test_tags_without_gold_have_no_forecast_and_a_reason(root):
+    tagged = read_crowd(root / "examples" / "crowd.tsv").with_gold(None)
+    found = review_workers(tagged, budget=3, method="mv-token")
+    assert (found.forecast, found.team_forecast) == (None, None)
+    assert any(
+        note.startswith("no forecast: a vote on tagged text can only") for note in found.notes
+    )
+
+
+def test_a_tagged_team_that_was_bought_by_price_was_not_measured(root):
+    tagged = read_crowd(root / "examples" / "crowd.tsv")
+    found = review_workers(tagged, prices=[5, 1, 1, 1, 1, 1, 1], budget=3)
+    assert found.team_forecast is None
+    assert "only that of the best workers was measured" in found.notes[-1]
+
+
+def test_a_tagged_team_larger_than_half_of_the_gold_ranks_was_not_measured():
+    rows = ["doc\ttoken\tgold\tann\t" + "\t".join(f"w{n}" for n in range(12))]
+    for doc in range(12):
+        others = ["B-X" if n == doc else "?" for n in range(12)]
+        rows += ["\t".join([f"d{doc}", "w", "B-X", "B-X", *others]), ""]
+    found = review_workers(read_crowd("\n".join(rows).encode()), source="gold", score="plugin")
+    assert len(found.team) == 13
+    assert found.forecast.sizes[-1] <= 7
+    assert (found.team_forecast, len(found.notes)) == (None, 1)
+    assert "half of the gold ranks no 13 workers" in found.notes[0]
 
 
 def test_the_table_has_a_row_per_worker(crowd, review):

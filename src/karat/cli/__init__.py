@@ -23,8 +23,11 @@ from karat.cli.convert import convert
 from karat.cli.inspect import inspect
 from karat.cli.next import next  # noqa: A004 - the command's name
 from karat.cli.output import leave_quietly, warn
+from karat.cli.plan import plan
 from karat.cli.plan_test import plan_test
+from karat.cli.run import run
 from karat.cli.score import score
+from karat.cli.select import select
 from karat.cli.simulate import simulate
 from karat.cli.study import study
 from karat.cli.tag import tag
@@ -114,15 +117,18 @@ _COMMANDS: dict[Callable[..., None], str] = {
     train: "From labelled items to a tagger.",
     tag: "Label text with a trained tagger.",
     simulate: "Simulated workers answer items whose truth is known.",
+    select: "Which items of a pool are worth labelling.",
     next: "Which items need another answer, and whose.",
     plan_test: "How long a qualification test must be, before anybody is paid.",
     control: "Choose control questions, or see whether they have leaked.",
     bill: "What every worker gets, and what all of it costs.",
+    run: "A whole campaign: pool + crowd + budget to gold, a model and the bill.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():
     app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)
 app.add_typer(tagger, name="tagger")
+app.add_typer(plan, name="plan")
 
 
 def main() -> None:

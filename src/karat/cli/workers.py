@@ -11,9 +11,11 @@ from karat.cli.output import emit_json, say, steps, table, warn
 from karat.cli.prices import read_prices
 
 if TYPE_CHECKING:
-    from karat.hiring import Review
+    from karat.hiring import Review, Verdict
 
 _SHOWN = 40
+_NAME = 14
+"""Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
 
 
@@ -85,9 +87,10 @@ def workers(
 ) -> None:
     """Say whom to keep, drop or test more and why, and which team to hire.
 
-    Prints how often every worker is right, with a 95 % interval, and signs of careless work:
-    constant answers, answers at base rate, copies, haste, drift. Then the best team within the
-    budget, the accuracy that a model expects of it, and the cost curve.
+    Prints the best team within the budget and what its vote is worth: of single labels a model's
+    forecast, of tagged text measured on held-out gold. Then how often every worker is right, with a
+    95 % interval, signs of careless work (constant answers, answers at base rate, copies, haste,
+    drift), and the cost curve.
 
     Examples:
 
@@ -105,6 +108,8 @@ def workers(
     r.check_files(output=output, plot=plot)
     r.check_different([path for path in (output, plot) if path])
     _check_usage(output, plot, target)
+    if by == "gold" and method is not None:
+        raise typer.BadParameter("--method: by gold alone no method judges; --by both uses it")
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
@@ -178,48 +183,80 @@ def _tell(found: Review, target: float | None, written: list[str], *, as_json: b
     known = found.reliability
     by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
     say(
-        f"{known.measure.replace('_', ' ')} of {len(known)} workers by {by}; "
-        f"keep above {100 * found.threshold:g} %"
+        f"{known.measure.replace('_', ' ')} of {_workers(len(known))} by {by}; "
+        f"keep above {100 * found.threshold:g} %\n"
     )
-    say(_verdicts(found))
+    say(_answer(found))
+    if reach:
+        size = "" if reach.size is None else _workers(reach.size)
+        say(f"for {100 * (target or 0):g} %: {size or reach.reason}")
     say("")
-    say(str(found.team))
-    if found.team_forecast is not None:
-        mean, low, high = (
-            100 * float(values[0])
-            for values in (
-                found.team_forecast.accuracy, found.team_forecast.low, found.team_forecast.high,
-            )
-        )  # fmt: skip
-        say(f"Expected accuracy of its vote: {mean:.1f} % ({low:.1f} … {high:.1f}), by a model")
+    say(_verdicts(found))
     if found.forecast is not None:
         say("")
         say(str(found.forecast))
-    if reach:
-        size = "" if reach.size is None else f"{reach.size} workers"
-        say(f"for {100 * (target or 0):g} %: {size or reach.reason}")
     for note in found.notes:
         warn(note)
     for path in written:
         say(f"written: {path}")
 
 
+def _workers(n: int) -> str:
+    return f"{n} worker{'' if n == 1 else 's'}"
+
+
+def _answer(found: Review) -> str:
+    """Say whom to hire, and what the vote is expected to be worth."""
+    lines, expected = [str(found.team)], found.team_forecast
+    if expected is not None:
+        mean, low, high = (
+            f"{100 * float(values[0]):.1f}"
+            for values in (expected.accuracy, expected.low, expected.high)
+        )
+        what, label = "Expected accuracy of its vote", expected.label
+        if not expected.model_based:
+            what = f"Vote of {_workers(int(expected.sizes[0]))} chosen so"
+        lines += [f"{what}: {mean} % ({low} … {high})", f"  {label}"]
+    if found.contradiction:
+        lines.append(found.contradiction)
+    return "\n".join(lines)
+
+
 def _verdicts(found: Review) -> str:
-    """Lay out the workers by verdict, the best first, and then their signs."""
+    """Lay out the workers, the best first, and then their signs."""
+    from karat.report.wording import shorten
+
     kinds = ("keep", "look at", "test more", "drop")
-    order = sorted(found.verdicts, key=lambda v: (kinds.index(v.verdict), -v.mean, v.worker))
+    from karat.hiring.verdicts import best_first
+
+    order = best_first(found.verdicts)
     rows = [["worker", "verdict", "right %", "95 % interval", "judged", "why"]]
     for v in order[:_SHOWN]:
-        interval = f"{100 * v.low:.1f} … {100 * v.high:.1f}"
-        rows.append([v.worker, v.verdict, f"{100 * v.mean:.1f}", interval, f"{v.total:.0f}", v.why])
+        right, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
+        name = shorten(v.worker, _NAME)
+        rows.append([name, v.verdict, right, interval, f"{v.total:.0f}", _reason(v)])
     lines = [table(rows, right=(2, 3, 4))]
     if len(order) > _SHOWN:
         lines.append(f"… and {len(order) - _SHOWN} more: -o workers.csv has them all")
     counts = {kind: sum(v.verdict == kind for v in order) for kind in kinds}
-    lines.append(", ".join(f"{kind} {count}" for kind, count in counts.items() if count))
+    lines += [
+        ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
+        f"P: probability of more than {100 * found.threshold:g} %; more: questions to settle it",
+    ]
     signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
     if signs:
         lines += ["", "signs of careless work:", *signs[:_SHOWN]]
     if len(signs) > _SHOWN:
         lines.append(f"  … and {len(signs) - _SHOWN} more")
     return "\n".join(lines)
+
+
+def _reason(v: Verdict) -> str:
+    """Give a verdict's reason in the room that a terminal leaves; `why` has the sentence."""
+    p = ">0.99" if v.p_above > 0.995 else "<0.01" if v.p_above < 0.005 else f"{v.p_above:.2f}"
+    start = f"P {p}" if v.total else "unjudged"
+    if v.verdict == "look at":
+        return f"{start} but {v.signs[0].kind}"
+    if v.verdict == "test more":
+        return f"{start}, {'>1000' if v.more is None else v.more} more"
+    return start

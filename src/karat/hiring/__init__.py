@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from karat.hiring.difficulty import Difficulty, fit_difficulty
     from karat.hiring.forecast import Forecast, forecast_accuracy
     from karat.hiring.forecast_check import ForecastCheck, check_forecast
+    from karat.hiring.held_out import HeldOutCurve, measure_votes
     from karat.hiring.intervals import score_interval
     from karat.hiring.leaks import LeakReport, check_leaks
     from karat.hiring.pay import Bonus, PayPlan, read_plan
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from karat.hiring.signs.base import Sign, Thresholds
     from karat.hiring.signs.find import find_signs
     from karat.hiring.team import Team
+    from karat.hiring.typical import typical_difficulty
     from karat.hiring.verdicts import Verdict, judge_workers
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "Fixed",
     "Forecast",
     "ForecastCheck",
+    "HeldOutCurve",
     "LeakReport",
     "NextAnswers",
     "Passed",
@@ -71,6 +74,7 @@ __all__ = [
     "judge_workers",
     "make_bill",
     "measure_reliability",
+    "measure_votes",
     "next_answers",
     "plan_sequential",
     "plan_test",
@@ -79,6 +83,7 @@ __all__ = [
     "review_workers",
     "score_interval",
     "select_workers",
+    "typical_difficulty",
     "worker_scores",
 ]
 
@@ -94,6 +99,7 @@ _HOME = {
     "Fixed": "karat.hiring.redundancy.rules",
     "Forecast": "karat.hiring.forecast",
     "ForecastCheck": "karat.hiring.forecast_check",
+    "HeldOutCurve": "karat.hiring.held_out",
     "LeakReport": "karat.hiring.leaks",
     "NextAnswers": "karat.hiring.redundancy.asking",
     "Passed": "karat.hiring.planning",
@@ -121,6 +127,7 @@ _HOME = {
     "judge_workers": "karat.hiring.verdicts",
     "make_bill": "karat.hiring.billing",
     "measure_reliability": "karat.hiring.reliability",
+    "measure_votes": "karat.hiring.held_out",
     "next_answers": "karat.hiring.redundancy.asking",
     "plan_sequential": "karat.hiring.sequential",
     "plan_test": "karat.hiring.planning",
@@ -129,6 +136,7 @@ _HOME = {
     "review_workers": "karat.hiring.review",
     "score_interval": "karat.hiring.intervals",
     "select_workers": "karat.hiring.selection",
+    "typical_difficulty": "karat.hiring.typical",
     "worker_scores": "karat.hiring.scores",
 }
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from karat.errors import InputError
 from karat.hiring.beta import LEVEL, Reliability
+from karat.hiring.curve import Curve
 from karat.hiring.difficulty import Difficulty
-from karat.hiring.money import from_micro
 from karat.hiring.prefix_votes import prefix_accuracy, vote_weights
 from karat.hiring.selection import read_prices
 
@@ -31,93 +31,37 @@ MOST_WORKERS = 500
 """Workers whose votes are drawn."""
 DRAWS, ITEMS = 200, 200
 """Draws of the workers' chances, and items drawn for each."""
-
-
-class Reach(NamedTuple):
-    """What it takes to reach a target; size and cost are None where it is out of reach."""
-
-    size: int | None
-    cost: int | None
-    reason: str
+HOW = {
+    "independent": "if workers err independently, not a measurement",
+    "as on gold": "if items differ in difficulty, not a measurement",
+    "typical": "as workers of public crowds share their mistakes, no gold of yours",
+}
+"""What a forecast says of mistakes that workers share."""
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
-    """Accuracy that a model expects of votes.
+class Forecast(Curve):
+    """Accuracy that a model expects of votes if all of a team answer every item.
+
+    The interval is that of the accuracy on very many items.
 
     Attributes:
-        sizes: int64 [n_sizes], how many of the first workers vote.
-        accuracy: float64 [n_sizes], the mean.
-        low: float64 [n_sizes], lower end of the interval of the accuracy on very many items.
-        high: float64 [n_sizes], its upper end.
-        level: Of that interval.
-        cost: int64 [n_sizes], millionths of money per item, or answers per item without prices.
-        in_money: Whether cost is money.
         vote: "linear", "log" or "majority".
-        shared: Whether workers may err on the same items.
+        mistakes: How workers share their mistakes: "independent", "as on gold", or "typical".
     """
 
-    sizes: NDArray[np.int64]
-    accuracy: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    level: float
-    cost: NDArray[np.int64]
-    in_money: bool
     vote: str
-    shared: bool
+    mistakes: str
 
     @property
     def label(self) -> str:
         """What it rests on, in a sentence."""
-        how = "items differ in difficulty" if self.shared else "workers err independently"
-        return f"model-based: a forecast of the {self.vote} vote if {how}, not a measurement"
+        return f"model-based: a forecast of the {self.vote} vote {HOW[self.mistakes]}"
 
-    def cost_to(self, target: float, *, surely: bool = False) -> Reach:
-        """Find the smallest team that is forecast to reach an accuracy.
-
-        Args:
-            target: Accuracy, between 0 and 1.
-            surely: Its low end must reach the target, not just its mean.
-
-        Raises:
-            InputError: The target does not lie between 0 and 1.
-        """
-        if not 0 < target <= 1:
-            raise InputError(f"a target is an accuracy between 0 and 1, not {target}")
-        reached = np.flatnonzero((self.low if surely else self.accuracy) >= target)
-        if len(reached):
-            first = int(reached[0])
-            return Reach(int(self.sizes[first]), int(self.cost[first]), "")
-        best = int(np.argmax(self.low if surely else self.accuracy))
-        shown = f"{self.accuracy[best]:.3f} ({self.low[best]:.3f} … {self.high[best]:.3f})"
-        return Reach(
-            None, None, f"not reachable: the best is {shown} with {int(self.sizes[best])} workers"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
-        cost = [from_micro(c) for c in self.cost.tolist()] if self.in_money else self.cost.tolist()
-        return {
-            "model_based": True,
-            "label": self.label,
-            "sizes": self.sizes.tolist(),
-            "cost": cost,
-            "accuracy": self.accuracy.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "level": self.level,
-        }
-
-    def __str__(self) -> str:
-        """Show a row per size, for the command line."""
-        name = "cost" if self.in_money else "answers"
-        lines = [self.label, f"workers  {name:>8}  accuracy  {100 * self.level:g} % interval"]
-        costs = self.to_dict()["cost"]
-        for row in zip(self.sizes, costs, self.accuracy, self.low, self.high, strict=True):
-            size, cost, mean, low, high = row
-            lines.append(f"{size:7}  {cost!s:>8}  {mean:8.3f}  {low:.3f} … {high:.3f}")
-        return "\n".join(lines)
+    @property
+    def model_based(self) -> bool:
+        """It follows from a model."""
+        return True
 
 
 def forecast_accuracy(
@@ -176,8 +120,8 @@ def forecast_accuracy(
         right, n = prefix_accuracy(labels, truth, weights, first.n_labels, chosen)
         found.append(right / np.maximum(n, 1))
     mean, low, high = _summary(np.array(found), n_items, level)
-    shared = difficulty is not None
-    return Forecast(chosen, mean, low, high, level, cost, money is not None, vote, shared)
+    mistakes = "independent" if difficulty is None else difficulty.mistakes
+    return Forecast(chosen, mean, low, high, level, cost, money is not None, vote, mistakes)
 
 
 def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:

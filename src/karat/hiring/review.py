@@ -13,8 +13,8 @@ from karat.aggregate import aggregate
 from karat.crowd import Crowd
 from karat.errors import InputError, UnknownNameError
 from karat.hiring.beta import Reliability
-from karat.hiring.difficulty import Difficulty, fit_difficulty
-from karat.hiring.forecast import MOST_WORKERS, Forecast, forecast_accuracy
+from karat.hiring.curve import Curve
+from karat.hiring.expected import contradiction, expect
 from karat.hiring.money import MICRO
 from karat.hiring.reliability import measure_reliability
 from karat.hiring.selection import read_prices, select_workers
@@ -27,8 +27,6 @@ from karat.protocols import Progress, Runner
 SOURCES = ("auto", "gold", "crowd", "both")
 LITTLE = 10
 """With fewer answers to gold of the median worker the crowd judges the other answers."""
-LEAST_ITEMS = 20
-"""Of fewer items with gold no difficulty is learnt."""
 
 Prices = Mapping[str, Any] | Sequence[Any] | str | float | None
 
@@ -42,9 +40,11 @@ class Review:
         verdicts: One per worker, in the order of the crowd's workers.
         threshold: That they were judged by.
         team: The best team within the budget.
-        forecast: The accuracy of votes of the best 1, 2, … workers by the model: the cost curve;
-            None where nobody can be hired.
-        team_forecast: The same of the whole team alone, None for an empty one.
+        forecast: The accuracy of votes of the best 1, 2, … workers: the cost curve. Of single
+            labels a model's, of tagged text measured on gold; None where there is neither, or
+            nobody can be hired.
+        team_forecast: The same of the whole team alone: a point of the curve where the team is the
+            best so many workers.
         method: What aggregated the answers, None where gold alone judges.
         notes: What else should be known, in sentences.
     """
@@ -53,10 +53,15 @@ class Review:
     verdicts: tuple[Verdict, ...]
     threshold: float
     team: Team
-    forecast: Forecast | None
-    team_forecast: Forecast | None
+    forecast: Curve | None
+    team_forecast: Curve | None
     method: str | None
     notes: tuple[str, ...]
+
+    @property
+    def contradiction(self) -> str:
+        """How many of the team would be dropped or tested more, and why they are in it; or ""."""
+        return contradiction(self.team, self.verdicts, self.threshold)
 
     def to_arrow(self) -> pa.Table:
         """Give a row per worker: verdict, mean, interval, judged answers, team, why, signs."""
@@ -91,6 +96,7 @@ class Review:
             "threshold": self.threshold,
             "workers": [verdict.to_dict() for verdict in self.verdicts],
             "team": self.team.to_dict(),
+            "contradiction": self.contradiction,
             "expected": None if self.team_forecast is None else self.team_forecast.to_dict(),
             "curve": None if self.forecast is None else self.forecast.to_dict(),
             "notes": list(self.notes),
@@ -163,22 +169,21 @@ def review_workers(
     {'w1': 'keep', 'w2': 'keep', 'w3': 'keep', 'eve': 'drop'}
     """
     tell = step or (lambda _: None)
-    if source not in SOURCES:
-        raise UnknownNameError("source of reliability", source, SOURCES)
-    if not len(crowd.latest):
-        raise InputError("the crowd has no answer: there is nothing to judge")
+    _check(crowd, source, method)
     if gold is not None:
         truth = find_truth(crowd, gold, None)
         crowd = truth.crowd.with_gold(truth.gold[0])
     notes: list[str] = []
-    result = None
-    chosen = _source(crowd, source, notes)
+    chosen, result = _source(crowd, source, notes), None
     if chosen != "gold":
         name = method or ("ds" if crowd.is_classification else "bsc-seq")
         tell(f"aggregating with {name}")
         known = crowd if chosen == "both" else None
         result = aggregate(crowd, name, gold=known, runner=runner, progress=progress)
+    elif method is not None:
+        notes.append(f"gold alone judges: the method {method} was not used")
     judged_by = crowd.with_gold(None) if chosen == "crowd" else crowd
+    notes += find_truth(judged_by, None, result).notes
     tell("judging the workers")
     reliability = measure_reliability(judged_by, result=result, measure=measure)
     signs = find_signs(judged_by, result=result)
@@ -188,19 +193,22 @@ def review_workers(
     listed = _listed(prices, reliability)
     team = _team(reliability, budget, listed, score, random_state)
     tell("forecasting its accuracy")
-    curve, expected = _forecasts(reliability, team, listed, judged_by, random_state)
-    if curve is not None and not curve.shared:
-        notes.append(_INDEPENDENT)
+    expected = expect(
+        judged_by, reliability, team, result, prices=listed, random_state=random_state
+    )
     return Review(
-        reliability, tuple(verdicts), limit, team, curve, expected,
-        None if result is None else result.method, tuple(notes),
+        reliability, tuple(verdicts), limit, team, expected.curve, expected.team,
+        None if result is None else result.method, (*notes, *expected.notes),
     )  # fmt: skip
 
 
-_INDEPENDENT = (
-    "the forecast takes workers' mistakes as independent, which flatters large teams: only single "
-    f"labels with {LEAST_ITEMS} gold items or more tell how alike mistakes are"
-)
+def _check(crowd: Crowd, source: str, method: str | None) -> None:
+    if source not in SOURCES:
+        raise UnknownNameError("source of reliability", source, SOURCES)
+    if source == "gold" and method is not None:
+        raise InputError(f'gold alone judges by source="gold": leave out the method {method!r}')
+    if not len(crowd.latest):
+        raise InputError("the crowd has no answer: there is nothing to judge")
 
 
 def _source(crowd: Crowd, source: str, notes: list[str]) -> str:
@@ -238,45 +246,15 @@ def _listed(prices: Prices, reliability: Reliability) -> Any:
 def _team(
     reliability: Reliability, budget: Any, prices: Any, score: str, random_state: int
 ) -> Team:
-    if budget is None:
-        budget = len(reliability)
-        if prices is not None:
-            total = int(read_prices(prices, reliability).sum())
-            budget = f"{total // MICRO}.{total % MICRO:06d}"
+    if budget is None and prices is not None:
+        total = int(read_prices(prices, reliability).sum())
+        budget = f"{total // MICRO}.{total % MICRO:06d}"
+    elif budget is None:  # nobody set one: as many as can be chosen, and no word of a budget
+        everybody = select_workers(
+            reliability, budget=len(reliability), score=score, strategy="top",
+            random_state=random_state,
+        )  # fmt: skip
+        budget = len(everybody)
     return select_workers(
         reliability, budget=budget, score=score, prices=prices, random_state=random_state
     )
-
-
-def _forecasts(
-    reliability: Reliability, team: Team, prices: Any, crowd: Crowd, random_state: int
-) -> tuple[Forecast | None, Forecast | None]:
-    """Forecast the best 1, 2, … workers, and the team."""
-    costs = None if prices is None else read_prices(prices, reliability) / MICRO
-    best = select_workers(
-        reliability, budget=min(len(reliability), MOST_WORKERS), score=team.score, strategy="top",
-        random_state=random_state,
-    )  # fmt: skip
-    if not len(best):
-        return None, None
-    wanted = np.union1d(best.index, team.index)
-    difficulty = _difficulty(crowd, reliability.worker_ids.take(pa.array(wanted)), random_state)
-
-    def forecast(one: Team, sizes: list[int] | None) -> Forecast:
-        return forecast_accuracy(
-            one.tested, difficulty=difficulty, sizes=sizes, random_state=random_state,
-            prices=None if costs is None else costs[one.index],
-        )  # fmt: skip
-
-    curve = forecast(best, None)
-    return curve, forecast(team, [min(len(team), MOST_WORKERS)]) if len(team) else None
-
-
-def _difficulty(crowd: Crowd, workers: pa.Array, random_state: int) -> Difficulty | None:
-    """Learn from gold on which items workers err together, None where there is too little."""
-    if crowd.gold is None or not crowd.is_classification:
-        return None
-    answered = np.unique(crowd.latest.item)
-    if (crowd.gold[answered] >= 0).sum() < LEAST_ITEMS:
-        return None
-    return fit_difficulty(crowd, workers=workers, random_state=random_state)

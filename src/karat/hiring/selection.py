@@ -247,7 +247,7 @@ def _notes(
         found.append(f"{unknown} of {len(scores)} workers cannot be scored: not {needed}.")
     if dropped := int((under & np.isfinite(scores)).sum()):
         found.append(
-            f"{dropped} of {len(scores)} workers were right less often than guessers: left out."
+            f"Left out, for they were right less often than guessers: {dropped} of {len(scores)}."
         )
     if size is not None and size > n_candidates:
         found.append(f"The budget of {size} covers all {n_candidates} candidates.")

@@ -146,7 +146,7 @@ class Team:
         low, high = self.intervals["posterior"]
         how = f"{self.strategy}, {self.score} score{cost}"
         lines = [
-            f"{len(self)} workers ({how}): {', '.join(ids)}{more}",
+            f"{len(self)} worker{'' if len(self) == 1 else 's'} ({how}): {', '.join(ids)}{more}",
             (
                 f"F = {self.value:.3f} by the score, {self.expected:.3f} by the posterior "
                 f"(95 %: {low:.3f} … {high:.3f})"

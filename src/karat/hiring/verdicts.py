@@ -24,7 +24,6 @@ from karat.hiring.beta import Reliability
 from karat.hiring.signs import Sign
 
 KEEP, DROP, TEST, LOOK = "keep", "drop", "test more", "look at"
-ORDER = (KEEP, LOOK, TEST, DROP)
 SETTLED = 0.5
 """With this probability the questions that are forecast settle the matter: the median number."""
 SIZES = (
@@ -151,13 +150,13 @@ def judge_workers(
 
 
 def best_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Order workers as they are shown: who is kept first, and by the mean among equal verdicts.
+    """Order workers as they are shown: by the mean, equals by name.
 
     >>> tested = Reliability.from_counts([3, 19, 18], 20, prior=(1, 1))
     >>> [verdict.worker for verdict in best_first(judge_workers(tested))]
     ['1', '2', '0']
     """
-    return sorted(verdicts, key=lambda v: (ORDER.index(v.verdict), -v.mean, v.worker))
+    return sorted(verdicts, key=lambda v: (-v.mean, v.worker))
 
 
 def questions_to_settle(a: float, b: float, threshold: float, sure: float) -> int | None:

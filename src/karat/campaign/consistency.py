@@ -1,0 +1,194 @@
+"""What the keys of a plan say against each other, and names that nothing has.
+
+Every check looks at some sections and is left out where one of these is faulty itself (None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from karat.errors import InputError
+from karat.hiring.money import from_micro, to_micro
+
+Check = Callable[[Any], Iterator[str]]
+
+
+def contradictions(plan: Any) -> Iterator[str]:
+    """List what contradicts itself; every message begins with a key.
+
+    Args:
+        plan: A plan, or its sections as attributes, None for faulty ones.
+    """
+    for check, sections in _CHECKS:
+        if all(getattr(plan, name) is not None for name in sections):
+            yield from check(plan)
+
+
+def _task(plan: Any) -> Iterator[str]:
+    task = plan.task
+    if bool(task.types) == bool(task.labels):
+        yield "task: give either types (of spans) or labels (one per item)"
+        return
+    names = task.types or task.labels
+    if len(set(names)) < len(names):
+        yield f"task: a name stands twice in {', '.join(names)}"
+    if task.labels and len(task.labels) < 2:
+        yield "task.labels: there must be at least two to choose from"
+    from karat.spans import Codec
+
+    try:
+        codec = Codec.from_types(names, "PLAIN" if task.labels else task.encoding)
+    except InputError as error:
+        yield f"task: {error}"
+        return
+    if task.types and codec.rules.is_plain:
+        yield "task.encoding: PLAIN tags have no spans: give labels in place of types, or BIO"
+
+
+def _crowd(plan: Any) -> Iterator[str]:
+    crowd = plan.crowd
+    if crowd.source == "files":
+        if crowd.workers or crowd.truth:
+            yield "crowd: workers and truth belong to the source simulated"
+        if crowd.out == crowd.back:
+            yield "crowd.back: tasks and answers need two folders"
+        return
+    if not crowd.workers:
+        yield 'crowd.workers: is missing: name some, for example ["flip(0.1) x5"]'
+    if crowd.truth is None:
+        yield "crowd.truth: is missing: simulated workers answer with the truth in mind"
+    if crowd.workers:
+        from karat.simulate import read_team
+
+        try:
+            read_team(list(crowd.workers))
+        except InputError as error:
+            yield f"crowd.workers: {error}"
+
+
+def _redundancy(plan: Any) -> Iterator[str]:
+    from karat.hiring.redundancy.registry import get_rule
+
+    limits = plan.redundancy
+    if limits.min > limits.max:
+        yield f"redundancy: min is {limits.min}, more than max, {limits.max}"
+    try:
+        get_rule(limits.stop)
+    except InputError as error:
+        yield f"redundancy.stop: {error}"
+
+
+def _enough_workers(plan: Any) -> Iterator[str]:
+    from karat.simulate import read_team
+
+    if plan.crowd.source == "simulated":
+        try:
+            n = len(read_team(list(plan.crowd.workers)))
+        except InputError:
+            return
+        if n < plan.redundancy.min:
+            yield f"redundancy.min: is {plan.redundancy.min}, and there are {n} workers"
+
+
+def _control(plan: Any) -> Iterator[str]:
+    control = plan.control
+    if control.gold is None:
+        yield "control.gold: is missing: control questions need known labels"
+    if control.first > control.n:
+        yield f"control.first: is {control.first}, more than control.n, {control.n}"
+    if control.least > 0 and not control.first:
+        yield "control.least: there is no test to pass: set control.first"
+    if control.first and plan.crowd.source == "files":
+        yield "control.first: a test comes first only with simulated workers"
+
+
+def _money(plan: Any) -> Iterator[str]:
+    each = to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+    money = to_micro(plan.budget.money)
+    if not each:
+        yield "prices: an answer must cost something: set per_answer, per_token or both"
+    elif money < each * plan.redundancy.min:
+        yield (
+            f"budget.money: {from_micro(money)} do not pay for one item, whose "
+            f"{plan.redundancy.min} answers cost at least {from_micro(each * plan.redundancy.min)}"
+        )
+
+
+def _select(plan: Any) -> Iterator[str]:
+    from karat.select import read_selector
+    from karat.select.schedule import Schedule
+
+    try:
+        rule = read_selector(plan.select.by)
+        rules = [rule]
+        if isinstance(rule, Schedule):
+            stages, shares = rule.plan()
+            rules = [one for one, _ in stages] + [one for _, one in shares]
+    except InputError as error:
+        yield f"select.by: {error}"
+        return
+    needing = [one.name for one in rules if one.needs_model]
+    if plan.model.name == "none" and needing:
+        yield f"select.by: {needing[0]} needs a model, and model.name is none"
+    if plan.evaluate.by == "slice" and "random" not in {one.name for one in rules}:
+        yield 'evaluate.by: "slice" needs items drawn at random: add "10% random" to select.by'
+
+
+def _aggregate(plan: Any) -> Iterator[str]:
+    from karat.aggregate import get_aggregator
+
+    method = plan.aggregate.method or ("ds" if plan.task.labels else "bsc-seq")
+    try:
+        get_aggregator(method, **plan.aggregate.params)
+    except (InputError, TypeError) as error:
+        yield f"aggregate: {error}"
+
+
+def _method_and_rule(plan: Any) -> Iterator[str]:
+    """Try the method and the rule where each of them alone is no fault."""
+    from karat.campaign.trial import try_method
+
+    task, chosen = plan.task, plan.aggregate
+    if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):
+        return
+    method = chosen.method or ("ds" if task.labels else "bsc-seq")
+    try:
+        try_method(
+            task.labels, task.types, task.encoding, method, chosen.params, plan.redundancy.stop
+        )
+    except InputError as error:
+        yield f"aggregate and redundancy.stop: {error}"
+
+
+def _model(plan: Any) -> Iterator[str]:
+    from karat.campaign.models import check_model
+
+    try:
+        check_model(plan.model.name, plan.model.params, single=bool(plan.task.labels))
+    except InputError as error:
+        yield f"model: {error}"
+
+
+def _evaluate(plan: Any) -> Iterator[str]:
+    if (plan.evaluate.by == "test") != (plan.evaluate.file is not None):
+        yield 'evaluate.file: belongs to by = "test", which needs one'
+    if plan.model.name == "none":
+        for name in ("target", "least_gain", "stable"):
+            if getattr(plan.stop, name) is not None:
+                yield f"stop.{name}: there is no model to measure: model.name is none"
+
+
+_CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
+    (_task, ("task",)),
+    (_crowd, ("crowd",)),
+    (_redundancy, ("redundancy",)),
+    (_enough_workers, ("crowd", "redundancy")),
+    (_control, ("control", "crowd")),
+    (_money, ("prices", "budget", "redundancy")),
+    (_select, ("select", "model", "evaluate")),
+    (_aggregate, ("aggregate", "task")),
+    (_method_and_rule, ("aggregate", "task", "redundancy")),
+    (_model, ("model", "task")),
+    (_evaluate, ("evaluate", "model", "stop")),
+)

@@ -1,0 +1,46 @@
+"""Verdicts on workers after a round: who answers no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karat.aggregate import Consensus
+from karat.campaign.plan import Plan
+from karat.crowd import Crowd
+from karat.hiring import judge_workers, measure_reliability
+from karat.hiring.verdicts import DROP
+
+
+def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int) -> Any:
+    """Judge all workers by the control questions and by the crowd.
+
+    Args:
+        plan: The plan.
+        crowd: All answers; its gold is that of the control questions.
+        result: Of the same crowd.
+        barred: Workers who are asked nothing more already.
+        n_workers: Workers in all; at least as many as an item may need are kept.
+
+    Returns:
+        Plain values: `workers`, a verdict each, and `drop`, those who go now, the worst first.
+    """
+    gold = crowd if crowd.gold is not None and (crowd.gold >= 0).any() else None
+    known = crowd.with_gold(None) if gold is None else crowd
+    reliability = measure_reliability(known, gold=gold, result=result)
+    rules = plan.judging
+    found = judge_workers(reliability, threshold=rules.threshold, sure=rules.sure)
+    rows = {
+        one.worker: {
+            "verdict": one.verdict, "mean": round(one.mean, 6), "low": round(one.low, 6),
+            "high": round(one.high, 6), "judged": round(one.total, 3), "why": one.why,
+        }
+        for one in found
+    }  # fmt: skip
+    worst = sorted(found, key=lambda one: (one.mean, one.worker))
+    failed = [
+        one.worker
+        for one in worst
+        if one.verdict == DROP and one.total >= rules.answers and one.worker not in barred
+    ]
+    room = max(0, n_workers - len(barred) - plan.redundancy.max)
+    return {"workers": rows, "drop": failed[:room] if rules.drop else []}

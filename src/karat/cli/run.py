@@ -1,0 +1,206 @@
+"""`karat run`: a whole campaign, from a plan to labels, a model and the bill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from karat.cli import reading as r
+from karat.cli.output import emit_json, say, warn
+
+if TYPE_CHECKING:
+    from karat.campaign import CampaignRecord, Setting, Waiting
+    from karat.protocols import Ledger
+
+
+def run(
+    source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
+    out: Annotated[str, typer.Option(help="Folder of what comes out.")] = "out",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the campaign is kept: sqlite:///FILE or postgresql://…; by default "
+            "campaign.sqlite in the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    json: r.AsJson = False,
+) -> None:
+    """Run a campaign until it stops, or until answers from outside are awaited.
+
+    It can be interrupted or killed at any moment: the same command goes on where it was, and ends
+    with the same files.
+
+    Examples:
+
+      karat plan check campaign.toml
+
+      karat run campaign.toml --out out
+
+      karat run campaign.toml --store postgresql://localhost/campaign --json
+    """
+    from karat.campaign import Campaign, CampaignRecord, Waiting, open_setting, read_plan
+    from karat.campaign.exports import write_exports
+
+    setting = open_setting(read_plan(source), Path(source).parent)
+    _make_folder(out)
+    try:
+        with _ledger(setting, store or f"sqlite:///{Path(out) / 'campaign.sqlite'}") as ledger:
+            with _teller(quiet=json) as tell, _patient(ledger) as kept:
+                campaign = Campaign(setting, kept, tell=tell)
+                found = campaign.run()
+                if isinstance(found, Waiting):
+                    _wait(found, source, as_json=json)
+                    return
+                tell("writing")
+                files = [str(path) for path in write_exports(campaign, out)]
+            _tell(CampaignRecord.of(ledger), files, as_json=json)
+    except KeyboardInterrupt:
+        warn("karat: interrupted; everything is kept, the same command goes on where it was")
+        raise typer.Exit(130) from None
+
+
+def _make_folder(out: str) -> None:
+    from karat.errors import InputError
+
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {out}: {error.strerror}") from None
+
+
+@contextmanager
+def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
+    import time
+
+    from karat.hiring.money import to_micro
+    from karat.simulate.crowd import BEGIN
+    from karat.store import create_ledger
+
+    plan = setting.plan
+    simulated = plan.crowd.source == "simulated"
+    now = BEGIN if simulated else time.time_ns() // 1_000_000
+    with create_ledger(
+        place, name=plan.name, cap=to_micro(plan.budget.money), currency=plan.prices.currency,
+        tagset=setting.codec, now=now,
+    ) as ledger:  # fmt: skip
+        yield ledger
+
+
+@contextmanager
+def _patient(ledger: Ledger) -> Iterator[Ledger]:
+    """Let Ctrl-C wait for the end of the transaction; a second one does not wait."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield ledger
+        return
+    before = signal.getsignal(signal.SIGINT)
+    patient = _Patient(ledger)
+
+    def interrupt(*_: object) -> None:
+        patient.interrupted = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield cast("Ledger", patient)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Patient:
+    """A ledger that ends the campaign between two calls when it was interrupted."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self.interrupted = ledger, False
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._ledger, name)
+
+        def call(*args: Any, **given: Any) -> Any:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            return method(*args, **given)
+
+        return call
+
+
+@contextmanager
+def _teller(*, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Give who is told of the progress: a live line on a terminal, plain lines otherwise."""
+    import sys
+
+    if quiet:
+        yield lambda _: None
+        return
+    if not sys.stderr.isatty():
+        yield warn
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(stderr=True)
+    with console.status("") as status:
+
+        def tell(line: str) -> None:
+            if "spent" in line or line.startswith("  "):
+                console.print(line, markup=False, highlight=False)
+            else:
+                status.update(escape(line))
+
+        yield tell
+
+
+def _wait(found: Waiting, source: str, *, as_json: bool) -> None:
+    if as_json:
+        emit_json({"waiting": {"answers": found.answers, "items": found.items}})
+        return
+    say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
+    say(f"then run again: karat run {source}")
+
+
+def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
+    if as_json:
+        emit_json({**record.to_dict(), "files": files})
+        return
+    for line in _summary(record):
+        say(line)
+    say(f"written: {', '.join(files)}")
+
+
+def _summary(record: CampaignRecord) -> Iterator[str]:
+    from karat.hiring.money import from_micro
+
+    money, counts = record.money, record.counts
+    unit = f" {money['currency']}" if money["currency"] else ""
+    control = f", {counts['control_answers']} of them to control questions"
+    shown = control if counts["control_answers"] else ""
+    items = f"{counts['items']} of {counts['pool']} items"
+    yield f"labelled: {items} by {counts['answers']} answers{shown}"
+    yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
+    last: Any = record.rounds[-1] if record.rounds else None
+    if last is not None:
+        yield from _quality(last, "F1" if record.plan["task"]["types"] else "accuracy")
+    fixed, k = from_micro(money["everything"]), record.plan["redundancy"]["max"]
+    yield f"saving: {100 * money['saving']:.0f} % of {fixed}{unit}, all items with {k} answers each"
+    if record.stop is not None:
+        yield f"stopped: {record.stop['why']}"
+
+
+def _quality(last: Any, name: str) -> Iterator[str]:
+    """Say how good the labels and the model are, as far as it is known."""
+    truth, score = last["truth"], last["score"]
+    if truth is not None:
+        yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"
+        if truth["model"] is not None:
+            yield f"{name} of the model on the rest of the pool: {100 * truth['model']:.1f}"
+    if score is not None:
+        bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
+        yield f"{name} of the model as measured: {100 * score['value']:.1f} ({bounds})"

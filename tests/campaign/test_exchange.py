@@ -1,0 +1,123 @@
+"""The source "files": tasks go out, answers come back in any order, twice, in part."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from campaign.tiny import ledger_of, plan_of, write_files
+from karat.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
+from karat.errors import FaultsError
+
+FILES = {
+    "crowd": {"source": "files"},
+    "redundancy": {"min": 2, "max": 3, "stop": "clear_majority(ahead=2, least=2)"},
+    "aggregate": {"method": "mv-token"},
+    "select": {"by": "random", "batch": 6},
+    "stop": {"most_rounds": 1},
+    "judging": {"drop": False},
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the campaign again, as `karat run` does; the ledger is made at the first time."""
+    write_files(tmp_path)
+    plan = plan_of(FILES)
+    plan["crowd"] = FILES["crowd"]
+    setting = open_setting(read_plan(plan), tmp_path)
+    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    return lambda: (Campaign(setting, ledger).run(), ledger)
+
+
+def tasks(folder, name):
+    lines = (folder / "tasks" / f"tasks-{name}.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def answer(folder, file, rows, label="rain", **changed):
+    lines = [
+        json.dumps({"campaign": row["campaign"], "worker": w, "item": row["item"],
+                    "labels": [label], **changed})
+        for row, w in rows
+    ]  # fmt: skip
+    (folder / "answers" / file).write_text("\n".join(lines) + "\n")
+
+
+def test_answers_may_come_in_parts_twice_and_in_any_order(run, tmp_path):
+    found, _ = run()
+    assert isinstance(found, Waiting)
+    assert (found.answers, found.items) == (12, 6)
+    out = tasks(tmp_path, "r001.1")
+    assert {(one["answers"], *one["labels"]) for one in out} == {(2, "rain", "sun")}
+    answer(tmp_path, "b.jsonl", [(one, "bob") for one in reversed(out)])
+    assert run()[0].answers == 6
+    answer(tmp_path, "again.jsonl", [(one, "bob") for one in out[:2]])
+    answer(tmp_path, "a.jsonl", [(one, "ann") for one in out[:3]])
+    assert run()[0].answers == 3
+    answer(tmp_path, "rest.jsonl", [(one, "ann") for one in out])
+    found, ledger = run()
+    assert found.rule == "rounds"
+    assert ledger.totals().spent == 12 * 50_000
+
+
+def test_items_that_workers_disagree_about_go_out_again(run, tmp_path):
+    run()
+    out = tasks(tmp_path, "r001.1")
+    answer(tmp_path, "a.jsonl", [(one, "ann") for one in out])
+    answer(tmp_path, "b.jsonl", [(one, "bob") for one in out[1:]])
+    answer(tmp_path, "c.jsonl", [(out[0], "bob")], label="sun")
+    assert run()[0].answers == 1
+    (more,) = tasks(tmp_path, "r001.2")
+    assert (more["item"], more["answers"]) == (out[0]["item"], 1)
+    answer(tmp_path, "d.jsonl", [(more, "cat")], label="sun")
+    assert run()[0].stop
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"campaign": "other-1"}, "line 1: of the campaign 'other-1', and this is 'weather-"),
+        ({"labels": ["snow"]}, "label 'snow' is not in rain, sun"),
+        ({"labels": []}, "needs a list of 1 labels"),
+        ({"worker": 3}, "a worker is text"),
+        ({"item": "d99"}, "item 'd99' was not asked about"),
+    ],
+)
+def test_a_file_with_a_fault_is_refused_whole(run, tmp_path, changed, message):
+    _, ledger = run()
+    out = tasks(tmp_path, "r001.1")
+    answer(tmp_path, "a.jsonl", [(one, "ann") for one in out[:2]], **changed)
+    path = tmp_path / "answers" / "a.jsonl"
+    good = {"campaign": out[2]["campaign"], "worker": "ann", "item": out[2]["item"]}
+    path.write_text(path.read_text() + json.dumps({**good, "labels": ["sun"]}) + "\nno json\n")
+    with pytest.raises(FaultsError, match=message) as caught:
+        run()
+    assert len(caught.value.faults) == 3
+    assert ledger.totals().spent == 0
+
+
+def test_when_the_money_is_used_up_nothing_is_awaited(tmp_path):
+    write_files(tmp_path)
+    plan = plan_of({**FILES, "budget": {"money": "0.10"}})
+    plan["crowd"] = FILES["crowd"]
+    setting = open_setting(read_plan(plan), tmp_path)
+    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    assert Campaign(setting, ledger).run().answers == 2
+    answer(tmp_path, "a.jsonl", [(one, w) for w in "ab" for one in tasks(tmp_path, "r001.1")])
+    assert Campaign(setting, ledger).run().stop
+    totals = ledger.totals()
+    assert (totals.spent, totals.left) == (100_000, 0)
+
+
+def test_when_the_time_is_over_nothing_is_awaited_and_no_answer_is_no_trouble(tmp_path):
+    write_files(tmp_path)
+    plan = plan_of({**FILES, "budget": {"hours": 2.0}})
+    plan["crowd"] = FILES["crowd"]
+    setting = open_setting(read_plan(plan), tmp_path)
+    campaign = Campaign(setting, ledger_of(setting, tmp_path / "campaign.sqlite"))
+    assert campaign.run().rule == "time"
+    assert all(row["places"] == 0 for row in campaign.ledger.slots().to_pylist())
+    written = {path.name for path in write_exports(campaign, tmp_path / "out")}
+    assert written == {"rounds.jsonl", "record.json"}

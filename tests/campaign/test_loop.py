@@ -1,0 +1,259 @@
+"""The loop: what a campaign does from the first question to the last, whenever it is broken off."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import karat
+from campaign.tiny import SPANS, campaign_of, ledger_of, setting_of, write_files, write_spans
+from karat.campaign import Campaign, CampaignRecord, Decision, Steps, write_exports
+from karat.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_files(tmp_path)
+    return tmp_path
+
+
+def exports(campaign, out):
+    return {path.name: path.read_bytes() for path in write_exports(campaign, out)}
+
+
+def test_a_campaign_labels_its_pool_pays_every_answer_and_says_why_it_stopped(folder):
+    campaign = campaign_of(folder)
+    found = campaign.run()
+    assert (found.stop, found.rule) == (True, "pool")
+    slots = campaign.ledger.slots().to_pylist()
+    assert len(slots) == 20
+    assert all(2 <= row["filled"] == row["wanted"] <= 4 for row in slots)
+    totals = campaign.ledger.totals()
+    assert totals.reserved == 0
+    assert totals.spent == 50_000 * sum(row["filled"] for row in slots)
+    record = CampaignRecord.of(campaign.ledger)
+    assert [one["items"] for one in record.rounds] == [10, 20]
+    assert record.rounds[-1]["truth"]["labels"] > 0.85
+
+
+def test_items_whose_workers_disagree_are_asked_about_again(folder):
+    campaign = campaign_of(folder)
+    campaign.run()
+    crowd = campaign.progress.crowd
+    answers = [crowd.answers_of(item) for item in range(crowd.n_items)]
+    few = [labels for labels in answers if len(labels) == 2]
+    assert few
+    assert len(few) < len(answers)
+    assert all(len({one[0] for one in labels.values()}) == 1 for labels in few)
+
+
+def test_the_bill_is_what_the_ledger_spent(folder):
+    campaign = campaign_of(folder, prices={"per_answer": "0.05", "per_token": "0.003"})
+    campaign.run()
+    lines = exports(campaign, folder / "out")["bill.csv"].decode().splitlines()[1:]
+    paid = sum(round(1e6 * float(line.split(",")[-1])) for line in lines)
+    assert paid == campaign.ledger.totals().spent
+
+
+def test_spans_are_labelled_and_a_tagger_is_kept(tmp_path):
+    write_spans(tmp_path)
+    campaign = campaign_of(tmp_path, **SPANS)
+    campaign.run()
+    out = exports(campaign, tmp_path / "out")
+    assert set(out) == {
+        "gold.conll", "spans.jsonl", "tagger.karat", "bill.csv", "rounds.jsonl", "record.json"
+    }  # fmt: skip
+    from karat.tagger import load_tagger
+
+    tagger = load_tagger(tmp_path / "out" / "tagger.karat")
+    assert tagger.predict([["Ann", "left", "Rome", "."]]) == [["O", "O", "B-LOC", "O"]]
+
+
+class Break(Exception):  # noqa: N818 - it is no error
+    """Ends the process's work at a call, before or after it took effect."""
+
+
+class Breaking:
+    """A ledger that breaks off at its n-th writing call."""
+
+    WRITING = ("add_items", "open_batch", "adjust", "lease", "submit", "bar", "set_gold", "record")
+
+    def __init__(self, ledger, n, *, after):
+        self.ledger, self.left, self.after = ledger, n, after
+
+    def __getattr__(self, name):
+        method = getattr(self.ledger, name)
+        if name not in self.WRITING:
+            return method
+
+        def call(*args, **kwargs):
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise Break
+            value = method(*args, **kwargs)
+            if self.left == 0:
+                raise Break
+            return value
+
+        return call
+
+
+SMALL = {
+    "redundancy": {"max": 3},
+    "crowd": {"workers": ["flip(0.2) x4", "spammer(constant)"]},
+    "control": {"n": 6, "gold": "truth.csv", "share": 0.2, "first": 2, "least": 0.4},
+    "judging": {"answers": 4, "sure": 0.8},
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A campaign that ran through: its exports, how many calls it took, its files."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_files(folder, 20)
+    setting = setting_of(folder, **SMALL)
+    ledger = Breaking(ledger_of(setting, folder / "campaign.sqlite"), 10**9, after=True)
+    campaign = Campaign(setting, ledger)
+    campaign.run()
+    assert ledger.records("bar")
+    return exports(campaign, folder / "out"), 10**9 - ledger.left, setting
+
+
+@pytest.mark.parametrize(("part", "after"), [(0, False), (1, True), (2, False), (3, True)])
+def test_broken_off_at_any_call_it_ends_with_the_same_bytes(whole, tmp_path, part, after):
+    expected, n_calls, setting = whole
+    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    # Breaks at prime distances, so that the parts break at different calls.
+    step = (7, 11, 13, 17)[part]
+    for _ in range(n_calls):
+        try:
+            campaign = Campaign(setting, Breaking(ledger, step, after=after))
+            campaign.run()
+        except Break:
+            step += 31
+            continue
+        break
+    assert exports(campaign, tmp_path / "out") == expected
+
+
+def test_a_finished_campaign_run_again_changes_nothing(folder):
+    campaign = campaign_of(folder)
+    campaign.run()
+    before, n = exports(campaign, folder / "out"), campaign.ledger.verify()
+    again = campaign_of(folder)
+    again.run()
+    assert exports(again, folder / "again") == before
+    assert again.ledger.verify() == n
+
+
+@settings(max_examples=max(3, settings.default.max_examples // 50), phases=[Phase.generate])
+@given(
+    price=st.integers(1, 90), per_token=st.integers(0, 9), money=st.integers(200, 3000),
+    least=st.integers(1, 2),
+)  # fmt: skip
+def test_no_more_than_the_cap_is_ever_reserved_or_spent(tmp_path_factory, **drawn):
+    folder = tmp_path_factory.mktemp("money")
+    write_spans(folder, 12)
+    price, each = f"0.{drawn['price']:04d}", f"0.{drawn['per_token']:04d}"
+    prices = {"per_answer": price, "per_token": each}
+    campaign = campaign_of(
+        folder,
+        **{**SPANS, "model": {"name": "none"}},
+        prices=prices,
+        budget={"money": f"0.{drawn['money']:04d}"},
+        redundancy={"min": drawn["least"]},
+    )
+    campaign.run()
+    spent = 0
+    cap = drawn["money"] * 100
+    for event in campaign.ledger.events():
+        spent += event.body["cost"] if event.kind == "submit" else 0
+        assert spent <= cap
+    totals = campaign.ledger.totals()
+    assert (totals.spent, totals.reserved) == (spent, 0)
+    cheapest = min(campaign.setting.costs)
+    rows = campaign.ledger.slots().to_pylist()
+    assert len(rows) == 12 or totals.left < drawn["least"] * max(campaign.setting.costs)
+    assert cheapest > 0
+
+
+def test_when_the_money_is_short_the_round_ends_with_what_there_is(folder):
+    campaign = campaign_of(folder, budget={"money": "1.00"})
+    found = campaign.run()
+    assert found.rule == "money"
+    rows = campaign.ledger.slots().to_pylist()
+    assert sum(row["filled"] for row in rows) == 20
+    assert all(row["places"] == row["filled"] for row in rows)
+
+
+def test_a_worker_who_fails_the_test_is_asked_nothing_more(folder):
+    campaign = campaign_of(
+        folder,
+        crowd={"workers": ["good = flip(0.05) x4", "bad = flip(1)"]},
+        control={"n": 6, "gold": "truth.csv", "first": 4, "least": 0.75},
+    )
+    campaign.run()
+    record = CampaignRecord.of(campaign.ledger)
+    assert record.workers["bad"]["answers"] == 4
+    assert record.workers["bad"]["barred"] == "0 of 4 right in the test"
+    assert all(record.workers[f"good{n}"]["answers"] > 4 for n in range(1, 5))
+
+
+def test_control_questions_are_a_share_of_everybodys_answers_and_are_not_labelled(folder):
+    campaign = campaign_of(folder, control={"n": 6, "gold": "truth.csv", "share": 0.25})
+    campaign.run()
+    crowd = campaign.progress.crowd
+    control = set(campaign.setting.control)
+    names = crowd.item_ids.to_pylist()
+    for worker in range(crowd.n_workers):
+        items = crowd.latest.item[crowd.by_worker[worker]].tolist()
+        n = sum(names[item] in control for item in items)
+        assert n == min(6, (len(items) - n) // 4) or n == min(6, (len(items) - n - 1) // 4)
+    ids = campaign.setting.ids
+    assert not control & {ids[n] for n in campaign.progress.labelled.items.tolist()}
+
+
+def test_the_ledger_of_another_plan_is_refused(folder):
+    campaign_of(folder).run()
+    with pytest.raises(InputError, match=r"another plan \(select\)"):
+        campaign_of(folder, select={"batch": 12}).run()
+
+
+def test_a_step_can_be_replaced_by_an_object(folder):
+    class Once:
+        def decide(self, rounds):
+            return Decision(stop=True, rule="once", why=f"{len(rounds)} round is enough")
+
+    setting = setting_of(folder)
+    ledger = ledger_of(setting, folder / "campaign.sqlite")
+    campaign = Campaign(setting, ledger, Steps.of(setting, ledger, stop=Once()))
+    assert campaign.run().why == "1 round is enough"
+    assert len(ledger.slots()) == 10
+
+
+def test_an_item_that_nobody_is_left_for_is_closed(folder):
+    campaign = campaign_of(folder, crowd={"workers": ["flip(0.4) x2"]}, redundancy={"max": 5})
+    assert campaign.run().rule == "pool"
+    rows = campaign.ledger.slots().to_pylist()
+    assert {(row["wanted"], row["filled"]) for row in rows} == {(2, 2)}
+
+
+def test_the_record_is_plain_and_tells_it_all(folder):
+    campaign = campaign_of(folder, select={"by": "random, then margin, 30% random", "batch": 5})
+    campaign.run()
+    record = CampaignRecord.of(campaign.ledger)
+    assert json.loads(json.dumps(record.to_dict()))["rounds"] == list(record.rounds)
+    assert record.picks["r002"] == {"random": 2, "margin": 3}
+    assert sum(one["answers"] for one in record.workers.values()) == record.counts["answers"]
+    assert record.money["saving"] == 1 - record.money["spent"] / (20 * 4 * 50_000)
+    assert record.stop["rule"] == "pool"
+    assert record.versions["karat"] == karat.__version__
+    assert set(record.forecasts) == {"r001", "r002", "r003", "r004"}
+    assert record.rounds[0]["stable"] is None
+    assert -1 <= record.rounds[1]["stable"] <= 1
+    assert record.rounds[-1]["control"]["n"] == sum(
+        one.get("random", 0) for one in record.picks.values()
+    )

@@ -1,0 +1,161 @@
+"""Plans: what is wrong with one is told at once, with the key and what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from campaign.tiny import plan_of, setting_of, toml, write_files, write_spans
+from karat.aggregate.registry import METHODS
+from karat.campaign import describe_plan, open_setting, read_plan
+from karat.campaign.course import course
+from karat.campaign.trial import try_method
+from karat.errors import FaultsError, InputError
+
+SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "kos", "glad", "mean", "median"}
+FAULTS = [
+    ({"mdel": {"name": "crf"}}, r"mdel: there is no such key: .*did you mean 'model'"),
+    ({"select": {"bach": 3}}, r"select.bach: .*did you mean 'batch'"),
+    ({"name": 3}, "name: must be text, not 3"),
+    ({"seed": -1}, "seed: must be at least 0, not -1"),
+    ({"seed": True}, "seed: must be a whole number, not True"),
+    ({"prices": {"per_answer": -1}}, "prices.per_answer: it must lie in 0"),
+    ({"prices": {"per_answer": [1]}}, "prices.per_answer: must be an amount such as 0.05"),
+    ({"prices": {"per_answer": 0}}, "prices: an answer must cost something"),
+    ({"budget": {"money": "0.09"}}, "budget.money: 0.09 do not pay for one item"),
+    ({"redundancy": {"min": 5, "max": 2}}, "redundancy: min is 5, more than max, 2"),
+    ({"redundancy": {"min": 6, "max": 9}}, "redundancy.min: is 6, and there are 5 workers"),
+    ({"redundancy": {"stop": "confidnt"}}, r"redundancy.stop: .*did you mean 'confident'"),
+    ({"task": {"types": ["X"]}}, "task: give either types"),
+    ({"task": {"labels": ["one"]}}, "task.labels: there must be at least two"),
+    ({"task": {"labels": [], "types": ["X"], "encoding": "BIOX"}}, "task: .*BIOX"),
+    ({"crowd": {"source": "web"}}, "crowd.source: must be 'simulated' or 'files', not 'web'"),
+    ({"crowd": {"workers": []}}, "crowd.workers: is missing"),
+    ({"crowd": {"workers": ["flop(1)"]}}, "crowd.workers: unknown kind of worker 'flop'"),
+    ({"crowd": {"source": "files"}}, "crowd: workers and truth belong to the source simulated"),
+    ({"control": {"n": 3}}, "control.gold: is missing"),
+    ({"control": {"n": 3, "gold": "x", "first": 4}}, "control.first: is 4, more than"),
+    ({"select": {"by": "mnlpp"}}, "select.by: unknown rule 'mnlpp'"),
+    ({"model": {"name": "none"}, "select": {"by": "random, then mnlp"}}, "mnlp needs a model"),
+    ({"model": {"name": "none"}, "stop": {"target": 0.9}}, "stop.target: there is no model"),
+    ({"model": {"name": "crf"}}, "model: unknown model 'crf'"),
+    ({"model": {"params": {"alfa": 1}}}, "model: unknown parameter of naive-bayes 'alfa'"),
+    ({"aggregate": {"method": "dss"}}, "aggregate: .*'dss'"),
+    ({"aggregate": {"method": "mv-token"}}, "redundancy.stop: confident needs probabilities"),
+    ({"redundancy": {"stop": "stable_average(1)"}}, "aggregate and redundancy.stop: "),
+    ({"aggregate": {"method": "mean"}}, "aggregate and redundancy.stop: "),
+    ({"evaluate": {"by": "slice"}, "select": {"by": "margin"}}, "needs items drawn at random"),
+    ({"evaluate": {"by": "test"}}, "evaluate.file: belongs to by = "),
+    ({"evaluate": {"folds": 1}}, "evaluate.folds: must be at least 2, not 1"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), FAULTS)
+def test_a_fault_is_named_with_its_key(changes, message):
+    with pytest.raises(FaultsError, match=message):
+        read_plan(plan_of(changes))
+
+
+def test_the_tiny_plan_is_no_fault():
+    assert read_plan(plan_of()).method == "one-coin"
+
+
+def test_all_faults_are_told_at_once(tmp_path):
+    path = tmp_path / "plan.toml"
+    changes = {
+        "mdel": {}, "seed": -1, "redundancy": {"min": 5, "max": 2}, "budget": {"money": "0.01"}
+    }  # fmt: skip
+    path.write_text(toml(plan_of(changes)))
+    with pytest.raises(FaultsError) as caught:
+        read_plan(path)
+    keys = [fault.message.split(":")[0] for fault in caught.value.faults]
+    assert keys == ["seed", "mdel", "redundancy", "budget.money"]
+    assert all(fault.file == str(path) for fault in caught.value.faults)
+
+
+def test_a_file_that_is_no_plan_is_refused(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        read_plan(tmp_path / "nothing.toml")
+    path = tmp_path / "plan.toml"
+    path.write_text("name = ")
+    with pytest.raises(InputError, match="it is no TOML"):
+        read_plan(path)
+
+
+def test_a_plan_read_from_toml_is_the_plan(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(toml(plan_of()))
+    assert read_plan(path) == read_plan(plan_of())
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"pool": {"file": "none.jsonl"}}, "pool.file: .*none.jsonl"),
+        ({"crowd": {"truth": "none.csv"}}, "crowd.truth: .*none.csv"),
+        ({"control": {"n": 50, "gold": "truth.csv"}}, "control.gold: holds labels of 20 items"),
+        ({"control": {"n": 20, "gold": "truth.csv"}}, "control.n: all items of the pool"),
+        (
+            {"task": {"labels": ["sun", "snow"]}},
+            "crowd.truth: .*labels that the task has not: rain",
+        ),
+        ({"evaluate": {"by": "test", "file": "pool.jsonl"}}, "evaluate.file: a test of single"),
+        (
+            {"prices": {"per_answer": 0, "per_token": "1"}, "budget": {"money": "1.5"}},
+            "budget.money: 1.50 do not pay for",
+        ),
+    ],
+)
+def test_files_that_do_not_fit_are_named(tmp_path, sections, message):
+    write_files(tmp_path)
+    with pytest.raises(FaultsError, match=message):
+        setting_of(tmp_path, **sections)
+
+
+def test_items_that_stand_twice_are_refused(tmp_path):
+    write_files(tmp_path)
+    path = tmp_path / "pool.jsonl"
+    path.write_text(2 * path.read_text())
+    with pytest.raises(FaultsError, match="twice"):
+        setting_of(tmp_path)
+
+
+def test_the_courses_of_a_plan_cost_what_their_answers_cost(tmp_path):
+    write_spans(tmp_path, 12)
+    plan = plan_of(
+        task={"types": ["LOC"], "labels": []},
+        pool={"file": "gold.conll"},
+        crowd={"truth": "gold.conll"},
+        control={"n": 2, "gold": "gold.conll"},
+        prices={"per_answer": "0.01", "per_token": "0.001"},
+        budget={"money": "0.30"},
+        model={"name": "crf"},
+    )
+    setting = open_setting(read_plan(plan), tmp_path)
+    found = course(setting)
+    once = sum(
+        10_000 + 1_000 * len(words)
+        for name, words in zip(setting.ids, setting.words, strict=True)
+        if name not in setting.control
+    )
+    assert (found["items"], found["cheapest"], found["dearest"]) == (10, 2 * once, 4 * once)
+    assert found["pays_least"] == int(300_000 / (4 * once / 10))
+    lines = "\n".join(describe_plan(setting))
+    assert "control: 2 known items" in lines
+    assert "the cheapest course" in lines
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_no_method_is_refused_for_the_made_up_crowd_that_it_is_tried_on(method):
+    numbers = ["1", "2"] if method in {"mean", "median"} else ["no", "yes"]
+    if method in SINGLE or not method.startswith(("bsc", "crf", "multi", "mv-seg")):
+        try_method(numbers, [], "", method, {}, "fixed(3)")
+    if method not in SINGLE:
+        try_method([], ["PER", "LOC"], "BILOU", method, {}, "fixed(3)")
+
+
+def test_the_id_of_a_campaign_changes_with_its_plan(tmp_path):
+    write_files(tmp_path)
+    same, other = setting_of(tmp_path), setting_of(tmp_path, seed=4)
+    assert same.key == setting_of(tmp_path).key
+    assert same.key != other.key
+    assert same.key.startswith("weather-")

@@ -1,0 +1,129 @@
+"""When to stop, and where the learning curve leads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from campaign.tiny import plan_of
+from karat.campaign import fit_curve, read_plan
+from karat.campaign.evaluation import kappa, measured, wilson
+from karat.campaign.stopping import Stopping, outlook
+from karat.errors import InputError
+
+
+def rounds_of(values, **more):
+    """Give rounds of 50 items each, with scores on random items and the like."""
+    return [
+        {
+            "items": 50 * n, "spent": 5_000_000 * n, "hours": n, "ask_again": None, "stable": None,
+            "score": {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 50},
+            "control": {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 50},
+            **{key: each[n - 1] for key, each in more.items()},
+        }
+        for n, value in enumerate(values, start=1)
+    ]  # fmt: skip
+
+
+def decide(rounds, stop=None, **budget):
+    plan = read_plan(plan_of(stop=stop or {}, budget=budget))
+    return Stopping(plan).decide(rounds)
+
+
+def test_without_a_rule_it_goes_on():
+    assert not decide(rounds_of([0.9] * 9)).stop
+
+
+def test_the_target_must_be_reached_by_the_lower_bound_for_some_rounds_in_a_row():
+    stop = {"target": 0.8, "rounds": 2}
+    assert not decide(rounds_of([0.81, 0.83, 0.81, 0.83]), stop).stop
+    found = decide(rounds_of([0.7, 0.83, 0.85]), stop)
+    assert (found.stop, found.rule) == (True, "target")
+    assert "at least 0.830" in found.why
+
+
+def test_time_and_the_number_of_rounds_stop_at_once():
+    assert decide(rounds_of([0.5] * 3), hours=3.0).rule == "time"
+    assert not decide(rounds_of([0.5] * 3), hours=3.5).stop
+    assert decide(rounds_of([0.5] * 3), {"most_rounds": 3}).rule == "rounds"
+
+
+def test_gains_that_are_too_dear_stop_it():
+    flat, steep = [0.8, 0.85, 0.86, 0.86, 0.86, 0.86], [0.2, 0.4, 0.5, 0.6, 0.68, 0.75]
+    stop = {"least_gain": 0.002}
+    assert decide(rounds_of(flat), stop).rule == "gain"
+    assert not decide(rounds_of(steep), stop).stop
+    assert not decide(rounds_of(flat[:3]), stop).stop
+
+
+def test_predictions_that_stay_the_same_stop_it():
+    stop = {"stable": 0.95}
+    assert decide(rounds_of([0.5] * 3, stable=[None, 0.96, 0.97]), stop).rule == "stable"
+    assert not decide(rounds_of([0.5] * 3, stable=[None, 0.97, 0.94]), stop).stop
+
+
+def test_a_curve_without_noise_is_found_again():
+    n = np.array([20, 40, 80, 160, 320])
+    for a, b, c in ((0.9, 2.0, 0.7), (1.0, 1.5, 0.3), (0.6, 5.0, 1.2)):
+        curve = fit_curve(n, a - b * n**-c, np.full(5, 1e-3))
+        assert curve.at(1000) == pytest.approx(a - b * 1000**-c, abs=0.01)
+
+
+def test_the_interval_holds_what_comes_about_as_often_as_it_says():
+    rng, n = np.random.default_rng(1), np.array([25, 50, 75, 100, 150, 200, 300])
+    truth = 0.85 - 2 * n**-0.6
+    after = 0.85 - 2 * 400**-0.6
+    hits = 0
+    for seed in range(40):
+        y = truth + 0.02 * rng.standard_normal(len(n))
+        low, high = fit_curve(n, y, np.full(len(n), 0.02), seed).interval(400)
+        hits += low <= after <= high
+    assert hits >= 32
+
+
+def test_a_target_above_the_end_of_the_curve_is_not_reachable():
+    n = np.array([20, 40, 80, 160, 320])
+    curve = fit_curve(n, 0.8 - 2 * n**-0.9, np.full(5, 0.002))
+    assert curve.items_to(0.9) is None
+    assert curve.reaches(0.9) == 0
+    assert curve.items_to(0.75) == pytest.approx((2 / 0.05) ** (1 / 0.9), rel=0.1)
+
+
+def test_scores_that_fall_give_a_flat_curve_and_none_ends_above_one():
+    falling = fit_curve([10, 20, 40, 80], [0.7, 0.6, 0.5, 0.4], [0.1] * 4)
+    assert falling.gain(100) == 0
+    rising = fit_curve([10, 20, 40, 80], [0.1, 0.4, 0.7, 0.99], [0.1] * 4)
+    assert rising.a <= 1
+
+
+def test_too_few_points_give_no_curve_and_bad_ones_are_refused():
+    assert fit_curve([10, 20, 40], [0.1, 0.2, 0.3], [0.1] * 3) is None
+    assert fit_curve([10, 10, 20, 40], [0.1, 0.1, 0.2, 0.3], [0.1] * 4) is None
+    with pytest.raises(InputError, match="positive numbers of items"):
+        fit_curve([0, 1], [0.1, 0.2], [0.1] * 2)
+
+
+def test_the_outlook_says_what_the_next_hundred_items_bring_and_what_the_target_costs():
+    n = np.arange(1, 7) * 50
+    values = 0.9 - 2 * n**-0.7
+    plan = read_plan(plan_of(stop={"target": 0.95}))
+    found = outlook(plan, rounds_of(values))
+    assert found["next"]["cost"] == 10_000_000
+    gain = 2 * (300**-0.7 - 400**-0.7)
+    assert found["next"]["gain"] == pytest.approx(gain, abs=0.01)
+    assert found["to_target"]["reachable"] is False
+    assert found["to_target"]["cost"] is None
+    near = outlook(read_plan(plan_of(stop={"target": 0.87})), rounds_of(values))["to_target"]
+    assert near["reachable"] is True
+    assert near["cost"] == pytest.approx(100_000 * near["items"], rel=1e-6)
+
+
+def test_measures_agree_with_counting_by_hand():
+    assert kappa(list("aabb"), list("abbb")) == pytest.approx((0.75 - 0.5) / 0.5)
+    found = measured([["a"]] * 8 + [["b"]] * 2, [["a"]] * 10, "PLAIN")
+    assert (found.value, found.n) == (0.8, 10)
+    # The roots of |p - 0.8| = z sqrt(p (1 - p) / 10).
+    for p in wilson(8, 10):
+        assert abs(p - 0.8) == pytest.approx(1.959963984540054 * np.sqrt(p * (1 - p) / 10))
+    spans = measured([["B-X", "O"]], [["B-X", "B-X"]], "BIO")
+    assert spans.value == pytest.approx(2 / 3)
