@@ -31,8 +31,8 @@ def curve():
 def test_workers_stand_by_rank_with_their_intervals(verdicts, curve):
     left, right = hiring_figure(verdicts, 0.75, curve).axes
     assert [label.get_text() for label in left.get_yticklabels()] == [
-        "good",
         "odd",
+        "good",
         "$open$",
         "bad",
     ]
