@@ -63,6 +63,7 @@ def test_selected_workers_keep_their_prior() -> None:
     tested = Reliability.from_counts([9, 5, 1], [10, 10, 10], worker_ids=["a", "b", "c"])
     found = tested.take(np.array([2, 0]))
     assert found.worker_ids.to_pylist() == ["c", "a"]
+    assert tested.take([2, 0]).mean.tolist() == found.mean.tolist()
     assert found.mean.tolist() == tested.mean[[2, 0]].tolist()
 
 
@@ -73,6 +74,7 @@ def test_selected_workers_keep_their_prior() -> None:
         ([-1], [2], {}, "-1 of 2"),
         ([np.nan], [2], {}, "nan of 2"),
         ([1], [2], {"n_labels": 1}, "at least 2, not 1"),
+        ([1, 2, 3], [4, 5], {}, "totals of shape"),
         ([1], [2], {"prior": (0, 1)}, "pair of positive numbers"),
         ([1], [2], {"prior": "flat"}, "not 'flat'"),
         ([1], [2], {"worker_ids": ["a", "b"]}, "2 worker ids for 1 workers"),

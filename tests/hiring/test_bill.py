@@ -70,8 +70,8 @@ def test_the_floor_is_topped_up_and_never_takes_away():
 
 def test_a_floor_is_rounded_up_to_the_millionth():
     crowd = single(("1", "a", "x", {"started": 0, "submitted": 1}))
-    (line,) = make_bill(crowd, PayPlan(per_minute_floor="0.06")).lines
-    assert line.top_up == 1
+    (line,) = make_bill(crowd, PayPlan(per_minute_floor="0.05")).lines
+    assert line.top_up == 1  # 5/6 of a millionth
 
 
 def test_nobody_works_longer_than_the_idle_cap():

@@ -182,3 +182,9 @@ def test_a_difficulty_of_other_labels_is_refused():
     )
     with pytest.raises(InputError, match="of 3 labels and the reliability of 2"):
         forecast_accuracy(tested, difficulty=other)
+
+
+@pytest.mark.parametrize("options", [{"draws": 0}, {"n_items": 0}])
+def test_a_forecast_without_draws_is_refused(options):
+    with pytest.raises(InputError, match="must be at least 1"):
+        forecast_accuracy(Reliability.from_counts([3, 4], 5), **options)

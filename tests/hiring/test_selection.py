@@ -283,3 +283,10 @@ def test_more_money_than_can_be_counted_is_refused():
     pool = Reliability.from_counts([19] * 20, 20)
     with pytest.raises(InputError, match="more money than can be counted"):
         select_workers(pool, budget=10**12, prices=[10**12] * 20)
+
+
+def test_one_price_is_that_of_everybody():
+    pool = Reliability.from_counts([19, 17, 16], 20)
+    team = select_workers(pool, budget="0.10", prices="0.05")
+    assert len(team) == 2
+    assert team.price == 100_000

@@ -81,7 +81,10 @@ class Reliability:
         [0.833, 0.5]
         """
         hits = np.atleast_1d(np.asarray(right, np.float64))
-        asked = np.broadcast_to(np.asarray(total, np.float64), hits.shape)
+        asked = np.asarray(total, np.float64)
+        if asked.ndim and asked.shape != hits.shape:
+            raise InputError(f"{hits.shape} right answers, but totals of shape {asked.shape}")
+        asked = np.broadcast_to(asked, hits.shape)
         check_counts(hits, asked, n_labels)
         names = worker_ids
         if names is None:
@@ -172,7 +175,8 @@ class Reliability:
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Reliability:
         """Select workers, in the order given; the prior stays."""
-        index = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        chosen = np.asarray(which, None if len(which) else np.intp)
+        index = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         return Reliability(
             self.worker_ids.take(pa.array(index)), self.right[index], self.total[index],
             self.posterior[:, index], self.n_labels, self.prior, self.measure, self.source,

@@ -76,8 +76,10 @@ def expect(
     costs = None if prices is None else read_prices(prices, reliability)
     if not crowd.is_classification:
         return _measured(crowd, reliability.measure, team, best, costs, random_state)
-    wanted = reliability.worker_ids.take(pa.array(np.union1d(best.index, team.index)))
-    difficulty = _difficulty(crowd, result, wanted, random_state)
+    # Nobody beyond the first of a team is forecast.
+    wanted = np.union1d(best.index, team.index[:MOST_WORKERS])
+    workers = reliability.worker_ids.take(pa.array(wanted))
+    difficulty = _difficulty(crowd, result, workers, random_state)
 
     def forecast(one: Team, sizes: NDArray[np.int64]) -> Curve:
         return forecast_accuracy(

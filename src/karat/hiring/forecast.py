@@ -104,6 +104,8 @@ def forecast_accuracy(
     chosen = read_sizes(sizes, len(ranked))
     if not 0 < level < 1:
         raise InputError(f"a level lies between 0 and 1, not {level}")
+    if draws < 1 or n_items < 1:
+        raise InputError(f"draws and n_items must be at least 1, not {draws} and {n_items}")
     money = None if prices is None else read_prices(prices, ranked)[: chosen[-1]]
     cost = chosen if money is None else np.cumsum(money)[chosen - 1]
     first = ranked.take(np.arange(chosen[-1]))

@@ -12,6 +12,7 @@ unless `below="negative"`; and nobody is chosen when nobody is informative.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ def select_workers(
         reliability: What tests say about the workers.
         budget: Workers per item; with `prices` the money per item, in the unit of the prices.
         score: "posterior", "unbiased" (the paper's) or "plugin"; see `karat.hiring.scores`.
-        prices: Money per answer, by worker id or one per worker; 0 is free. None: all cost alike.
+        prices: Money per answer: one amount, by worker id, or one per worker; 0 is free. By
+            default all cost alike.
         below: Workers below chance by their score: "drop" them, or keep them as "negative" (the
             paper): a weighted vote then counts their answers against what they say.
         strategy: "selected" (Algorithm 1), "top" (as many of the best as the budget allows), or
@@ -161,6 +163,8 @@ def read_prices(
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             raise InputError(f"no price for worker {', '.join(missing[:5])}{more}")
         listed = [prices[name] for name in ids]
+    elif isinstance(prices, str | int | float | Decimal):
+        listed = [prices] * len(reliability)
     else:
         listed = prices.tolist() if isinstance(prices, np.ndarray) else list(prices)
     if len(listed) != len(reliability):

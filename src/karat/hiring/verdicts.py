@@ -128,21 +128,20 @@ def judge_workers(
     for sign in signs:
         by_worker.setdefault(sign.worker, []).append(sign)
     above, (low, high) = reliability.p_above(limit), reliability.interval()
+    a, b, mean = reliability.a, reliability.b, reliability.mean
     found = []
     for n, worker in enumerate(reliability.worker_ids.to_pylist()):
         own, p = tuple(by_worker.get(worker, ())), float(above[n])
         kind = KEEP if p >= sure else DROP if p <= 1 - sure else TEST
         more: int | None = 0
         if kind == TEST:
-            more = questions_to_settle(
-                float(reliability.a[n]), float(reliability.b[n]), limit, sure
-            )
+            more = questions_to_settle(float(a[n]), float(b[n]), limit, sure)
         kind = LOOK if kind == KEEP and own else kind
         total = float(reliability.total[n])
         why = _why(kind, p, limit, more, own, total, reliability.measure)
         found.append(
             Verdict(
-                worker, kind, float(reliability.mean[n]), float(low[n]), float(high[n]), total, p,
+                worker, kind, float(mean[n]), float(low[n]), float(high[n]), total, p,
                 more, why, own, reliability.measure,
             )
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from karat.compute import Threads
@@ -122,7 +122,6 @@ def _simulated(n_labels: int, seed: int, n_items: int = 1000, n_workers: int = 3
     return draw_pool(n_labels, n_workers=n_workers, n_items=n_items, seed=seed)
 
 
-@cache
 def _with_prior(seed: int, a: float) -> Pool:
     return draw_pool(2, beta=(a, 2.0), seed=seed)
 
