@@ -65,6 +65,8 @@ study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (d
 	@mkdir -p $(OUT)
 	$(BIN)/karat study bsc --data $(DATA) -o $(OUT)/study-bsc.md
 	$(BIN)/karat study classification --data $(DATA) -o $(OUT)/study-classification.md
+	$(BIN)/karat study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md
+	$(BIN)/karat study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md
 	for n in 5 6 4 3 2; do \
 		$(BIN)/karat study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
 	done
