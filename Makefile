@@ -9,7 +9,7 @@ DATA ?= $(or $(KARAT_DATA),../shared/data)
 POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	echo "Installing PostgreSQL for the tests (apt-get)" && \
-	apt-get install -y -qq postgresql >/dev/null 2>&1; } || \
+	timeout 180 apt-get install -y -qq postgresql >/dev/null 2>&1; } || \
 	echo "PostgreSQL is not installed and cannot be here: its tests will be skipped"
 
 .DEFAULT_GOAL := help
