@@ -275,3 +275,8 @@ def test_few_real_workers_have_signs(data):
         flagged += len({sign.worker for sign in find_signs(crowd)})
         n += crowd.n_workers
     assert 0 < flagged / n < 0.05
+
+
+def test_one_sign_can_be_named_alone():
+    crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
+    assert find_signs(crowd, kinds="drift") == find_signs(crowd, kinds=["drift"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli import reading as r
-from karat.cli.output import emit_json, listed, say, steps, table, warn
+from karat.cli.output import csv_text, emit_json, listed, say, steps, table, warn
 from karat.cli.prices import read_prices
 from karat.cli.wording import plural
 
@@ -194,20 +194,13 @@ def _aggregate(
 
 
 def _write(found: NextAnswers, output: str) -> None:
-    import csv
-    import io
-
     from karat.crowd.atomic import write_text
 
-    buffer = io.StringIO()
-    rows = found.to_arrow()
-    out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
-    out.writeheader()
-    out.writerows(rows.to_pylist())
+    text = csv_text(found.to_arrow())
     if output == "-":
-        say(buffer.getvalue().rstrip("\n"))
+        say(text.rstrip("\n"))
     else:
-        write_text(output, [buffer.getvalue()])
+        write_text(output, [text])
 
 
 def _tell(found: NextAnswers, result: Consensus, output: str | None, *, as_json: bool) -> None:

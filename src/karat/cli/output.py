@@ -54,6 +54,18 @@ def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
     return "\n".join(lines)
 
 
+def csv_text(rows: Any) -> str:
+    """Write an Arrow table as CSV, a heading and a line per row."""
+    import csv
+    import io
+
+    buffer = io.StringIO()
+    out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows.to_pylist())
+    return buffer.getvalue()
+
+
 def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
     """Read repeated options such as `--columns item=question`.
 

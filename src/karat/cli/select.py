@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli import reading as r
-from karat.cli.output import emit_json, key_values, say, steps, table, warn
+from karat.cli.output import csv_text, emit_json, key_values, say, steps, table, warn
 from karat.select.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
@@ -249,15 +249,7 @@ def _write(found: Selection, output: str, lines: Any) -> None:
     elif output.endswith((".jsonl", ".jsonl.gz")):
         write_text(output, lines)
     else:
-        import csv
-        import io
-
-        buffer = io.StringIO()
-        rows = found.to_arrow()
-        out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
-        out.writeheader()
-        out.writerows(rows.to_pylist())
-        write_text(output, [buffer.getvalue()])
+        write_text(output, [csv_text(found.to_arrow())])
 
 
 def _tell(found: Selection, by: str, output: str | None, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli import reading as r
-from karat.cli.output import emit_json, say, steps, table, warn
+from karat.cli.output import csv_text, emit_json, say, steps, table, warn
 from karat.cli.prices import read_prices
 
 if TYPE_CHECKING:
@@ -153,17 +153,9 @@ def _budget(text: str | None, *, in_money: bool) -> str | int | None:
 
 def _write(found: Review, output: str | None, plot: str | None, target: float | None) -> None:
     if output:
-        import csv
-        import io
-
         from karat.crowd.atomic import write_text
 
-        rows = found.to_arrow()
-        buffer = io.StringIO()
-        out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
-        out.writeheader()
-        out.writerows(rows.to_pylist())
-        write_text(output, [buffer.getvalue()])
+        write_text(output, [csv_text(found.to_arrow())])
     if plot:
         from karat.report import save_figure
         from karat.report.hiring import cost_curve, hiring_figure

@@ -58,7 +58,9 @@ def _parts(text: str) -> tuple[str, list[Any], dict[str, Any]]:
             return node.id, [], {}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             args = [_literal(one) for one in node.args]
-            return node.func.id, args, {str(k.arg): _literal(k.value) for k in node.keywords}
+            named = {str(k.arg): _literal(k.value) for k in node.keywords}
+            if len(named) == len(node.keywords):  # else an argument is given twice
+                return node.func.id, args, named
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     raise InputError(f"rule {text!r}: {_HINT}")

@@ -19,7 +19,7 @@ def find_signs(
     *,
     gold: Any = None,
     result: Consensus | None = None,
-    kinds: Iterable[str] | None = None,
+    kinds: str | Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
 ) -> list[Sign]:
     r"""Look for signs of careless work; each comes with its evidence.
@@ -32,7 +32,7 @@ def find_signs(
         gold: Known labels as for `measure_reliability`; by default the crowd's own.
         result: A result of the crowd, which says what is right where there is no gold; by default
             that of `ds`.
-        kinds: Which signs, by name; all by default.
+        kinds: Which signs, by name, or one of them; all by default.
         thresholds: From where on something is a sign.
 
     Returns:
@@ -48,7 +48,7 @@ def find_signs(
     >>> [sign.worker for sign in find_signs(crowd, kinds=["constant"])]
     ['eve']
     """
-    names = list(SIGNS) if kinds is None else list(kinds)
+    names = list(SIGNS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
     for name in names:
         if name not in SIGNS:
             raise UnknownNameError("sign", name, SIGNS)
