@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from karat.campaign import Campaign, open_setting, read_plan
-from karat.hiring.money import to_micro
+from karat.money import to_micro
 from karat.simulate.crowd import BEGIN
 from karat.store import create_ledger
 

@@ -49,11 +49,12 @@ def test_an_item_costs_its_answers_times_fixed_and_tokens():
     ("params", "words"),
     [
         ({}, "must cost something"),
-        ({"fixed": -1}, "fixed must be an amount"),
-        ({"fixed": "x"}, "fixed must be an amount"),
+        ({"fixed": -1}, "fixed must lie in 0"),
+        ({"fixed": "x"}, "fixed must be a number"),
         ({"per_token": 1e-9}, "millionths"),
         ({"fixed": 1, "answers": 0}, "answers must be a whole number"),
-        ({"fixed": True}, "fixed must be an amount"),
+        ({"fixed": True}, "fixed must be a number"),
+        ({"fixed": 10**9 + 1}, "fixed must lie in 0 … 1,000,000,000"),
     ],
 )
 def test_faulty_costs_are_refused(params, words):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from karat.errors import InputError
-from karat.hiring.money import from_micro, to_micro
+from karat.money import from_micro, to_micro
 
 Check = Callable[[Any], Iterator[str]]
 

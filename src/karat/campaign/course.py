@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from karat.campaign.setting import Setting
-from karat.hiring.money import from_micro, to_micro
+from karat.money import from_micro, to_micro
 
 
 def course(setting: Setting) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def _plain(measure: Any) -> dict[str, Any] | None:
 
 
 def _line(number: int, facts: Mapping[str, Any]) -> str:
-    from karat.hiring.money import from_micro
+    from karat.money import from_micro
 
     score = facts["score"]
     shown = "" if score is None else f", {facts['model']} {100 * score['value']:.1f}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from karat.errors import MissingExtraError
-from karat.hiring.money import to_micro
+from karat.money import to_micro
 
 try:
     from pydantic import (

@@ -19,7 +19,7 @@ from karat.crowd import Answers, Crowd, ReadOptions, read_crowd
 from karat.crowd.gold import attach_gold
 from karat.crowd.model import list_array
 from karat.errors import Fault, FaultsError, InputError
-from karat.hiring.money import from_micro
+from karat.money import from_micro
 from karat.protocols import PoolItem
 from karat.select import Pool
 from karat.select.reading import read_pool
@@ -206,7 +206,7 @@ def _test(setting: Setting) -> tuple[Pool, Labels] | None:
 
 
 def _too_little(setting: Setting) -> Iterator[str]:
-    from karat.hiring.money import to_micro
+    from karat.money import to_micro
 
     plan = setting.plan
     money = to_micro(plan.budget.money)

@@ -14,7 +14,7 @@ from karat.campaign.evaluation import Z
 from karat.campaign.forecast import Curve, fit_curve
 from karat.campaign.plan import Plan
 from karat.campaign.protocols import Decision
-from karat.hiring.money import MICRO
+from karat.money import MICRO
 
 NEXT = 100
 """Items whose worth is forecast."""

@@ -204,7 +204,7 @@ def _write(found: NextAnswers, output: str) -> None:
 
 
 def _tell(found: NextAnswers, result: Consensus, output: str | None, *, as_json: bool) -> None:
-    from karat.hiring.money import from_micro
+    from karat.money import from_micro
 
     cost = None if found.cost is None else from_micro(found.cost)
     right = _finished_right(found, result)

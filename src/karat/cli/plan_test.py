@@ -96,7 +96,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 def _costs(plan: TestPlan, price: str, candidates: int) -> dict[str, str]:
     """Give the costs as text, those of the sequential test on average, to the cent."""
-    from karat.hiring.money import from_micro
+    from karat.money import from_micro
 
     whole = plan.cost(price, candidates)
     shares = plan.sequential.expected([plan.w_bad, plan.w_good]) / plan.n

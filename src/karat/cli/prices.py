@@ -24,7 +24,7 @@ def read_prices(text: str | None) -> dict[str, str] | str | None:
     if Path(text).is_file():
         return _read_table(text)
     from karat.errors import InputError
-    from karat.hiring.money import to_micro
+    from karat.money import to_micro
 
     try:
         to_micro(text)
@@ -74,7 +74,7 @@ def _cells(head: list[str], row: list[str]) -> tuple[str, str]:
 def _fault(head: list[str], row: list[str], price: str, former: tuple[int, str] | None) -> str:
     """Say what is wrong with a row, "" if nothing is."""
     from karat.errors import InputError
-    from karat.hiring.money import to_micro
+    from karat.money import to_micro
 
     if len(row) != len(head):
         return f"{len(row)} cells for {len(head)} columns"

@@ -78,7 +78,7 @@ def _make_folder(out: str) -> None:
 def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
     import time
 
-    from karat.hiring.money import to_micro
+    from karat.money import to_micro
     from karat.simulate.crowd import BEGIN
     from karat.store import create_ledger
 
@@ -176,7 +176,7 @@ def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
 
 
 def _summary(record: CampaignRecord) -> Iterator[str]:
-    from karat.hiring.money import from_micro
+    from karat.money import from_micro
 
     money, counts = record.money, record.counts
     unit = f" {money['currency']}" if money["currency"] else ""

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from karat.errors import InputError
-from karat.hiring.money import from_micro
 from karat.hiring.pay import PayPlan, share_of
+from karat.money import from_micro
 
 AMOUNTS = ("base", "top_up", "bonus", "rounding", "total")
 MINUTE = 60_000

@@ -12,8 +12,8 @@ from karat.crowd import Answers, Crowd
 from karat.errors import InputError, UnknownNameError
 from karat.hiring.beta import Reliability
 from karat.hiring.bill import MINUTE, Bill, BillLine
-from karat.hiring.money import MICRO, from_micro
 from karat.hiring.pay import PayPlan
+from karat.money import MICRO, from_micro
 
 ATTEMPTS = ("every", "latest")
 """Which of a worker's several answers to an item are paid."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import InputError
-from karat.hiring.money import from_micro
+from karat.money import from_micro
 
 
 class Reach(NamedTuple):

@@ -23,11 +23,11 @@ from karat.hiring.curve import Curve
 from karat.hiring.difficulty import Difficulty, fit_difficulty
 from karat.hiring.forecast import MOST_WORKERS, forecast_accuracy, read_sizes
 from karat.hiring.held_out import SIZES, measure_votes
-from karat.hiring.money import MICRO
 from karat.hiring.selection import read_prices, select_workers
 from karat.hiring.team import Team
 from karat.hiring.typical import typical_difficulty
 from karat.hiring.verdicts import DROP, TEST, Verdict
+from karat.money import MICRO
 
 LEAST_ITEMS = 5
 """With fewer items with gold the crowd's result and public crowds tell how mistakes are shared."""

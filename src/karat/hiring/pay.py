@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import InputError, UnknownNameError
-from karat.hiring.money import MICRO, from_micro, to_micro
+from karat.money import MICRO, from_micro, to_micro
 
 LEAST_JUDGED = 10
 """Answers that must be judged before a bonus is due: one lucky answer is no merit."""

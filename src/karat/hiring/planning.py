@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from karat.errors import InputError
 from karat.hiring.beta import read_pair
-from karat.hiring.money import to_micro
 from karat.hiring.sequential import SequentialTest, holds, plan_sequential
+from karat.money import to_micro
 
 MOST = 1000
 """Longest test that is looked for: nobody answers more questions to get a job."""

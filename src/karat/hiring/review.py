@@ -15,13 +15,13 @@ from karat.errors import InputError, UnknownNameError
 from karat.hiring.beta import Reliability
 from karat.hiring.curve import Curve
 from karat.hiring.expected import contradiction, expect
-from karat.hiring.money import MICRO
 from karat.hiring.reliability import measure_reliability
 from karat.hiring.selection import read_prices, select_workers
 from karat.hiring.signs import find_signs
 from karat.hiring.team import Team
 from karat.hiring.truth import find_truth
 from karat.hiring.verdicts import Verdict, default_threshold, judge_workers
+from karat.money import MICRO
 from karat.protocols import Progress, Runner
 
 SOURCES = ("auto", "gold", "crowd", "both")

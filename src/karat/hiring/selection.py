@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from karat.errors import InputError, UnknownNameError
 from karat.hiring.beta import Reliability
-from karat.hiring.money import from_micro, to_micro
 from karat.hiring.priced import affordable, best_within
 from karat.hiring.ranking import Choice, best_prefix, in_order, rank
 from karat.hiring.scores import LEAST_QUESTIONS, estimate, worker_scores
 from karat.hiring.team import Team
+from karat.money import from_micro, to_micro
 
 BELOW = ("drop", "negative")
 STRATEGIES = ("selected", "top", "random")

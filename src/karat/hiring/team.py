@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from karat.hiring.beta import Reliability
-from karat.hiring.money import from_micro
 from karat.hiring.scores import error_bound, estimate
+from karat.money import from_micro
 
 SHOWN = 20
 """Workers that are printed by name."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from karat.errors import InputError
 from karat.hiring import Review, Verdict
-from karat.hiring.money import MICRO
 from karat.hiring.verdicts import best_first
+from karat.money import MICRO
 from karat.report.canvas import (
     BOX,
     FONT,

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import InputError
+from karat.money import MICRO, to_micro
 from karat.select.greedy import Purse
 from karat.select.pool import Pool
 from karat.tagger.parameters import check_whole
 
-MICRO = 1_000_000
-"""Millionths in a unit of money; sums of them are exact."""
 MOST = 10**9
 """The largest amount of money: a float64 counts that many millionths exactly."""
 UNITS = ("items", "tokens", "money")
@@ -43,7 +42,7 @@ class Cost:
 
     def __post_init__(self) -> None:
         check_whole("answers", self.answers, 1, 10**6)
-        if not to_micro(self.fixed, "fixed") + to_micro(self.per_token, "per_token"):
+        if not to_micro(self.fixed, "fixed", MOST) + to_micro(self.per_token, "per_token", MOST):
             raise InputError("an item must cost something: give fixed, per_token or both")
 
     def micro(self, pool: Pool) -> NDArray[np.int64]:
@@ -53,7 +52,8 @@ class Cost:
             InputError: There is a price per token, and the items are rows of a table; or an item
                 costs more than a budget can be.
         """
-        fixed, each = to_micro(self.fixed, "fixed"), to_micro(self.per_token, "per_token")
+        fixed = to_micro(self.fixed, "fixed", MOST)
+        each = to_micro(self.per_token, "per_token", MOST)
         tokens = pool.n_tokens if each else np.zeros(pool.n_items, np.int64)
         if self.answers * (fixed + each * int(tokens.max(initial=0))) > MOST * MICRO:
             raise InputError(f"an item costs more than {MOST:,}: are these prices right?")
@@ -179,7 +179,7 @@ def _spending(
         return pool.n_tokens.astype(np.float64), float(budget.amount), "tokens"
     limit = budget.amount
     if named == "money":
-        limit = Decimal(to_micro(budget.amount, "a budget"))
+        limit = Decimal(to_micro(budget.amount, "a budget", MOST))
     return cost.astype(np.float64), float(limit), unit
 
 
@@ -187,20 +187,3 @@ def _whole(amount: Decimal) -> Decimal:
     if amount != amount.to_integral_value():
         raise InputError(f"a budget in items is a whole number, not {amount}")
     return amount
-
-
-def to_micro(amount: Any, what: str) -> int:
-    """Turn an amount of money into millionths.
-
-    Raises:
-        InputError: It is no amount, negative, too large, or finer than a millionth.
-    """
-    try:
-        micro = None if isinstance(amount, bool) else Decimal(str(amount).strip()) * MICRO
-    except InvalidOperation:
-        micro = None
-    if micro is None or not micro.is_finite() or not 0 <= micro <= MOST * MICRO:
-        raise InputError(f"{what} must be an amount such as 0.05, at most {MOST:,}, not {amount!r}")
-    if micro != micro.to_integral_value():
-        raise InputError(f"{what} must be a whole number of millionths, not {amount}")
-    return int(micro)

@@ -16,7 +16,6 @@ from karat.crowd import Crowd
 from karat.crowd.gold import recode
 from karat.errors import InputError
 from karat.hiring.beta import Reliability
-from karat.hiring.money import MICRO
 from karat.hiring.redundancy.gain import learn_habits, posterior_of
 from karat.hiring.redundancy.matching import Match, match_workers
 from karat.hiring.redundancy.pool import Pool, make_pool
@@ -28,6 +27,7 @@ from karat.hiring.redundancy.rules import (
     check_whole,
     item_confidence,
 )
+from karat.money import MICRO
 
 OPEN, BY_RULE, AT_MAXIMUM, NOBODY_LEFT = range(4)
 """States of an item: what `NextAnswers.status` holds."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.hiring.beta import Reliability
-from karat.hiring.money import to_micro
 from karat.hiring.redundancy.gain import Floats, Habits, one_coin
 from karat.hiring.redundancy.rules import check_whole
+from karat.money import to_micro
 
 ANY_NUMBER = np.iinfo(np.int64).max
 

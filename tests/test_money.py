@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import InputError
-from karat.hiring.money import from_micro, to_micro
+from karat.money import from_micro, to_micro
 
 
 @given(st.integers(min_value=0, max_value=10**18))

@@ -13,13 +13,14 @@ MOST = 10**12
 """The largest amount in units: in millionths it still fits into int64."""
 
 
-def to_micro(amount: Any, what: str = "an amount") -> int:
+def to_micro(amount: Any, what: str = "an amount", most: int = MOST) -> int:
     """Turn an amount of money into millionths.
 
     Args:
         amount: A whole number of units, a decimal number, or text such as "0.05"; a float counts
             as it is printed.
         what: Its name in messages.
+        most: The largest amount that is taken, in units.
 
     Raises:
         InputError: It is no number, negative, too large, or finer than a millionth.
@@ -33,8 +34,8 @@ def to_micro(amount: Any, what: str = "an amount") -> int:
         value = None
     if value is None or not value.is_finite():
         raise InputError(f"{what} must be a number such as 0.05, not {amount!r}")
-    if not 0 <= value <= MOST:
-        raise InputError(f"{what} must lie in 0 … {MOST:,}, not {amount}")
+    if not 0 <= value <= most:
+        raise InputError(f"{what} must lie in 0 … {most:,}, not {amount}")
     micro = value * MICRO
     if micro != micro.to_integral_value():
         raise InputError(f"{what} must be a whole number of millionths, not {amount}")
