@@ -139,3 +139,21 @@ def test_the_constraints_name_no_index(root):
     for line in lines:
         assert line.startswith("#") or "==" in line
         assert "://" not in line
+
+
+def _parametrized_sets(path: Path) -> list[int]:
+    """Find sets in lists of cases that are named by how they print: lines."""
+    calls = (n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Call))
+    lines = []
+    for call in calls:
+        ids = next((word.value for word in call.keywords if word.arg == "ids"), None)
+        if isinstance(ids, ast.Name) and ids.id in {"str", "repr"}:
+            inside = [node for value in call.args for node in ast.walk(value)]
+            lines += [node.lineno for node in inside if isinstance(node, ast.Set | ast.SetComp)]
+    return lines
+
+
+def test_no_case_of_a_test_is_named_by_the_order_of_a_set():
+    # The order changes from process to process, and the workers of a test run must agree on names.
+    found = {str(path): _parametrized_sets(path) for path in Path(__file__).parent.rglob("*.py")}
+    assert {path: lines for path, lines in found.items() if lines} == {}

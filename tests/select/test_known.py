@@ -16,7 +16,7 @@ POOL = Pool.of(["a b", "c", "d"])
 @pytest.mark.parametrize(
     "labelled",
     [["0", "2"], {"0", "2"}, [0, 2], (2, 0), np.array([0, 2]), np.array([True, False, True])],
-    ids=str,
+    ids=["strings", "set", "integers", "tuple", "array", "mask"],
 )
 def test_labelled_items_are_found_however_they_are_given(labelled):
     assert Known.of(POOL, labelled).is_labelled.tolist() == [True, False, True]
