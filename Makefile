@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable ".[report,postgres,campaign]" --group test --group lint --group docs
+		--editable ".[postgres,server]" --group test --group lint --group docs
 	touch $@
 
 demo: $(STAMP) ## Run the main job on the example crowd
