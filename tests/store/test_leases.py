@@ -145,6 +145,14 @@ def test_the_queue_is_read_through_its_index(open_ledger):
     assert not any("USE TEMP B-TREE" in row[-1] for row in plan)
 
 
+def test_control_questions_are_given_only_by_name(open_ledger):
+    open_ledger.set_gold({"i2": ["yes"]}, 2, control=True)
+    got = [lease.item for lease in open_ledger.lease("w", 3, 9, n=4)]
+    assert "i2" not in got
+    assert len(got) == 3
+    assert [lease.item for lease in open_ledger.lease("w", 4, 9, items=["i2"])] == ["i2"]
+
+
 def test_polling_without_work_writes_nothing(open_ledger):
     open_ledger.lease("w", 2, 9, n=4)
     for item in ("i2", "i0", "i1", "i3"):

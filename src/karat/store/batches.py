@@ -112,6 +112,8 @@ def look_back(entry: Entry, numbers: Sequence[int]) -> None:
         part = list(numbers[start : start + FEW])
         query = select(func.min(slots.c.position)).where(slots.c.item.in_(part))
         first = entry.connection.execute(query).scalar_one()
+        if first is None:  # in no batch
+            continue
         late = workers.update().where(workers.c.cursor > first)
         entry.connection.execute(late.values(cursor=first))
 

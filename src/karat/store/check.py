@@ -35,7 +35,9 @@ _SUMS = {
         "AND NOT EXISTS "
         "(SELECT 1 FROM leases l WHERE l.item = slots.item AND l.worker = workers.number) "
         "AND NOT EXISTS "
-        "(SELECT 1 FROM skips s WHERE s.item = slots.item AND s.worker = workers.number)"
+        "(SELECT 1 FROM skips s WHERE s.item = slots.item AND s.worker = workers.number) "
+        # Control questions are given by name alone.
+        "AND NOT EXISTS (SELECT 1 FROM gold g WHERE g.item = slots.item AND g.control = 1)"
     ),
 }
 
@@ -45,12 +47,21 @@ def faults_of(database: Database) -> list[str]:
 
     The log is checked by `SqlLedger.verify`.
     """
+    if not is_sqlite(database.engine):
+        return sums_of(database)
     with database.read() as connection:
-        faults = _page_faults(connection) if is_sqlite(database.engine) else []
-        for message, query in _SUMS.items():
-            if connection.execute(text(query)).scalar_one():
-                faults.append(message)
-    return faults
+        faults = _page_faults(connection)
+    return faults + sums_of(database)
+
+
+def sums_of(database: Database) -> list[str]:
+    """Say which sums beside the rows are not those of the rows; empty if all are."""
+    with database.read() as connection:
+        return [message for message, query in _SUMS.items() if _counts(connection, query)]
+
+
+def _counts(connection: Connection, query: str) -> bool:
+    return bool(connection.execute(text(query)).scalar_one())
 
 
 def _page_faults(connection: Connection) -> list[str]:

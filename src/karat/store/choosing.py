@@ -4,15 +4,17 @@ The order is an index, so that finding its next free place takes the logarithm o
 What a worker has had already lies at the front of the queue and would be passed again and again:
 every worker's cursor says below which position nothing is left for them. A place that becomes free
 again moves the cursors back.
+
+Control questions are never found this way: who asks decides when one is due, and names it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BindParameter, and_, bindparam, exists, or_, select, text
+from sqlalchemy import BindParameter, and_, bindparam, exists, literal_column, or_, select, text
 
-from karat.store.schema import FREE, answers, items, leases, skips, slots
+from karat.store.schema import FREE, answers, gold, items, leases, skips, slots
 from karat.store.workers import Worker
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ MOST_DEAR = 64
 
 
 def _free_places() -> Any:
-    """Make the query for free places, and whether the worker `who` has had their items."""
+    """Make the query for free places: has the worker `who` had the item, is it a control one?"""
     who: BindParameter[int] = bindparam("who")
     had = or_(
         *(
@@ -33,8 +35,10 @@ def _free_places() -> Any:
             for table in (answers, leases, skips)
         )
     )
-    columns = (slots.c.item, slots.c.position, items.c.cost, had.label("had"))
-    return select(*columns).join(items, items.c.number == slots.c.item).where(text(FREE))
+    known = exists().where(and_(gold.c.item == slots.c.item, gold.c.control == literal_column("1")))
+    columns = (slots.c.item, slots.c.position, items.c.cost)
+    query = select(*columns, had.label("had"), known.label("control"))
+    return query.join(items, items.c.number == slots.c.item).where(text(FREE))
 
 
 _FREE_PLACES = _free_places()
@@ -70,7 +74,7 @@ def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
             if len(found) == n:
                 break
             start = row.position + 1
-            if row.had:
+            if row.had or row.control:
                 continue
             if row.cost > left:
                 dear += 1

@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, func, select
 from karat.errors import InputError
 from karat.spans import Codec
 from karat.store.answers import check_labels
+from karat.store.batches import look_back
 from karat.store.chain import canonical
 from karat.store.names import check_name
 from karat.store.pool import FEW, numbers_of
@@ -50,6 +51,8 @@ def put_gold(entry: Entry, body: Mapping[str, Any]) -> None:
         for item, labels, control in body["items"]
     ]
     entry.connection.execute(gold.insert(), rows)
+    # What is no control question any more is in the queue again.
+    look_back(entry, [item for item, _, control in body["items"] if not control])
 
 
 def record(entry: Entry, kind: str, name: str, facts: Mapping[str, Any]) -> None:

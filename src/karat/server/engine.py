@@ -1,0 +1,170 @@
+"""The campaign's loop beside the pages: a thread that runs it, and keeps what is known up to date.
+
+The loop gives `Waiting` while people answer. Meanwhile the engine aggregates now and then what has
+come, for the desk, and runs the loop again when the round's places are filled or a lease may have
+run out. All that is shown is in one frozen `Live`, replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from karat.aggregate import Consensus
+from karat.campaign import Campaign, Decision, Waiting
+from karat.campaign.judging import judge
+from karat.crowd import Crowd
+from karat.errors import KaratError
+from karat.server.people import BAR
+
+log = logging.getLogger("karat.server.engine")
+LOOK = 5.0
+"""Seconds after which the loop looks again, for leases may have run out."""
+LEAST, REST = 1.0, 2.0
+"""Seconds between two looks at the labels, and how often as long as a look takes it rests."""
+AFTER_ERROR = 15.0
+
+
+@dataclass(frozen=True)
+class Live:
+    """What is known at a moment.
+
+    Attributes:
+        version: Grows with every change.
+        state: "starting", "working" (the loop computes), "waiting" (for answers), "ended" or
+            "failed" (it is tried again).
+        n_answers: Answers that count, which the rest is about.
+        crowd: These answers.
+        result: What they say, None without answers.
+        workers: The verdict on every worker: verdict, mean, low, high, judged, why.
+        waiting: Answers and items that the round waits for.
+        decision: Why the campaign ended.
+        error: What failed.
+    """
+
+    version: int = 0
+    state: str = "starting"
+    n_answers: int = 0
+    crowd: Crowd | None = field(default=None, repr=False)
+    result: Consensus | None = field(default=None, repr=False)
+    workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    waiting: Waiting | None = None
+    decision: Decision | None = None
+    error: str = ""
+
+
+class Engine:
+    """Runs a campaign in a thread of its own.
+
+    Args:
+        campaign: The campaign.
+        ended: Who is told when it ends, in the same thread: writes the files, for example.
+    """
+
+    def __init__(
+        self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None
+    ) -> None:
+        self.campaign, self._tell_end = campaign, ended
+        self.live = Live()
+        self._changed = threading.Condition()
+        self._halt = False
+        self._n_new = 0
+        self._thread = threading.Thread(target=self._run, name="karat-engine", daemon=True)
+        self._next_look = 0.0
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, seconds: float = 30.0) -> None:
+        """End after what is being computed; nothing is lost."""
+        with self._changed:
+            self._halt = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def notify(self) -> None:
+        """Hear that an answer came, or that the requester changed something."""
+        with self._changed:
+            self._n_new += 1
+            self._changed.notify_all()
+
+    def is_over(self) -> bool:
+        """Whether the campaign has ended."""
+        return self.live.state == "ended"
+
+    def wait_for(self, version: int, seconds: float) -> Live:
+        """Wait until there is something newer than a version, or the time is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._halt or self.live.version > version, seconds)
+            return self.live
+
+    def _run(self) -> None:
+        while not self._halt:
+            self._publish(state="working", error="")
+            try:
+                found = self.campaign.run()
+                if isinstance(found, Decision):
+                    self._end(found)
+                    return
+                self._publish(state="waiting", waiting=found)
+                self._watch(found)
+            except KaratError as error:
+                self._fail(str(error))
+            except Exception as error:  # the pages must go on, and the requester must see it
+                log.exception("the campaign's loop failed")
+                self._fail(f"{type(error).__name__}: {error}")
+
+    def _watch(self, found: Waiting) -> None:
+        """Look at the labels until the loop can go on."""
+        begin, first = time.monotonic(), self._n_new
+        while not self._halt:
+            n_new = self._n_new - first
+            if n_new >= found.answers or (n_new and time.monotonic() - begin >= LOOK):
+                return
+            if time.monotonic() - begin >= 6 * LOOK:
+                return
+            self._look()
+            with self._changed:
+                seen = self._n_new
+                self._changed.wait_for(lambda seen=seen: self._halt or self._n_new > seen, LEAST)
+
+    def _look(self) -> None:
+        """Aggregate what there is, unless it was done a moment ago."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        progress, live = self.campaign.progress, self.live
+        crowd = progress.crowd
+        if len(crowd.latest) != live.n_answers or live.result is None:
+            self._refresh(crowd, progress.result)
+        self._next_look = time.monotonic() + max(LEAST, REST * (time.monotonic() - now))
+
+    def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
+        workers: Mapping[str, Mapping[str, Any]] = {}
+        if result is not None:
+            barred = set(self.campaign.ledger.records(BAR))
+            plan = self.campaign.setting.plan
+            workers = judge(plan, crowd, result, barred, crowd.n_workers)["workers"]
+        self._publish(n_answers=len(crowd.latest), crowd=crowd, result=result, workers=workers)
+
+    def _end(self, decision: Decision) -> None:
+        progress = self.campaign.progress
+        self._refresh(progress.crowd, progress.result)
+        self._tell_end(self.campaign)
+        self._publish(state="ended", decision=decision, waiting=None)
+
+    def _fail(self, why: str) -> None:
+        self._publish(state="failed", error=why)
+        with self._changed:
+            self._changed.wait_for(lambda: self._halt, AFTER_ERROR)
+
+    def _publish(self, **changes: Any) -> None:
+        with self._changed:
+            self.live = replace(self.live, version=self.live.version + 1, **changes)
+            self._changed.notify_all()

@@ -1,0 +1,105 @@
+"""What every worker has done, kept in memory; at the start it is read from the ledger."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from karat.campaign import Setting
+from karat.campaign.control import Tested, tested
+from karat.protocols import Receipt
+from karat.store import SqlLedger
+
+BAR, DECISION = "bar", "decision"
+"""Kinds of records: who was barred by the campaign and why; what the requester decided."""
+TEST, KEEP, DROP = "test", "keep", "drop"
+"""What a requester decides about a worker."""
+
+
+@dataclass
+class Person:
+    """What one worker has done.
+
+    Attributes:
+        control: Control questions that were answered, in order, whether the answer counts or not.
+        right: Of each of them, how much was right.
+        regular: Answers to other items.
+        counting: Answers that count, control questions among them.
+        drafts: Answers that are kept and do not count.
+        earned: In millionths of the currency unit.
+    """
+
+    control: list[str] = field(default_factory=list)
+    right: list[Tested] = field(default_factory=list)
+    regular: int = 0
+    counting: int = 0
+    drafts: int = 0
+    earned: int = 0
+
+
+class People:
+    """All workers of a campaign; safe to use from several threads.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+    """
+
+    def __init__(self, setting: Setting, ledger: SqlLedger) -> None:
+        self.setting, self.ledger = setting, ledger
+        self.lock = threading.Lock()
+        self._known: dict[str, Person] = {}
+        labels = {
+            (row.item, row.worker): row.labels
+            for item in setting.control
+            for row in ledger.given(item)
+        }
+        for row in ledger.given():
+            given = labels.get((row.item, row.worker))
+            self._add(row.worker, row.item, given, counts=row.counts, cost=row.cost)
+
+    def __getitem__(self, worker: str) -> Person:
+        """Give what a worker has done; nothing for a new one."""
+        with self.lock:
+            return self._known.setdefault(worker, Person())
+
+    def took(
+        self, worker: str, item: str, labels: Sequence[str | None], receipt: Receipt
+    ) -> Person:
+        """Count an answer that was not counted before, and give the worker."""
+        with self.lock:
+            self._add(worker, item, labels, counts=receipt.counts, cost=receipt.cost)
+            return self._known[worker]
+
+    def tests(self, worker: str) -> int:
+        """Count the further control questions that the requester asked of a worker."""
+        rows = self.ledger.records(DECISION).values()
+        return sum(
+            row["questions"] for row in rows if row["worker"] == worker and row["verdict"] == TEST
+        )
+
+    def why_barred(self, worker: str) -> str | None:
+        """Say why a worker is asked nothing more, None if they are asked."""
+        if not self.ledger.standing().get(worker):
+            return None
+        return str(self.ledger.records(BAR).get(worker, {}).get("why", ""))
+
+    def _add(
+        self,
+        worker: str,
+        item: str,
+        labels: Sequence[str | None] | None,
+        *,
+        counts: bool,
+        cost: int,
+    ) -> None:
+        person = self._known.setdefault(worker, Person())
+        person.counting += counts
+        person.drafts += not counts
+        person.earned += cost
+        if item not in self.setting.control:
+            person.regular += counts
+        elif item not in person.control:
+            person.control.append(item)
+            person.right.append(tested([self.setting.control[item]], [labels or []]))

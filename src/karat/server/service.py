@@ -1,0 +1,135 @@
+"""A campaign that is served: its ledger, its loop in a thread, what workers and requesters do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from karat.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
+from karat.campaign.stopping import Stopping
+from karat.errors import InputError
+from karat.money import to_micro
+from karat.server.ending import Ending
+from karat.server.engine import Engine
+from karat.server.people import People
+from karat.server.security.secret import Keys
+from karat.server.settings import wall_clock
+from karat.server.work import Completion, Work
+from karat.store import SqlLedger, create_ledger
+
+if TYPE_CHECKING:
+    from karat.server.desk import Desk
+
+log = logging.getLogger("karat.server")
+
+
+class Service:
+    """A campaign that is served.
+
+    Args:
+        setting: The plan and its files; its crowd's source is "web".
+        ledger: Where the campaign is kept.
+        keys: The server's secret.
+        out: The folder of what comes out.
+        clock: Milliseconds since 1970.
+        completion: What a worker who is finished is given.
+
+    Raises:
+        InputError: The plan is for another crowd.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        ledger: SqlLedger,
+        keys: Keys,
+        out: str | Path = "out",
+        *,
+        clock: Callable[[], int] = wall_clock,
+        completion: Completion = lambda _: None,
+    ) -> None:
+        if setting.plan.crowd.source != "web":
+            raise InputError(
+                f'crowd.source is {setting.plan.crowd.source!r}: people in a browser are "web"; '
+                "campaigns of other crowds are run by `karat run`"
+            )
+        self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
+        self.clock = clock
+        steps = Steps.of(setting, ledger, stop=Ending(Stopping(setting.plan), setting.plan, ledger))
+        self.campaign = Campaign(setting, ledger, steps, tell=log.info)
+        self.people = People(setting, ledger)
+        self.engine = Engine(self.campaign, self._export)
+        self.work = Work(
+            setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
+            completion,
+        )  # fmt: skip
+
+    @cached_property
+    def desk(self) -> Desk:
+        """What the requester sees and does."""
+        from karat.server.desk import Desk
+
+        return Desk(self)
+
+    def start(self) -> None:
+        """Start the loop."""
+        self.engine.start()
+
+    def close(self) -> None:
+        """Stop the loop and let go of the store."""
+        self.engine.stop()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.close()
+
+    def _export(self, campaign: Campaign) -> None:
+        write_exports(campaign, self.out)
+
+
+def open_service(
+    plan: str | Path, out: str | Path, keys: Keys, store: str | None = None, **options: Any
+) -> Service:
+    """Open a campaign to be served; the same call goes on where it was.
+
+    Args:
+        plan: Path of the plan.
+        out: The folder of what comes out; the store is there if no other is named.
+        keys: The server's secret.
+        store: Path or address of the store.
+        options: As for `Service`.
+
+    Raises:
+        InputError: The plan or its files are faulty, or the store holds another campaign.
+    """
+    setting = open_setting(read_plan(plan), Path(plan).parent)
+    Path(out).mkdir(parents=True, exist_ok=True)
+    clock = options.get("clock", wall_clock)
+    ledger = create_ledger(
+        store or Path(out) / "campaign.sqlite",
+        name=setting.plan.name,
+        cap=to_micro(setting.plan.budget.money),
+        currency=setting.plan.prices.currency,
+        tagset=setting.codec,
+        now=clock(),
+    )
+    try:
+        return Service(setting, ledger, keys, out, **options)
+    except BaseException:
+        ledger.close()
+        raise
