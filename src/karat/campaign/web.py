@@ -7,7 +7,7 @@ round's places are filled.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from karat.campaign.protocols import Waiting
@@ -20,20 +20,28 @@ ENDED = "ended"
 """The kind and name of the record that ends a campaign from outside."""
 
 
+def wall_clock() -> int:
+    """Give milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
 class Web:
     """People in a browser.
 
     Args:
         setting: The campaign.
         ledger: Where it is kept.
+        now: The clock, milliseconds since 1970.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
-        self.setting, self.ledger = setting, ledger
+    def __init__(
+        self, setting: Setting, ledger: Ledger, now: Callable[[], int] = wall_clock
+    ) -> None:
+        self.setting, self.ledger, self._now = setting, ledger, now
 
     def now(self) -> int:
         """Give the time of the clock."""
-        return time.time_ns() // 1_000_000
+        return self._now()
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Say what is missing; nothing where the money or the time is used up."""

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from karat.aggregate import Consensus
@@ -132,7 +133,10 @@ class Engine:
             self._look()
             with self._changed:
                 seen = self._n_new
-                self._changed.wait_for(lambda seen=seen: self._halt or self._n_new > seen, LEAST)
+                self._changed.wait_for(partial(self._is_newer, seen), LEAST)
+
+    def _is_newer(self, seen: int) -> bool:
+        return self._halt or self._n_new > seen
 
     def _look(self) -> None:
         """Aggregate what there is, unless it was done a moment ago."""

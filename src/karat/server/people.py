@@ -15,6 +15,7 @@ BAR, DECISION = "bar", "decision"
 """Kinds of records: who was barred by the campaign and why; what the requester decided."""
 TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
+Labels = Sequence[str | None]
 
 
 @dataclass
@@ -64,9 +65,7 @@ class People:
         with self.lock:
             return self._known.setdefault(worker, Person())
 
-    def took(
-        self, worker: str, item: str, labels: Sequence[str | None], receipt: Receipt
-    ) -> Person:
+    def took(self, worker: str, item: str, labels: Labels, receipt: Receipt) -> Person:
         """Count an answer that was not counted before, and give the worker."""
         with self.lock:
             self._add(worker, item, labels, counts=receipt.counts, cost=receipt.cost)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from karat.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
 from karat.campaign.stopping import Stopping
+from karat.campaign.web import Web
 from karat.errors import InputError
 from karat.money import to_micro
 from karat.server.ending import Ending
@@ -59,7 +60,10 @@ class Service:
             )
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
         self.clock = clock
-        steps = Steps.of(setting, ledger, stop=Ending(Stopping(setting.plan), setting.plan, ledger))
+        steps = Steps.of(
+            setting, ledger, label=Web(setting, ledger, clock),
+            stop=Ending(Stopping(setting.plan), setting.plan, ledger),
+        )  # fmt: skip
         self.campaign = Campaign(setting, ledger, steps, tell=log.info)
         self.people = People(setting, ledger)
         self.engine = Engine(self.campaign, self._export)

@@ -55,7 +55,7 @@ class Tasks:
         facts = self._seal.read(task)
         if facts is None or facts.get("w") != worker or not isinstance(facts.get("n"), int):
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
-        return self.setting.ids[facts["n"]]
+        return str(self.setting.ids[facts["n"]])
 
     def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
         """Turn an answer into labels, one per token.

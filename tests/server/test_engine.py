@@ -1,0 +1,101 @@
+"""The loop beside the pages."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from karat.errors import InputError
+from karat.server import engine
+from karat.server.ending import end
+from server.serving import answer, serve
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(engine, "LOOK", 0.05)
+    monkeypatch.setattr(engine, "LEAST", 0.05)
+
+
+def wait_until(holds, seconds=30.0):
+    begin = time.monotonic()
+    while not holds():
+        assert time.monotonic() - begin < seconds, "it took too long"
+        time.sleep(0.01)
+
+
+def label_all(service, workers=("ann", "bob", "cid")):
+    """Work until the campaign has ended."""
+
+    def work():
+        for worker in workers:
+            answer(service, worker)
+        return service.engine.is_over()
+
+    wait_until(work)
+
+
+def test_a_served_campaign_runs_to_its_end_and_writes_its_files(tmp_path):
+    with serve(tmp_path) as service:
+        label_all(service)
+        live = service.engine.live
+        assert live.decision.rule == "rounds"
+        assert live.n_answers == len(live.crowd.latest) > 20
+        assert (tmp_path / "out" / "gold.csv").exists()
+        assert service.work.next("ann")["state"] == "done"
+
+
+def test_labels_are_seen_while_people_answer(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        version = service.engine.live.version
+        for _ in range(4):
+            answer(service, "ann")
+        wait_until(lambda: service.engine.live.n_answers == 4)
+        live = service.engine.wait_for(version, 5)
+        assert live.version > version
+        assert live.result is not None
+        assert "ann" in live.workers
+
+
+def test_the_requester_ends_a_campaign_at_once(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        for _ in range(4):
+            answer(service, "ann")
+        end(service.ledger, service.clock())
+        service.engine.notify()
+        wait_until(service.engine.is_over)
+        assert service.engine.live.decision.rule == "requester"
+        assert service.work.next("ann")["state"] == "done"
+
+
+def test_a_served_campaign_goes_on_where_it_was(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        for _ in range(4):
+            answer(service, "ann")
+    with serve(tmp_path) as again:
+        wait_until(lambda: again.engine.live.state == "waiting")
+        assert again.work.me("ann")["done"] == 4
+        label_all(again)
+
+
+def test_what_fails_in_the_loop_is_shown_and_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "AFTER_ERROR", 0.05)
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        real = service.campaign.run
+        monkeypatch.setattr(service.campaign, "run", lambda: 1 / 0)
+        answer(service, "ann")
+        wait_until(lambda: service.engine.live.state == "failed")
+        assert "ZeroDivisionError" in service.engine.live.error
+        monkeypatch.setattr(service.campaign, "run", real)
+        wait_until(lambda: service.engine.live.state == "waiting")
+        assert service.engine.live.error == ""
+
+
+def test_a_campaign_of_another_crowd_is_not_served(tmp_path):
+    with pytest.raises(InputError, match="karat run"):
+        serve(tmp_path, crowd={"source": "files"})

@@ -1,0 +1,269 @@
+"""What workers do."""
+
+from __future__ import annotations
+
+import pytest
+
+from karat.server.errors import Refused
+from karat.spans import Span
+from server.serving import Clock, answer, key, open_round, right_answer, serve
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def service(tmp_path, clock):
+    made = serve(tmp_path, clock=clock)
+    open_round(made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def spans(tmp_path, clock):
+    made = serve(tmp_path, clock=clock, spans=True)
+    open_round(made)
+    yield made
+    made.close()
+
+
+def task_of(service, worker):
+    return service.work.next(worker)["task"]
+
+
+def test_before_the_first_round_is_open_one_waits(tmp_path):
+    service = serve(tmp_path)
+    assert service.work.next("ann")["state"] == "wait"
+    service.close()
+
+
+def test_the_same_task_comes_again_while_it_is_held(service):
+    assert task_of(service, "ann") == task_of(service, "ann")
+
+
+def test_a_task_shows_nothing_but_what_is_to_be_labelled(service):
+    task = task_of(service, "ann")
+    item = service.work.tasks.item("ann", task["id"])
+    assert item not in str(task)
+    assert task["kind"] == "single"
+    assert task["text"] == service.setting.pool.given[service.setting.pool.place[item]]
+    assert task["tokens"] == []
+
+
+def test_a_control_question_looks_like_every_other_task(service):
+    forms = {}
+    for _ in range(6):
+        task = task_of(service, "ann")
+        item = service.work.tasks.item("ann", task["id"])
+        forms.setdefault(item in service.setting.control, set()).add(tuple(task))
+        answer(service, "ann")
+    assert len(forms) == 2
+    assert forms[True] == forms[False]
+
+
+def test_practice_comes_first_and_shows_the_right_answer(service):
+    item, first = answer(service, "ann", wrong=True)
+    assert item in service.setting.control
+    assert first["feedback"] == {"right": False, "label": right_answer(service, item)}
+    assert answer(service, "ann")[1]["feedback"] is None
+
+
+def test_who_fails_the_test_is_asked_no_more_and_told_so(service):
+    for _ in range(3):
+        answer(service, "eve", wrong=True)
+    got = service.work.next("eve")
+    assert got["state"] == "done"
+    assert got["message"]
+    assert service.people.why_barred("eve") == "0 of 2 right in the test"
+    assert service.work.next("ann")["state"] == "task"
+
+
+def test_mistakes_in_practice_do_not_count_in_the_test(service):
+    answer(service, "bob", wrong=True)
+    answer(service, "bob")
+    answer(service, "bob")
+    assert service.work.next("bob")["state"] == "task"
+
+
+def test_a_worker_never_sees_an_item_twice(service):
+    seen = []
+    while (got := answer(service, "ann")) is not None:
+        seen.append(got[0])
+    assert len(seen) == len(set(seen)) > 5
+
+
+def test_control_questions_keep_their_share(tmp_path):
+    control = {"n": 8, "share": 0.25, "first": 0, "least": 0}
+    service = serve(tmp_path, control=control, page={"training": 0}, select={"batch": 12})
+    open_round(service)
+    asked = [answer(service, "ann")[0] in service.setting.control for _ in range(12)]
+    assert [sum(asked[n : n + 4]) for n in (0, 4, 8)] == [1, 1, 1]
+    service.close()
+
+
+def test_the_place_of_a_control_question_differs_among_workers(service):
+    drawn = {
+        tuple(service.work.asking._mixed(name, n) for n in range(12))
+        for name in ("ann", "bob", "cid", "dan", "eve")
+    }
+    assert len(drawn) > 1
+
+
+def test_the_same_answer_again_gets_the_same_reply_and_counts_once(service):
+    task, sent = task_of(service, "ann")["id"], key()
+    said = right_answer(service, service.work.tasks.item("ann", task))
+    first = service.work.submit("ann", task, sent, said)
+    assert service.work.submit("ann", task, sent, said) == first
+    assert service.work.me("ann")["done"] == 1
+
+
+def test_another_answer_under_the_same_key_is_a_conflict(service):
+    task, sent = task_of(service, "ann")["id"], key()
+    service.work.submit("ann", task, sent, "rain")
+    with pytest.raises(Refused) as refused:
+        service.work.submit("ann", task, sent, "sun")
+    assert refused.value.status == 409
+
+
+def test_two_workers_may_use_the_same_key(service):
+    sent = key()
+    for worker in ("ann", "bob"):
+        assert service.work.submit(worker, task_of(service, worker)["id"], sent, "rain")["paid"]
+        assert service.work.me(worker)["done"] == 1
+
+
+def test_a_task_of_somebody_else_is_refused(service):
+    task = task_of(service, "ann")["id"]
+    with pytest.raises(Refused) as refused:
+        service.work.submit("bob", task, key(), "rain")
+    assert refused.value.code == "invalid"
+
+
+@pytest.mark.parametrize("answer_sent", ["snow", "", [Span("LOC", 0, 1)]], ids=repr)
+def test_an_answer_that_is_no_label_is_refused(service, answer_sent):
+    with pytest.raises(Refused, match="rain, sun"):
+        service.work.submit("ann", task_of(service, "ann")["id"], key(), answer_sent)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [Span("PER", 0, 1)],
+        [Span("LOC", 0, 99)],
+        [Span("LOC", 1, 1)],
+        [Span("LOC", 0, 2), Span("LOC", 1, 3)],
+        [Span("LOC", -1, 1)],
+        "LOC",
+    ],
+    ids=["type", "range", "empty", "overlap", "negative", "label"],
+)
+def test_spans_that_do_not_fit_are_refused(spans, wrong):
+    with pytest.raises(Refused) as refused:
+        spans.work.submit("ann", task_of(spans, "ann")["id"], key(), wrong)
+    assert refused.value.status == 422
+
+
+def test_spans_become_labels_and_nothing_here_is_an_answer(spans):
+    item, got = answer(spans, "ann")
+    assert got["feedback"]["right"]
+    assert got["feedback"]["spans"][0]["type"] == "LOC"
+    task = task_of(spans, "ann")["id"]
+    assert spans.work.submit("ann", task, key(), [])["status"] == "accepted"
+    other = spans.work.tasks.item("ann", task)
+    assert set(spans.ledger.given(other)[0].labels) == {"O"}
+    assert item != other
+
+
+def test_a_late_answer_counts_where_a_place_is_free(service, clock):
+    task = task_of(service, "ann")["id"]
+    clock.pass_seconds(301)
+    got = service.work.submit("ann", task, key(), "rain")
+    assert got["status"] == "late"
+    assert "counts" in got["message"]
+
+
+def test_a_late_answer_without_a_place_is_kept_as_a_draft(service, clock):
+    for worker in ("ann", "bob", "cid"):
+        for _ in range(3):
+            answer(service, worker)
+    task = task_of(service, "dan")["id"]
+    item = service.work.tasks.item("dan", task)
+    service.ledger.release("dan", item, clock())
+    service.ledger.adjust({item: 0}, clock())
+    got = service.work.submit("dan", task, key(), "rain")
+    assert (got["status"], got["paid"]) == ("draft", "0.00")
+    assert "kept" in got["message"]
+    assert service.work.me("dan")["drafts"] == 1
+
+
+def test_a_skipped_item_does_not_come_back(service):
+    task = task_of(service, "ann")["id"]
+    assert service.work.skip("ann", task, key(), "too hard")["status"] == "skipped"
+    assert task_of(service, "ann")["id"] != task
+    assert [row.reason for row in service.ledger.skipped()] == ["too hard"]
+
+
+def test_an_item_can_be_skipped_after_its_time(service, clock):
+    task = task_of(service, "ann")["id"]
+    clock.pass_seconds(400)
+    service.work.skip("ann", task, key(), "")
+    assert task_of(service, "ann")["id"] != task
+
+
+def test_a_flag_is_kept_with_its_note(service):
+    task, sent = task_of(service, "ann")["id"], key()
+    for _ in range(2):
+        got = service.work.flag("ann", task, sent, "broken", "half a sentence")
+    assert got["status"] == "flagged"
+    (flag,) = service.ledger.records("flag").values()
+    assert flag["note"] == "half a sentence"
+
+
+def test_a_task_given_back_is_free_for_others(service):
+    task = task_of(service, "ann")["id"]
+    service.work.release("ann", task)
+    assert service.ledger.held("ann", service.clock()) == []
+
+
+def test_in_a_pause_one_is_told_so(service, clock):
+    service.ledger.pause(clock())
+    assert service.work.next("ann")["state"] == "paused"
+
+
+def test_what_was_earned_is_the_sum_of_what_was_paid(service):
+    paid = sum(float(answer(service, "ann")[1]["paid"]) for _ in range(4))
+    assert float(service.work.me("ann")["earned"]) == pytest.approx(paid, abs=1e-9)
+    assert service.ledger.totals().spent == round(1e6 * paid)
+
+
+def test_a_bad_key_is_refused(service):
+    with pytest.raises(Refused, match="key"):
+        service.work.submit("ann", task_of(service, "ann")["id"], "a b", "rain")
+
+
+def test_what_workers_did_is_known_again_after_a_restart(tmp_path, clock):
+    service = serve(tmp_path, clock=clock)
+    open_round(service)
+    for _ in range(5):
+        answer(service, "ann", wrong=True)
+    before, me = service.people["ann"], service.work.me("ann")
+    service.close()
+    again = serve(tmp_path, clock=clock)
+    assert again.people["ann"] == before
+    assert again.work.me("ann") == me
+    again.close()
+
+
+def test_the_requester_can_ask_for_more_control_questions(service, clock):
+    for _ in range(4):
+        answer(service, "ann")
+    before = len(service.people["ann"].control)
+    service.ledger.record(
+        "decision", "ann-1", {"worker": "ann", "verdict": "test", "questions": 2}, clock()
+    )
+    for _ in range(2):
+        assert answer(service, "ann")[0] in service.setting.control
+    assert len(service.people["ann"].control) == before + 2
