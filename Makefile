@@ -30,19 +30,17 @@ $(STAMP): pyproject.toml constraints.txt
 		--editable ".[postgres,server]" --group test --group lint --group docs
 	touch $@
 
-demo: $(STAMP) ## Run the main job on the example crowd
-	@mkdir -p $(OUT)
-	@echo "== What the file holds =="
-	@$(BIN)/karat inspect examples/crowd.tsv
-	@echo; echo "== How well the workers agree =="
-	@$(BIN)/karat agree examples/crowd.tsv --plot $(OUT)/agreement.svg
-	@echo; echo "== From answers to gold, and how good it is =="
-	@echo "(the first run compiles for some seconds)"
-	@$(BIN)/karat aggregate examples/crowd.tsv --method bsc-seq -o $(OUT)/gold.conll \
-		--report $(OUT)/report.html --workers-table $(OUT)/workers.jsonl
-	@echo; echo "== The same by majority vote, for comparison =="
-	@$(BIN)/karat aggregate examples/crowd.tsv --method mv-token -o $(OUT)/votes.conll
-	@echo; echo "Open $(OUT)/report.html in a browser; the labels are in $(OUT)/gold.conll."
+# Anew every time: the plan may have been edited, and a campaign keeps to the plan that it began with.
+demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to gold, tagger and bill
+	@rm -rf $(OUT)/demo
+	@echo "== A pool of 150 sentences, a simulated crowd, a budget of 25 EUR =="
+	@echo "(the first run compiles for half a minute)"
+	@$(BIN)/karat run examples/campaign.toml --out $(OUT)/demo
+	@echo; echo "== The same crowd, asked alike about every sentence =="
+	@$(BIN)/python examples/compare.py $(OUT)/demo
+	@echo; echo "Open $(OUT)/demo/report.html in a browser: the curves, the workers, the doubtful spans."
+	@echo "The labels are in $(OUT)/demo/gold.conll, spans with confidence in spans.jsonl, the money in"
+	@echo "bill.csv, the tagger in tagger.karat. Change examples/campaign.toml and run it again."
 
 test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/ruff check .
@@ -64,9 +62,13 @@ bench: $(STAMP) ## Run all benchmarks against the peers (long)
 study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA)
 	@mkdir -p $(OUT)
 	$(BIN)/karat study bsc --data $(DATA) -o $(OUT)/study-bsc.md
+	$(BIN)/karat study campaign-ner --data $(DATA) -o $(OUT)/study-campaign-ner.md
 	$(BIN)/karat study classification --data $(DATA) -o $(OUT)/study-classification.md
 	$(BIN)/karat study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md
+	$(BIN)/karat study ntoulas-spambase --data $(DATA) -o $(OUT)/study-ntoulas-spambase.md
+	$(BIN)/karat study ntoulas-text --data $(DATA) -o $(OUT)/study-ntoulas-text.md
 	$(BIN)/karat study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md
+	$(BIN)/karat study selection-ner --data $(DATA) -o $(OUT)/study-selection-ner.md
 	for n in 5 6 4 3 2; do \
 		$(BIN)/karat study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
 	done

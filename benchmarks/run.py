@@ -17,7 +17,7 @@ from pathlib import Path
 from pairs import Row
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("spans", "read", "start", "aggregate", "crf", "hiring")
+BENCHMARKS = ("spans", "read", "start", "aggregate", "crf", "hiring", "select", "store")
 TABLES = ("classification",)
 """Modules whose `report()` is text: what they measure is no ratio."""
 PEERS = (
@@ -31,6 +31,8 @@ PEERS = (
     "pandas",
     "typer",
     "python-crfsuite",
+    "sqlalchemy",
+    "psycopg",
 )
 
 

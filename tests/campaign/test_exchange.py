@@ -81,7 +81,7 @@ def test_items_that_workers_disagree_about_go_out_again(run, tmp_path):
         ({"campaign": "other-1"}, "line 1: of the campaign 'other-1', and this is 'weather-"),
         ({"labels": ["snow"]}, "label 'snow' is not in rain, sun"),
         ({"labels": []}, "needs a list of 1 labels"),
-        ({"worker": 3}, "a worker is text"),
+        ({"worker": 3}, "a worker is text of 1 to"),
         ({"item": "d99"}, "item 'd99' was not asked about"),
     ],
 )
@@ -121,3 +121,43 @@ def test_when_the_time_is_over_nothing_is_awaited_and_no_answer_is_no_trouble(tm
     assert all(row["places"] == 0 for row in campaign.ledger.slots().to_pylist())
     written = {path.name for path in write_exports(campaign, tmp_path / "out")}
     assert written == {"rounds.jsonl", "record.json"}
+
+
+TEST = {
+    **FILES,
+    "control": {"n": 4, "gold": "truth.csv", "share": 0.2, "first": 3, "least": 0.6},
+}
+
+
+def test_who_has_not_taken_the_test_waits_and_who_failed_it_is_not_paid_for_more(tmp_path):
+    write_files(tmp_path)
+    plan = plan_of(TEST)
+    plan["crowd"] = FILES["crowd"]
+    setting = open_setting(read_plan(plan), tmp_path)
+    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    assert "takes the test first" in Campaign(setting, ledger).run().where
+    text = (tmp_path / "tasks" / "test.jsonl").read_text()
+    test = [json.loads(line) for line in text.splitlines()]
+    assert len(test) == 3
+    out = [one for one in tasks(tmp_path, "r001.1") if one["item"] not in setting.control]
+    lines = [{"campaign": one["campaign"], "item": one["item"]} for one in [*out, *test]]
+
+    def back(worker, rows, *, good):
+        for row in rows:
+            tags = ["sun", "rain"]
+            known = setting.control.get(row["item"], ["rain"])[0]
+            label = known if good else tags[known == "sun"]
+            yield json.dumps({**row, "worker": worker, "labels": [label]}) + "\n"
+
+    folder = tmp_path / "answers"
+    (folder / "a.jsonl").write_text("".join(back("ann", lines[: len(out)], good=True)))
+    (folder / "b.jsonl").write_text("".join(back("bob", lines, good=False)))
+    found = Campaign(setting, ledger).run()
+    assert "and 6 answers wait for it" in found.where
+    assert "6 to items that had enough" in found.where
+    assert ledger.records("bar") == {"bob": {"why": "0 of 3 right in the test"}}
+    assert ledger.totals().spent == 3 * 50_000
+    (folder / "c.jsonl").write_text("".join(back("ann", lines[len(out) :], good=True)))
+    found = Campaign(setting, ledger).run()
+    assert found.answers == 6
+    assert ledger.totals().spent == (3 + 9) * 50_000

@@ -218,7 +218,7 @@ def test_control_questions_are_a_share_of_everybodys_answers_and_are_not_labelle
 
 def test_the_ledger_of_another_plan_is_refused(folder):
     campaign_of(folder).run()
-    with pytest.raises(InputError, match=r"another plan \(select\)"):
+    with pytest.raises(InputError, match=r"another plan: select.batch was 10 and is 12"):
         campaign_of(folder, select={"batch": 12}).run()
 
 

@@ -28,7 +28,7 @@ FAULTS = [
     ({"task": {"types": ["X"]}}, "task: give either types"),
     ({"task": {"labels": ["one"]}}, "task.labels: there must be at least two"),
     ({"task": {"labels": [], "types": ["X"], "encoding": "BIOX"}}, "task: .*BIOX"),
-    ({"crowd": {"source": "web"}}, "crowd.source: must be 'simulated' or 'files', not 'web'"),
+    ({"crowd": {"source": "wire"}}, "crowd.source: must be 'simulated', .*, not 'wire'"),
     ({"crowd": {"workers": []}}, "crowd.workers: is missing"),
     ({"crowd": {"workers": ["flop(1)"]}}, "crowd.workers: unknown kind of worker 'flop'"),
     ({"crowd": {"source": "files"}}, "crowd: workers and truth belong to the source simulated"),

@@ -8,6 +8,7 @@ import pytest
 from campaign.tiny import plan_of
 from karat.campaign import fit_curve, read_plan
 from karat.campaign.evaluation import kappa, measured, wilson
+from karat.campaign.forecast import pool_gain
 from karat.campaign.stopping import Stopping, outlook
 from karat.errors import InputError
 
@@ -116,6 +117,34 @@ def test_the_outlook_says_what_the_next_hundred_items_bring_and_what_the_target_
     near = outlook(read_plan(plan_of(stop={"target": 0.87})), rounds_of(values))["to_target"]
     assert near["reachable"] is True
     assert near["cost"] == pytest.approx(100_000 * near["items"], rel=1e-6)
+
+
+def test_the_gain_of_a_pool_is_that_of_counting_its_right_labels_before_and_after():
+    n = np.array([20, 40, 80, 160, 320])
+    curve = fit_curve(n, 0.8 - 2 * n**-0.9, np.full(5, 0.002))
+
+    def right(labelled):
+        return 0.95 * labelled + curve.at(labelled) * (1000 - labelled)
+
+    for labelled, more in ((100, 100), (320, 250), (960, 40)):
+        expected = (right(labelled + more) - right(labelled)) / 1000
+        # Those that were labelled before keep their labels: only the rest gets a better model.
+        assert pool_gain(curve, 1000, labelled, 0.95, more) == pytest.approx(expected, abs=1e-12)
+    assert pool_gain(curve, 1000, 950, 0.95, 400) == pool_gain(curve, 1000, 950, 0.95, 50)
+    assert pool_gain(curve, 1000, 1000, 0.95, 100) == 0
+
+
+def test_new_items_and_more_answers_are_compared_in_one_unit():
+    values = 0.9 - 2 * (np.arange(1, 7) * 50.0) ** -0.7
+    rounds = rounds_of(values)
+    assert outlook(read_plan(plan_of()), rounds)["per_money"] is None
+    again = {"answers": 100, "cost": 4_000_000, "right": 6.0, "right_tokens": 0.02}
+    rounds[-1] |= {"ask_again": again, "pool": 1000, "right": 0.97}
+    found = outlook(read_plan(plan_of()), rounds)["per_money"]
+    assert found["ask_again"] == pytest.approx(6 / 1000 / 4)
+    now, then = (0.9 - 2 * n**-0.7 for n in (300, 400))
+    gain = (100 * (0.97 - now) + 600 * (then - now)) / 1000
+    assert found["next"] == pytest.approx(gain / 10, rel=0.05)
 
 
 def test_measures_agree_with_counting_by_hand():

@@ -18,7 +18,7 @@ from karat.cli import app
 
 KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
 KILLS = int(os.environ.get("KARAT_TORTURE", "3"))
-RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json")
+RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json", "report.html")
 WORK = {
     "control": {"n": 4, "gold": "truth.csv", "share": 0.2},
     "crowd": {"workers": ["flip(0.2) x4", "flip(0.9)"]},

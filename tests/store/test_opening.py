@@ -34,7 +34,18 @@ def test_a_ledger_that_is_opened_again_is_the_same(new_place):
             assert ledger.verify() == 2
 
 
-@pytest.mark.parametrize("other", [{"name": "d"}, {"cap": 6}, {"tagset": Codec(("O",), "BIO")}])
+def test_a_cap_that_was_set_stays_whatever_the_ledger_is_opened_with(new_place):
+    place = new_place()
+    with create_ledger(place, **SAME, now=0) as ledger:
+        ledger.set_cap(8, 1)
+    for cap in (5, 8, 9):
+        with create_ledger(place, **{**SAME, "cap": cap}, now=2) as ledger:
+            assert ledger.totals().cap == 8
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": "d"}, {"currency": "USD"}, {"tagset": Codec(("O",), "BIO")}]
+)
 def test_another_campaign_at_the_same_place_is_refused(new_place, other):
     place = new_place()
     create_ledger(place, **SAME, now=0).close()
@@ -125,6 +136,17 @@ def test_a_database_that_cannot_be_written_says_so(tmp_path):
         connection.close()
         with pytest.raises(StoreError, match="make the file and its folder writable"):
             ledger.pause(1)
+
+
+def test_postgresql_that_only_reads_or_has_no_schema_says_so(schemas):
+    place = schemas.take()
+    create_ledger(place, **SAME, now=0).close()
+    only = place.replace("&options=", "&options=-cdefault_transaction_read_only%3Don%20")
+    with open_ledger(only) as ledger, pytest.raises(StoreError, match="the right to write"):
+        ledger.pause(1)
+    with pytest.raises(StoreError, match="is no campaign's database: no schema"):
+        create_ledger(f"{place}x", **SAME, now=0)
+    schemas.give_back()
 
 
 def test_a_clock_that_goes_back_is_refused_where_something_would_change(ledger):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from karat.aggregate import Consensus, get_aggregator
 from karat.campaign.plan import Plan
@@ -39,8 +42,21 @@ class Aggregating:
         return [name for name in items if name in open_]
 
 
-def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> float | None:
-    """Say how much n more answers to the most doubtful items raise the share of right tokens.
+class Asking(NamedTuple):
+    """What more answers to the most doubtful items are worth.
+
+    Attributes:
+        answers: How many there can be, at most as many as were asked for.
+        right: Tokens that they are expected to set right, if labels are drawn by their
+            probabilities.
+    """
+
+    answers: int
+    right: float
+
+
+def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> Asking | None:
+    """Say what n more answers to the most doubtful items are worth.
 
     None for methods whose shares are no probabilities.
     """
@@ -52,4 +68,14 @@ def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> floa
         )
     except InputError:  # a rule for numbers on labels that are none
         return None
-    return float(found.gain.sum()) / crowd.n_tokens
+    return Asking(len(found.gain), float(found.gain.sum()))
+
+
+def right_share(result: Consensus) -> float | None:
+    """Give the expected share of right tokens, if labels are drawn by their probabilities.
+
+    None for methods whose shares are no probabilities.
+    """
+    if result.entropy is None or not len(result.codes):
+        return None
+    return float((result.token_probs.astype(np.float64) ** 2).sum(axis=1).mean())

@@ -48,7 +48,9 @@ def _task(plan: Any) -> Iterator[str]:
 
 def _crowd(plan: Any) -> Iterator[str]:
     crowd = plan.crowd
-    if crowd.source == "files":
+    if crowd.source == "replay":
+        return
+    if crowd.source in {"files", "web"}:
         if crowd.workers or crowd.truth:
             yield "crowd: workers and truth belong to the source simulated"
         if crowd.out == crowd.back:
@@ -65,6 +67,14 @@ def _crowd(plan: Any) -> Iterator[str]:
             read_team(list(crowd.workers))
         except InputError as error:
             yield f"crowd.workers: {error}"
+
+
+def _record(plan: Any) -> Iterator[str]:
+    crowd = plan.crowd
+    if (crowd.source == "replay") != (crowd.answers is not None):
+        yield 'crowd.answers: belongs to source = "replay", which needs one'
+    if crowd.source == "replay" and crowd.workers:
+        yield "crowd.workers: a recorded crowd has its own"
 
 
 def _redundancy(plan: Any) -> Iterator[str]:
@@ -91,23 +101,35 @@ def _enough_workers(plan: Any) -> Iterator[str]:
             yield f"redundancy.min: is {plan.redundancy.min}, and there are {n} workers"
 
 
+def _page(plan: Any) -> Iterator[str]:
+    most = 0 if plan.control is None else plan.control.n - plan.control.first
+    if plan.page.training > most:
+        yield (
+            f"page.training: {plan.page.training} control questions to practise on, and control "
+            f"has {most} besides those of the test"
+        )
+
+
 def _control(plan: Any) -> Iterator[str]:
     control = plan.control
+    if plan.crowd.source == "replay":
+        yield "control: a recorded crowd can be asked nothing but what it was asked then"
     if control.gold is None:
         yield "control.gold: is missing: control questions need known labels"
     if control.first > control.n:
         yield f"control.first: is {control.first}, more than control.n, {control.n}"
     if control.least > 0 and not control.first:
         yield "control.least: there is no test to pass: set control.first"
-    if control.first and plan.crowd.source == "files":
-        yield "control.first: a test comes first only with simulated workers"
 
 
 def _money(plan: Any) -> Iterator[str]:
     each = to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
     money = to_micro(plan.budget.money)
     if not each:
-        yield "prices: an answer must cost something: set per_answer, per_token or both"
+        yield (
+            "prices: an answer must cost something: set per_answer, per_token or both; if nobody "
+            "is paid, give per_answer = 1, and as budget.money the number of answers"
+        )
     elif money < each * plan.redundancy.min:
         yield (
             f"budget.money: {from_micro(money)} do not pay for one item, whose "
@@ -182,9 +204,11 @@ def _evaluate(plan: Any) -> Iterator[str]:
 _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (_task, ("task",)),
     (_crowd, ("crowd",)),
+    (_record, ("crowd",)),
     (_redundancy, ("redundancy",)),
     (_enough_workers, ("crowd", "redundancy")),
-    (_control, ("control", "crowd")),
+    (_page, ("page",)),
+    (_control, ("control",)),
     (_money, ("prices", "budget", "redundancy")),
     (_select, ("select", "model", "evaluate")),
     (_aggregate, ("aggregate", "task")),

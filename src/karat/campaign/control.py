@@ -33,3 +33,15 @@ def tested(truth: Given, given: Given) -> Tested:
     pairs = [pair for a, b in zip(truth, given, strict=True) for pair in zip(a, b, strict=True)]
     counting = [(a, b) for a, b in pairs if (a, b) != ("O", "O")]
     return Tested(sum(a == b for a, b in counting), len(counting))
+
+
+def failure(truth: Given, given: Given, least: float) -> str:
+    """Say why a test is failed, "" if it is passed.
+
+    Args:
+        truth: Known labels of the items.
+        given: A worker's.
+        least: Share that must be right.
+    """
+    found = tested(truth, given)
+    return "" if found.share >= least else f"{found.right} of {found.total} right in the test"

@@ -46,6 +46,8 @@ def _work(setting: Setting) -> Iterator[str]:
     yield f"pool: {n} items of {plan.pool.file}"
     if plan.crowd.source == "simulated":
         yield f"crowd: simulated: {', '.join(plan.crowd.workers)}"
+    elif plan.crowd.source == "replay":
+        yield f"crowd: the recorded answers of {plan.crowd.answers} again"
     else:
         yield f"crowd: tasks go out to {plan.crowd.out}/, answers come back in {plan.crowd.back}/"
     first = plan.select.first or plan.select.batch

@@ -7,27 +7,56 @@ how many answers it needs. Answers are any `.jsonl` files in the folder `crowd.b
 
 in any order, of any number of workers, complete or not, once or several times: an answer's key is
 its item and worker, and the same answer again changes nothing. A file with a fault is refused
-whole, before any of it is taken.
+whole, before any of it is taken (`arrived.py`). Where a test comes first it is `test.jsonl`; who
+has not taken all of it waits, and who failed it is asked no more (`admission.py`).
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from karat.campaign.admission import Admission
+from karat.campaign.arrived import Arrived
+from karat.campaign.keys import key_of
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
 from karat.crowd.atomic import write_text
-from karat.errors import Fault, FaultsError, InputError
+from karat.errors import InputError
 from karat.protocols import Ledger
 
 HOUR = 3_600_000
 """Milliseconds."""
+TEST = "test"
+"""The batch of a test that comes first."""
+_WHY = {
+    "conflict": "by workers who had answered the item otherwise before",
+    "draft": "to items that had enough, or that the money did not reach, or by workers who are "
+    "asked no more",
+}
+
+
+@dataclass(frozen=True)
+class Back:
+    """A file of answers that is not done with.
+
+    Attributes:
+        path: Where it is.
+        digest: A hash of its content.
+        rows: Its answers.
+        counts: How many of them were taken, by status.
+    """
+
+    path: Path
+    digest: str
+    rows: list[dict[str, Any]]
+    counts: dict[str, int] = field(default_factory=dict)
 
 
 class Files:
@@ -43,6 +72,7 @@ class Files:
 
     def __init__(self, setting: Setting, ledger: Ledger) -> None:
         self.setting, self.ledger = setting, ledger
+        self.admission, self._waiting = Admission(setting, ledger), 0
         self.out = setting.folder / setting.plan.crowd.out
         self.back = setting.folder / setting.plan.crowd.back
         for folder in (self.out, self.back):
@@ -58,30 +88,42 @@ class Files:
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Write the tasks if they are not there, read what has come back, say what is missing."""
         path = self.out / f"tasks-{name}.jsonl"
-        if not path.exists():
-            write_text(path, list(self._tasks(name, items)))
-        for file in sorted(self.back.glob("*.jsonl")):
-            self._take(file)
+        if self.admission.items:
+            self._write(self.out / f"{TEST}.jsonl", TEST, dict.fromkeys(self.admission.items, 1))
+        self._write(path, name, self._needed(items))
+        self._take_all()
         missing = self._missing(items)
         left = self.ledger.totals().left
         payable = [item for item in missing if self._cost[item] <= left]
         if not payable or self._is_over():
             return None
         n = sum(missing[item] for item in payable)
-        return Waiting(n, len(payable), f"tasks are in {path}; put answers into {self.back}")
+        where = f"tasks are in {path}; put answers into {self.back}{self._test()}"
+        return Waiting(n, len(payable), f"{where}{self._not_counted()}")
 
-    def _tasks(self, name: str, items: Sequence[str]) -> Iterator[str]:
+    def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
+        """Write tasks, unless they are there."""
+        if path.exists():
+            return
+        try:
+            write_text(path, list(self._tasks(name, needed)))
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+    def _needed(self, items: Sequence[str]) -> dict[str, int]:
+        """Give the items of a batch and the control questions among them, with their answers."""
         missing = self._missing(items)
-        control = list(self.setting.control)
+        control = list(self.setting.control)[len(self.admission.items) :]
         share = 0.0 if self.setting.plan.control is None else self.setting.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
         # Batches take turns, so that a worker of several batches sees different questions.
         turn = len(list(self.out.glob("tasks-*.jsonl")))
         mixed = [control[(turn * n + i) % len(control)] for i in range(n)]
-        rows = sorted([*missing, *mixed], key=lambda item: self._place[item])
-        for item in rows:
-            needed = missing.get(item, max(missing.values(), default=1))
-            task = {"campaign": self.setting.key, "batch": name, "item": item, "answers": needed}
+        return {**dict.fromkeys(mixed, max(missing.values(), default=1)), **missing}
+
+    def _tasks(self, name: str, needed: Mapping[str, int]) -> Iterator[str]:
+        for item in sorted(needed, key=lambda item: self._place[item]):
+            task = {"campaign": self._id, "batch": name, "item": item, "answers": needed[item]}
             yield json.dumps({**task, **self._content(item)}, ensure_ascii=False) + "\n"
 
     def _content(self, item: str) -> dict[str, Any]:
@@ -89,7 +131,9 @@ class Files:
         if not self.setting.plan.is_single:
             return {"tokens": pool.words(n)}
         facts: dict[str, Any] = {"labels": list(self.setting.codec.tags)}
-        return facts | ({} if pool.text is None else {"text": pool.given[n]})
+        if pool.text is None:
+            return facts | {"attributes": self.setting.cells(n)}
+        return facts | {"text": pool.given[n]}
 
     def _missing(self, items: Sequence[str]) -> dict[str, int]:
         asked = set(items)
@@ -97,59 +141,72 @@ class Files:
         found = {row["item"]: row["wanted"] - row["filled"] for row in rows}
         return {item: n for item, n in found.items() if n > 0}
 
-    def _take(self, file: Path) -> None:
-        """Take the answers of a file, unless it was read before."""
+    def _take_all(self) -> None:
+        """Take what has come back: answers to the test first, then those of who has taken it."""
+        self._waiting = 0
+        self.admission.judge(self.now())
+        known = self.ledger.records("file")
+        found = [self._open(path, known) for path in sorted(self.back.glob("*.jsonl"))]
+        # Copies of a file are one.
+        new = {file.digest: file for file in found if file is not None}
+        for file in new.values():
+            for row in file.rows:
+                if row["item"] in self.admission.items:
+                    self._submit(file, row)
+        self.admission.judge(self.now())
+        for file in new.values():
+            self._take(file)
+
+    def _take(self, file: Back) -> None:
+        """Take the answers of a file; it is read again if some must wait."""
+        before = self._waiting
+        for row in file.rows:
+            if self.admission.waits(row["worker"], row["item"]):
+                self._waiting += 1
+            elif row["item"] not in self.admission.items:
+                self._submit(file, row)
+        if self._waiting == before:
+            facts = {"name": file.path.name, "answers": file.counts}
+            self.ledger.record("file", file.digest, facts, self.now())
+
+    def _submit(self, file: Back, row: Mapping[str, Any]) -> None:
+        item, worker = row["item"], row["worker"]
+        key = key_of(item, worker)
+        status = self.ledger.submit(key, worker, item, row["labels"], self.now()).status
+        file.counts[status] = file.counts.get(status, 0) + 1
+
+    def _open(self, path: Path, known: Collection[str]) -> Back | None:
+        """Read a file; None if that was done before.
+
+        Raises:
+            FaultsError: It holds faults.
+            InputError: It cannot be read.
+        """
         try:
-            data = file.read_bytes()
+            data = path.read_bytes()
         except OSError as error:
-            raise InputError(f"cannot read {file}: {error.strerror}") from None
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
         digest = blake2b(data, digest_size=12).hexdigest()
-        if digest in self.ledger.records("file"):
-            return
-        counts: dict[str, int] = {}
-        for row in self._read(file, data):
-            key = f"{row['item']}:{row['worker']}:1"
-            status = self.ledger.submit(
-                key, row["worker"], row["item"], row["labels"], self.now()
-            ).status
-            counts[status] = counts.get(status, 0) + 1
-        self.ledger.record("file", digest, {"name": file.name, "answers": counts}, self.now())
+        if digest in known:
+            return None
+        asked = self.ledger.slots()["item"].to_pylist()
+        lengths = {item: len(self.setting.words[self._place[item]]) for item in asked}
+        arrived = Arrived(self._id, self.setting.codec, lengths)
+        return Back(path, digest, arrived.read(path, data))
 
-    def _read(self, file: Path, data: bytes) -> list[dict[str, Any]]:
-        rows, faults = [], []
-        known = set(self.ledger.slots()["item"].to_pylist())
-        for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                message = self._fault(row, known)
-            except ValueError as error:
-                row, message = {}, f"it is no JSON: {error}"
-            rows.append(row)
-            if message:
-                faults.append(Fault(message, str(file), number))
-        if faults:
-            raise FaultsError(faults, "the answers are refused; nothing of the file was taken")
-        return rows
+    def _test(self) -> str:
+        """Say where the test is, and how many answers wait for it."""
+        if not self.admission.items:
+            return ""
+        wait = f", and {self._waiting} answers wait for it" if self._waiting else ""
+        return f"; every worker takes the test first: {self.out / TEST}.jsonl{wait}"
 
-    def _fault(self, row: Any, known: set[str]) -> str:
-        """Say what is wrong with an answer, "" if nothing is."""
-        if not isinstance(row, Mapping) or not {"campaign", "worker", "item", "labels"} <= set(row):
-            return "an answer has campaign, worker, item and labels"
-        if row["campaign"] != self.setting.key:
-            return f"of the campaign {row['campaign']!r}, and this is {self.setting.key!r}"
-        if not isinstance(row["worker"], str) or not row["worker"]:
-            return f"a worker is text, not {row['worker']!r}"
-        if row["item"] not in known:
-            return f"item {row['item']!r} was not asked about"
-        n = len(self.setting.words[self._place[row["item"]]])
-        labels = row["labels"]
-        if not isinstance(labels, list) or len(labels) != n:
-            return f"item {row['item']}: needs a list of {n} labels, not {labels!r}"
-        wrong = [one for one in labels if one is not None and one not in self.setting.codec.tags]
-        tags = ", ".join(self.setting.codec.tags)
-        return f"item {row['item']}: label {wrong[0]!r} is not in {tags}" if wrong else ""
+    def _not_counted(self) -> str:
+        """Say how many answers came that do not count, and why."""
+        files = [one["answers"] for one in self.ledger.records("file").values()]
+        found = {status: sum(one.get(status, 0) for one in files) for status in _WHY}
+        told = [f"{n} {_WHY[status]}" for status, n in found.items() if n]
+        return f" (not counted: {', '.join(told)})" if told else ""
 
     def _is_over(self) -> bool:
         hours = self.setting.plan.budget.hours
@@ -157,6 +214,11 @@ class Files:
             return False
         begin = next(iter(self.ledger.events())).time
         return self.now() - begin >= hours * HOUR
+
+    @cached_property
+    def _id(self) -> str:
+        """The id that the campaign began with: some of a plan may change, the id does not."""
+        return str(self.ledger.records("plan")["plan"]["id"])
 
     @property
     def _place(self) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.campaign.findings import keep_hidden_gold
 from karat.campaign.loop import Campaign
 from karat.campaign.record import CampaignRecord
 from karat.crowd.atomic import write_text
@@ -43,6 +44,7 @@ def write_exports(campaign: Campaign, out: str | Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make {folder}: {error.strerror}") from None
+    keep_hidden_gold(campaign.setting, campaign.ledger, campaign.steps.label.now())
     written = [*_labels(campaign, folder), *_model(campaign, folder), *_bill(campaign, folder)]
     record = CampaignRecord.of(campaign.ledger)
     rounds = folder / "rounds.jsonl"

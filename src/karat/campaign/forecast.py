@@ -100,6 +100,31 @@ def fit_curve(
     return Curve(a, b, c, found[1:], float(x.max()))
 
 
+def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -> float:
+    """Say how much labelling more items raises the share of right labels in the whole pool.
+
+    A labelled item has the crowd's label, any other one the model's. So the new ones exchange the
+    model's accuracy for the crowd's, and the model gets better on the rest.
+
+    Args:
+        curve: The model's accuracy.
+        pool: Items in all.
+        labelled: Those of them that are labelled.
+        right: Share of the crowd's labels that are right.
+        more: Items to label; no more than there are.
+
+    >>> n = [10, 20, 40, 80]
+    >>> flat = fit_curve(n, [0.7] * 4, [0.01] * 4)
+    >>> round(pool_gain(flat, pool=1000, labelled=80, right=0.9, more=100), 3)
+    0.02
+    """
+    more = min(more, pool - labelled)
+    if more <= 0:
+        return 0.0
+    now, then = curve.at(labelled), curve.at(labelled + more)
+    return (more * (right - now) + (pool - labelled - more) * (then - now)) / pool
+
+
 def _fit(x: Floats, y: Floats, spread: Floats) -> Floats:
     """Give the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3].
 

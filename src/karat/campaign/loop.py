@@ -9,13 +9,15 @@ as if nothing had happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from itertools import count
 from typing import Any
 
 from karat.aggregate import Consensus
-from karat.campaign.aggregating import value_of_asking
+from karat.campaign.aggregating import right_share, value_of_asking
+from karat.campaign.changing import begin, reopened
 from karat.campaign.judging import judge
 from karat.campaign.picking import MONEY, POOL
 from karat.campaign.progress import Progress
@@ -23,9 +25,7 @@ from karat.campaign.protocols import Decision, Picks, Waiting
 from karat.campaign.setting import Setting
 from karat.campaign.steps import Steps
 from karat.campaign.stopping import NEXT, ended
-from karat.campaign.versions import versions
 from karat.crowd import Crowd
-from karat.errors import InputError
 from karat.protocols import Ledger
 
 CONTROL = "control"
@@ -62,36 +62,46 @@ class Campaign:
         """Run until the campaign stops, or until answers from outside are awaited.
 
         Raises:
-            InputError: The ledger holds another campaign.
+            InputError: The ledger holds another campaign, or this one with a plan that changed in
+                more than its limits.
         """
+        # A ledger that several processes can open keeps the others out.
+        alone: Callable[[], Any] = getattr(self.ledger, "alone", nullcontext)
+        with alone():
+            return self._run()
+
+    def _run(self) -> Waiting | Decision:
         self._begin()
         for number in count(1):
             name = f"r{number:03d}"
-            decision = self.ledger.records("stop").get(name)
-            if decision is None:
+            if name not in self.ledger.records("stop"):
                 waiting = self._round(number, name)
                 if waiting is not None:
                     return waiting
-                decision = self.ledger.records("stop")[name]
+            decision = self._last_decision(number, name)
             if decision["stop"]:
                 self._release(CONTROL)
                 return Decision(**decision)
         raise AssertionError
 
+    def _last_decision(self, number: int, name: str) -> dict[str, Any]:
+        """Give what was decided after a round, by the plan as it is now if that changed since."""
+        change = reopened(self.ledger).get(name)
+        if change is None:
+            return self.ledger.records("stop")[name]
+        # Where there was nothing to pick, the next round looks again.
+        decision = self._kept("stop", f"{name}.{change}", lambda: {**self._decide(), "facts": {}})
+        if not decision["stop"] and f"r{number + 1:03d}" not in self.ledger.records("picks"):
+            places = dict.fromkeys(self.setting.control, self._n_places())
+            if places:
+                self.ledger.adjust(places, self.steps.label.now())
+        return decision
+
     def _begin(self) -> None:
         """Fill the pool, and ask nothing of another campaign's ledger."""
-        plan = self.setting.plan.model_dump(mode="json")
-        there = self.ledger.records("plan").get("plan")
-        if there is not None and there["plan"] != plan:
-            changed = [key for key in plan if plan[key] != there["plan"].get(key)]
-            raise InputError(
-                f"the store holds this campaign with another plan ({', '.join(changed)}): run it "
-                "with the plan that it began with, or choose another store"
-            )
         now = self.steps.label.now()
-        if there is None:
-            facts = {"id": self.setting.key, "plan": plan, "versions": versions()}
-            self.ledger.record("plan", "plan", facts, now)
+        for line in begin(self.setting, self.ledger, now):
+            self.tell(f"changed: {line}")
         self.ledger.add_items(self.setting.items(), now)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             self.ledger.bar(worker, now)
@@ -215,11 +225,17 @@ class Campaign:
             "model": None if found.trained is None else found.trained.name,
             "stable": found.stability(number, probe["labels"]),
             "ask_again": self._ask_again(found.crowd, found.result),
+            "pool": len(self.setting.ids) - len(self.setting.control),
+            "right": None if found.result is None else right_share(found.result),
         }
 
     def _ask_again(self, crowd: Crowd, result: Consensus | None) -> dict[str, Any] | None:
-        gain = None if result is None else value_of_asking(self.setting.plan, crowd, result, NEXT)
-        return None if gain is None else {"answers": NEXT, "right_tokens": gain}
+        found = None if result is None else value_of_asking(self.setting.plan, crowd, result, NEXT)
+        if found is None:
+            return None
+        cost = round(found.answers * self.ledger.totals().spent / len(crowd.latest))
+        right = {"right": found.right, "right_tokens": found.right / crowd.n_tokens}
+        return {"answers": found.answers, "cost": cost, **right}
 
     def _decide(self) -> dict[str, Any]:
         return asdict(self.steps.stop.decide(list(self.ledger.records("round").values())))

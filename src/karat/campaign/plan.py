@@ -73,21 +73,24 @@ class Workers(Section):
     """Who answers.
 
     Attributes:
-        source: "simulated", or "files" that go out and come back.
+        source: "simulated", "files" that go out and come back, "web": people in a browser, or
+            "replay": a recorded crowd answers again.
         workers: Simulated workers in text: "flip(0.1) x3".
         truth: File of the gold that simulated workers know; the campaign never looks at it but to
             say at the end how good it was.
         seconds: What a simulated answer takes; workers work side by side.
         out: Folder of the tasks that go out.
         back: Folder of the answers that come back.
+        answers: File of the recorded crowd.
     """
 
-    source: Literal["simulated", "files"]
+    source: Literal["simulated", "files", "web", "replay"]
     workers: Words = ()
     truth: str | None = None
     seconds: Annotated[float, Field(gt=0)] = 30.0
     out: str = "tasks"
     back: str = "answers"
+    answers: str | None = None
 
 
 class Redundancy(Section):
@@ -220,6 +223,26 @@ class Stopping(Section):
     most_rounds: Count | None = None
 
 
+class Page(Section):
+    """What people see who label in a browser.
+
+    Attributes:
+        title: Above the task; the campaign's name by default.
+        instructions: Text or Markdown file beside the plan: what is to be labelled, with examples.
+        lease_minutes: How long a task is held for who has it before them.
+        training: So many control questions come first as practice, with the right answer shown.
+        skip_reasons: What can be said when a task is passed.
+        finished: What is said to who has no more to do.
+    """
+
+    title: str = ""
+    instructions: str | None = None
+    lease_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
+    training: Number = 0
+    skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
+    finished: str = "That was all for now. Thank you for your work."
+
+
 class Plan(Section):
     """A campaign's plan; see the sections.
 
@@ -243,6 +266,7 @@ class Plan(Section):
     model: Learning = Learning()
     evaluate: Evaluating = Evaluating()
     stop: Stopping = Stopping()
+    page: Page = Page()
 
     @property
     def is_single(self) -> bool:

@@ -40,6 +40,10 @@ class Progress:
         self._moment = Moment(self)
         self._n_answers = -1
 
+    def forget(self) -> None:
+        """Work everything out again: known labels changed, for example."""
+        self._n_answers = -1
+
     @property
     def crowd(self) -> Crowd:
         """The answers that count."""

@@ -7,12 +7,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from karat.campaign.covered import coverage_of
 from karat.campaign.plan import Plan
+from karat.campaign.stopping import NEXT, curve_of
 from karat.crowd import Crowd
 from karat.protocols import Ledger
 
-VERSION = 1
+VERSION = 2
 """Of the record's form."""
+POINTS = 200
+"""At most so many moments of the spending are told."""
+STEPS = 41
+"""Points of the learning curve."""
+HOUR = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -31,10 +40,18 @@ class CampaignRecord:
         workers: By id answers, the last verdict with reliability and interval, and why the worker
             was barred, "" if not.
         forecasts: Per round the learning curve and where it leads.
+        curve: The last learning curve with its 95 % band, to be drawn: `items`, `score`, `low`,
+            `high`, a list each; None while there are too few points.
+        spending: The course of the money: hours since the beginning, answers and what was paid
+            for them; at most 200 moments.
+        redundancy: How many picked items have 0, 1, … answers, control questions aside.
+        coverage: Of the pool after every round, see `karat.campaign.covered`; None where it is
+            not known.
         stop: The rule that stopped the campaign, why, and its facts; None while it runs.
         money: cap, reserved, spent; `everything`: what the whole pool costs with the most answers
             each; `saving`: the share of that which was not spent.
-        counts: items, answers and control questions; items of the pool.
+        counts: items, answers and control questions; items of the pool; `awaited`: answers that
+            are still to come to what was picked.
         version: Of this form.
     """
 
@@ -45,6 +62,10 @@ class CampaignRecord:
     picks: Mapping[str, Mapping[str, int]]
     workers: Mapping[str, Mapping[str, Any]]
     forecasts: Mapping[str, Mapping[str, Any]]
+    curve: Mapping[str, Any] | None
+    spending: tuple[Mapping[str, Any], ...]
+    redundancy: tuple[int, ...]
+    coverage: Mapping[str, Any] | None
     stop: Mapping[str, Any] | None
     money: Mapping[str, Any]
     counts: Mapping[str, int]
@@ -71,6 +92,10 @@ class CampaignRecord:
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},
             _workers(ledger, crowd),
             {name: one["facts"] for name, one in stops.items() if one["facts"]},
+            _curve(plan, rounds),
+            _spending(ledger, crowd),
+            _redundancy(ledger),
+            coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
             last if last is not None and last["stop"] else None,
             _money(ledger, plan, pool),
             _counts(ledger, crowd, pool),
@@ -96,6 +121,43 @@ def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
     }
 
 
+def _curve(plan: Plan, rounds: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
+    """Give the learning curve from its first point on to the end of what is forecast."""
+    found = curve_of(plan, rounds)
+    if found is None:
+        return None
+    first = min(one["items"] for one in rounds if one["control"] is not None)
+    items = np.linspace(first, max(found.last + NEXT, 1.5 * found.last), STEPS).round(2).tolist()
+    bounds = [found.interval(n) for n in items]
+    return {
+        "items": items,
+        "score": [found.at(n) for n in items],
+        "low": [low for low, _ in bounds],
+        "high": [high for _, high in bounds],
+    }
+
+
+def _spending(ledger: Ledger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
+    answers = crowd.latest
+    if answers.submitted is None or answers.cost is None or not len(answers):
+        return ()
+    begin = next(iter(ledger.events())).time
+    order = np.argsort(answers.submitted, kind="stable")
+    hours = (answers.submitted[order] - begin) / HOUR
+    spent = np.cumsum(answers.cost[order])
+    shown = np.unique(np.linspace(0, len(order) - 1, POINTS).round().astype(int)).tolist()
+    return tuple(
+        {"hours": round(float(hours[n]), 6), "answers": n + 1, "spent": int(spent[n])}
+        for n in shown
+    )
+
+
+def _redundancy(ledger: Ledger) -> tuple[int, ...]:
+    rows = ledger.slots().to_pylist()
+    filled = [row["filled"] for row in rows if row["batch"] != "control"]
+    return tuple(np.bincount(np.array(filled, np.int64)).tolist())
+
+
 def _money(ledger: Ledger, plan: Plan, pool: Crowd) -> dict[str, Any]:
     totals = ledger.totals()
     lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
@@ -106,18 +168,20 @@ def _money(ledger: Ledger, plan: Plan, pool: Crowd) -> dict[str, Any]:
         "reserved": totals.reserved,
         "spent": totals.spent,
         "everything": everything,
-        "saving": 1 - totals.spent / everything,
+        "saving": 1 - totals.spent / everything if everything else 0.0,
     }
 
 
 def _counts(ledger: Ledger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
     rows = ledger.slots().to_pylist()
     control = {row["item"]: row["filled"] for row in rows if row["batch"] == "control"}
-    items = sum(1 for row in rows if row["filled"] and row["batch"] != "control")
+    own = [row for row in rows if row["batch"] != "control"]
+    items = sum(1 for row in own if row["filled"])
     return {
         "pool": pool.n_items,
         "items": items,
         "answers": len(crowd.latest),
+        "awaited": sum(max(0, row["wanted"] - row["filled"]) for row in own),
         "control_items": len(control),
         "control_answers": sum(control.values()),
     }

@@ -85,11 +85,12 @@ class Setting:
         texts = self.pool.given if self.plan.is_single and self.pool.text is not None else None
         for n, (name, words) in enumerate(zip(self.ids, self.words, strict=True)):
             text = None if texts is None else texts[n]
-            facts = {} if self.pool.text is not None else self._cells(n)
+            facts = {} if self.pool.text is not None else self.cells(n)
             cost, group = int(self.costs[n]), None if groups is None else str(groups[n])
             yield PoolItem(name, tuple(words), cost, group, text, attributes=facts)
 
-    def _cells(self, item: int) -> dict[str, Any]:
+    def cells(self, item: int) -> dict[str, Any]:
+        """Give the attributes of an item of a table, without those that are missing."""
         found = {}
         for name, cells in (self.pool.columns or {}).items():
             value = cells[item].as_py() if isinstance(cells, pa.Array) else float(cells[item])

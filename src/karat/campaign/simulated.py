@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from karat.campaign.control import tested
+from karat.campaign.control import failure
+from karat.campaign.keys import key_of
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
 from karat.crowd import Crowd
@@ -68,7 +69,7 @@ class Simulated:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        key = f"{item}:{worker}:1"
+        key = key_of(item, worker)
         receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), self.now())
         self._asked[worker].add(item)
         self._n_answers += not receipt.repeated
@@ -95,11 +96,10 @@ class Simulated:
     def _qualify(self, worker: str, items: Sequence[str]) -> None:
         """Bar a worker who failed the test; asked again, it changes nothing."""
         control, answers = self.setting.control, [self._answer(worker, item) for item in items]
-        found = tested([control[item] for item in items], answers)
         least = 0.0 if self.setting.plan.control is None else self.setting.plan.control.least
-        if found.share >= least:
+        why = failure([control[item] for item in items], answers, least)
+        if not why:
             return
-        why = f"{found.right} of {found.total} right in the test"
         self.ledger.record("bar", worker, {"why": why}, self.now())
         self.ledger.bar(worker, self.now())
         self._barred.add(worker)

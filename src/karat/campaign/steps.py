@@ -11,12 +11,14 @@ from karat.campaign.exchange import Files
 from karat.campaign.models import make_model
 from karat.campaign.picking import Picking
 from karat.campaign.protocols import Aggregate, Evaluate, Label, Labels, Model, Select, Stop
+from karat.campaign.replayed import Replayed
 from karat.campaign.setting import Setting
 from karat.campaign.simulated import Simulated
 from karat.campaign.stopping import Stopping
+from karat.campaign.web import Web
 from karat.protocols import Ledger
 
-SOURCES: dict[str, Any] = {"simulated": Simulated, "files": Files}
+SOURCES: dict[str, Any] = {"simulated": Simulated, "files": Files, "web": Web, "replay": Replayed}
 """Where answers come from, by the name in the plan."""
 
 

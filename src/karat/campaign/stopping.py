@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.campaign.evaluation import Z
-from karat.campaign.forecast import Curve, fit_curve
+from karat.campaign.forecast import Curve, fit_curve, pool_gain
 from karat.campaign.plan import Plan
 from karat.campaign.protocols import Decision
 from karat.money import MICRO
@@ -61,11 +61,14 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
 
     Returns:
         Plain values: `curve` (None while there are too few points), `next` (of the next 100 items
-        the score, its interval, gain and cost), `ask_again` (of as much money), and `to_target`.
+        the score, its interval, gain and cost), `ask_again` (of 100 answers to doubtful items the
+        tokens they set right, and the cost), `per_money` (both in one unit: the rise of the share
+        of right labels in the whole pool per unit of money; None where it is not known), and
+        `to_target`.
     """
     last, curve = rounds[-1], curve_of(plan, rounds)
     each = last["spent"] / max(1, last["items"])
-    facts: dict[str, Any] = {"curve": None, "next": None, "to_target": None}
+    facts: dict[str, Any] = {"curve": None, "next": None, "per_money": None, "to_target": None}
     facts["ask_again"] = last["ask_again"]
     if curve is None:
         return facts
@@ -75,6 +78,7 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
         "items": NEXT, "score": curve.at(curve.last + NEXT), "low": low, "high": high,
         "gain": curve.gain(NEXT), "cost": round(each * NEXT),
     }  # fmt: skip
+    facts["per_money"] = _per_money(plan, last, curve)
     if plan.stop.target is not None:
         items = curve.items_to(plan.stop.target)
         more = None if items is None else max(0.0, items - last["items"])
@@ -85,6 +89,25 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
             "chance": curve.reaches(plan.stop.target),
         }
     return facts
+
+
+def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None:
+    """Compare new items and more answers by what they do to the labels of the whole pool.
+
+    Single labels only: the F1 of spans is no share of tokens, and neither can be turned into the
+    other.
+    """
+    again, right = last["ask_again"], last.get("right")
+    if not plan.is_single or again is None or right is None or not last["spent"]:
+        return None
+    more = min(NEXT, last["pool"] - last["items"])
+    cost = last["spent"] / last["items"] * more / MICRO
+    gain = pool_gain(curve, last["pool"], last["items"], right, more)
+    asked = again["cost"] / MICRO
+    return {
+        "next": gain / cost if more else 0.0,
+        "ask_again": again["right"] / last["pool"] / asked if asked else 0.0,
+    }
 
 
 def _target(plan: Plan, rounds: Sequence[Round]) -> str:

@@ -21,13 +21,16 @@ from karat.cli.check import check
 from karat.cli.control import control
 from karat.cli.convert import convert
 from karat.cli.inspect import inspect
+from karat.cli.links import links
 from karat.cli.next import next  # noqa: A004 - the command's name
 from karat.cli.output import leave_quietly, warn
 from karat.cli.plan import plan
 from karat.cli.plan_test import plan_test
+from karat.cli.report import report
 from karat.cli.run import run
 from karat.cli.score import score
 from karat.cli.select import select
+from karat.cli.serve import serve
 from karat.cli.simulate import simulate
 from karat.cli.study import study
 from karat.cli.tag import tag
@@ -123,6 +126,9 @@ _COMMANDS: dict[Callable[..., None], str] = {
     control: "Choose control questions, or see whether they have leaked.",
     bill: "What every worker gets, and what all of it costs.",
     run: "A whole campaign: pool + crowd + budget to gold, a model and the bill.",
+    report: "The report of a campaign, also while it runs.",
+    serve: "A campaign in browsers: a page for workers, a desk for its requester.",
+    links: "Personal links for the workers of a campaign that is served.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from karat.cli import reading as r
 from karat.cli.output import emit_json, say, warn
+from karat.cli.report import PAGE, STORE, write_page
+from karat.cli.run_view import shown
+from karat.cli.run_watch import Course, watched
 
 if TYPE_CHECKING:
     from karat.campaign import CampaignRecord, Setting, Waiting
+    from karat.campaign.findings import Findings
     from karat.protocols import Ledger
 
 
@@ -44,22 +48,26 @@ def run(
 
       karat run campaign.toml --store postgresql://localhost/campaign --json
     """
-    from karat.campaign import Campaign, CampaignRecord, Waiting, open_setting, read_plan
+    from karat.campaign import Campaign, Waiting, open_setting, read_plan
     from karat.campaign.exports import write_exports
+    from karat.campaign.findings import Findings
 
     setting = open_setting(read_plan(source), Path(source).parent)
     _make_folder(out)
     try:
-        with _ledger(setting, store or f"sqlite:///{Path(out) / 'campaign.sqlite'}") as ledger:
-            with _teller(quiet=json) as tell, _patient(ledger) as kept:
+        with _ledger(setting, store or f"sqlite:///{Path(out) / STORE}") as ledger:
+            course = Course.of(setting, ledger)
+            with shown(course, quiet=json) as tell, watched(ledger, course.hear) as kept:
                 campaign = Campaign(setting, kept, tell=tell)
                 found = campaign.run()
-                if isinstance(found, Waiting):
-                    _wait(found, source, as_json=json)
-                    return
                 tell("writing")
                 files = [str(path) for path in write_exports(campaign, out)]
-            _tell(CampaignRecord.of(ledger), files, as_json=json)
+                findings = Findings.of(ledger, campaign.progress.result)
+                files += _page(findings, out)
+            if isinstance(found, Waiting):
+                _wait(found, source, files, as_json=json)
+            else:
+                _tell(findings.record, files, as_json=json)
     except KeyboardInterrupt:
         warn("karat: interrupted; everything is kept, the same command goes on where it was")
         raise typer.Exit(130) from None
@@ -83,8 +91,8 @@ def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
     from karat.store import create_ledger
 
     plan = setting.plan
-    simulated = plan.crowd.source == "simulated"
-    now = BEGIN if simulated else time.time_ns() // 1_000_000
+    by_itself = plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    now = BEGIN if by_itself else time.time_ns() // 1_000_000
     with create_ledger(
         place, name=plan.name, cap=to_micro(plan.budget.money), currency=plan.prices.currency,
         tagset=setting.codec, now=now,
@@ -92,77 +100,24 @@ def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
         yield ledger
 
 
-@contextmanager
-def _patient(ledger: Ledger) -> Iterator[Ledger]:
-    """Let Ctrl-C wait for the end of the transaction; a second one does not wait."""
-    import signal
-    import threading
+def _page(findings: Findings, out: str) -> list[str]:
+    """Write the report; without what it takes the campaign is no worse."""
+    from karat.errors import MissingExtraError
 
-    if threading.current_thread() is not threading.main_thread():
-        yield ledger
-        return
-    before = signal.getsignal(signal.SIGINT)
-    patient = _Patient(ledger)
-
-    def interrupt(*_: object) -> None:
-        patient.interrupted = True
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, interrupt)
     try:
-        yield cast("Ledger", patient)
-    finally:
-        signal.signal(signal.SIGINT, before)
+        return [write_page(findings, out)]
+    except MissingExtraError as error:
+        warn(f"karat: no {PAGE}: {error}")
+        return []
 
 
-class _Patient:
-    """A ledger that ends the campaign between two calls when it was interrupted."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self.interrupted = ledger, False
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._ledger, name)
-
-        def call(*args: Any, **given: Any) -> Any:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            return method(*args, **given)
-
-        return call
-
-
-@contextmanager
-def _teller(*, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Give who is told of the progress: a live line on a terminal, plain lines otherwise."""
-    import sys
-
-    if quiet:
-        yield lambda _: None
-        return
-    if not sys.stderr.isatty():
-        yield warn
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = Console(stderr=True)
-    with console.status("") as status:
-
-        def tell(line: str) -> None:
-            if "spent" in line or line.startswith("  "):
-                console.print(line, markup=False, highlight=False)
-            else:
-                status.update(escape(line))
-
-        yield tell
-
-
-def _wait(found: Waiting, source: str, *, as_json: bool) -> None:
+def _wait(found: Waiting, source: str, files: list[str], *, as_json: bool) -> None:
     if as_json:
-        emit_json({"waiting": {"answers": found.answers, "items": found.items}})
+        awaited = {"answers": found.answers, "items": found.items}
+        emit_json({"waiting": awaited, "files": files})
         return
     say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
+    say(f"written so far: {', '.join(files)}")
     say(f"then run again: karat run {source}")
 
 

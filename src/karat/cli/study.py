@@ -10,7 +10,8 @@ import typer
 from karat.cli import reading as r
 from karat.cli.output import emit_json, listed, say, steps
 
-_MOST = "Of the studies li-liu, redundancy and rodrigues-…"
+_MOST = "Of the studies li-liu, ntoulas-…, redundancy, rodrigues-… and selection-ner"
+_KEPT = "Of the studies rodrigues-… and selection-ner"
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
 
@@ -30,7 +31,7 @@ def study(
         int | None,
         typer.Option(
             min=1,
-            help="Crowds to draw; by default 30, of li-liu 100, of redundancy 10.",
+            help="Crowds to draw; by default 30, of li-liu 100, of the others 5 or 10.",
             rich_help_panel=_MOST,
         ),
     ] = None,
@@ -54,7 +55,7 @@ def study(
         typer.Option(
             metavar="DIR",
             help="Keep finished runs here, to go on after a break; by default beside the output.",
-            rich_help_panel=_RODRIGUES,
+            rich_help_panel=_KEPT,
         ),
     ] = None,
     json: r.AsJson = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,16 @@ from karat.errors import InputError
 from karat.hiring import Review, Verdict
 from karat.hiring.verdicts import best_first
 from karat.money import MICRO
+from karat.report.axes import DOTS, ground, legend, percent_ticks
 from karat.report.canvas import (
     BOX,
-    FONT,
-    GRID,
     INK,
     MUTED,
     POINT,
     RIGHT,
     WRONG,
-    bare,
     new_figure,
     own_settings,
-    write,
 )
 from karat.report.wording import plural, shorten
 
@@ -139,14 +136,13 @@ def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -
     some = f"first {len(shown)} of " if len(shown) < n_workers else ""
     title, unit = MEASURES.get(shown[0].measure, MEASURES["accuracy"])
     title = f"{some}{plural(n_workers, 'worker')}: {title}, %"
-    _ground(ax, title, f"{unit}, %   (bars: 95\u00a0% interval)", "x")
+    ground(ax, title, f"{unit}, %   (bars: 95\u00a0% interval)", "x")
     place = np.arange(len(shown))[::-1]
     ax.set_ylim(-0.7, len(shown) - 0.3)
     ax.set_yticks(place, [shorten(v.worker, 14) for v in shown])
     for label in ax.get_yticklabels():
         label.set_parse_math(False)
-    dots: dict[str, Any] = {"linestyle": (0, (2, 2)), "color": MUTED, "linewidth": 1.2}
-    ax.axvline(threshold, **dots)
+    ax.axvline(threshold, **DOTS)
     for kind, colour in COLOURS.items():
         own = [(y, v) for y, v in zip(place, shown, strict=True) if v.verdict == kind]
         if own:
@@ -154,52 +150,23 @@ def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -
             gap = [x - [v.low for _, v in own], np.array([v.high for _, v in own]) - x]
             look: dict[str, Any] = {"fmt": MARKS[kind], "color": colour, "markersize": 4}
             ax.errorbar(x, y, xerr=gap, elinewidth=1.1, label=kind, zorder=3, **look)
-    _legend(ax)
-    _percent(ax.xaxis, 0.0)
+    legend(ax)
+    percent_ticks(ax.xaxis, 0.0)
     ax.set_xlim(0, 1)
 
 
 def _curve(ax: Axes, curve: CostCurve) -> None:
-    _ground(ax, curve.title, f"{curve.unit}   (band: 95\u00a0%)")
+    ground(ax, curve.title, f"{curve.unit}   (band: 95\u00a0%)")
     ax.fill_between(curve.cost, curve.low, curve.high, color=BOX, linewidth=0)
     ax.plot(curve.cost, curve.accuracy, color=POINT, linewidth=1.6, marker="o", markersize=3)
     if curve.target is not None:
-        dots: dict[str, Any] = {"linestyle": (0, (2, 2)), "color": MUTED, "linewidth": 1.2}
-        ax.axhline(curve.target, label="target", **dots)
+        ax.axhline(curve.target, label="target", **DOTS)
     if curve.chosen is not None:
         ring: dict[str, Any] = {"marker": "o", "markersize": 9, "markerfacecolor": "none"}
         line: dict[str, Any] = {"linestyle": "none", "color": INK, "label": "chosen team"}
         ax.plot(*curve.chosen, **ring, **line)
     if curve.target is not None or curve.chosen is not None:
-        _legend(ax)
+        legend(ax)
     bottom = np.floor(10 * float(np.nanmin(curve.low, initial=0.9))) / 10
-    _percent(ax.yaxis, bottom)
+    percent_ticks(ax.yaxis, bottom)
     ax.set_ylim(bottom, 1.002)
-
-
-def _ground(ax: Axes, title: str, label: str, grid: Literal["x", "both"] = "both") -> None:
-    bare(ax)
-    above = 1 + 0.3 / (ax.bbox.height / ax.figure.dpi)  # 0.3 inches, room for the legend
-    write(ax, 0, above, title, weight="bold", va="bottom", size=9)
-    ax.grid(visible=True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
-    ax.set_axisbelow(True)
-    ax.set_xlabel(label, fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
-
-
-def _legend(ax: Axes) -> None:
-    look: dict[str, Any] = {"prop": {"family": FONT, "size": 8}, "labelcolor": INK}
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 4}
-    tight: dict[str, Any] = {
-        "handletextpad": 0.1,
-        "columnspacing": 0.8,
-        "borderaxespad": 0.1,
-        "borderpad": 0.1,
-    }
-    ax.legend(frameon=False, **look, **place, **tight)
-
-
-def _percent(axis: Any, bottom: float) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(5 if bottom < 0.5 else 4))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}"))

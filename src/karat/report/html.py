@@ -1,24 +1,16 @@
-"""The report: one HTML file that stands alone – no network, no script, pictures as inline SVG.
-
-Ids, tokens, labels and messages come from strangers: the template escapes everything, and a
-content security policy in the page forbids scripts and requests in any case.
-"""
+"""The report: one HTML file that stands alone – no network, no script, pictures as inline SVG."""
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from karat import __version__
 from karat.aggregate import Consensus
 from karat.crowd import Agreement
 from karat.crowd.atomic import write_text
-from karat.errors import MissingExtraError
 from karat.report import pictures, sections
 from karat.report.doubtful import doubtful_places
+from karat.report.filling import fill_template
 from karat.report.habits import worker_habits
-from karat.report.wording import count, percent, printable, shorten
 from karat.report.workers import worker_table
 from karat.spans import Score
 
@@ -55,24 +47,10 @@ def render(
     consensus: Consensus, *, agreement: Agreement | None = None, score: Score | None = None
 ) -> str:
     """Give the report as a string; the arguments are those of `write_report`."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("jinja2", "report", "a report") from None
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_clean,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"percent": percent, "count": count, "short": shorten}
     workers = worker_table(consensus, agreement)
     source = sections.source(consensus)
-    template = files("karat.report").joinpath("report.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
-        version=__version__,
+    return fill_template(
+        "report.html.j2",
         crowd=consensus.crowd,
         plain=consensus.tagset.rules.is_plain,
         title=f"Crowd report: {source}" if source else "Crowd report",
@@ -96,7 +74,3 @@ def render(
         imported=sections.imported(consensus),
         places=doubtful_places(consensus),
     )
-
-
-def _clean(value: Any) -> Any:
-    return printable(value) if type(value) is str else value

@@ -36,7 +36,7 @@ def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict
     shown = distributions(consensus.crowd, agreement)
     description = " ".join(one.describe() for one in shown)
     return {
-        **_picture(agreement_figure(consensus.crowd, agreement), "Box plots", description),
+        **picture(agreement_figure(consensus.crowd, agreement), "Box plots", description),
         "columns": [one.title + (", %" if one.is_rate else "") for one in shown],
         "rows": [
             (name, [one.show(one.quartiles[i]) for one in shown])
@@ -49,8 +49,15 @@ def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict
     }
 
 
-def calibration_picture(consensus: Consensus) -> dict[str, Any] | None:
-    """Give the reliability diagrams with ECE; None for votes, and without gold."""
+def calibration_picture(
+    consensus: Consensus, against: str = "the gold of the crowd"
+) -> dict[str, Any] | None:
+    """Give the reliability diagrams with ECE; None for votes, and without gold.
+
+    Args:
+        consensus: The result.
+        against: What the gold is, in words.
+    """
     if consensus.posterior is None or consensus.crowd.gold is None:
         return None
     panels = reliabilities(consensus)
@@ -61,8 +68,9 @@ def calibration_picture(consensus: Consensus) -> dict[str, Any] | None:
     figure = reliability_figure(consensus)
     last = list(compared)[-1]
     return {
-        **_picture(figure, "Reliability diagram", " ".join(sentences)),
+        **picture(figure, "Reliability diagram", " ".join(sentences)),
         "sentences": sentences,
+        "against": against,
         "cross_entropy": f"{token_cross_entropy(consensus):.3f}",
         "unit": "item" if consensus.crowd.is_classification else "token",
         "noun": NOUNS[last] + "s",
@@ -76,7 +84,7 @@ def trace_picture(consensus: Consensus) -> dict[str, Any] | None:
     if len(trace) < 2:
         return None
     words = f"{shorten(stop_words(consensus))}. From {trace[0]:.6g} to {trace[-1]:.6g}."
-    return _picture(trace_figure(consensus), "Objective per iteration", words)
+    return picture(trace_figure(consensus), "Objective per iteration", words)
 
 
 def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, Any] | None:
@@ -97,9 +105,9 @@ def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, An
     if unlike:
         drawn = worker_confusions_figure(consensus, unlike, max_labels=MAX_LABELS)
         names = ", ".join(map(shorten, unlike))
-        small = _picture(drawn, "Confusions of single workers", f"The workers are {names}.")
+        small = picture(drawn, "Confusions of single workers", f"The workers are {names}.")
     return {
-        **_picture(figure, "Confusions of all workers", _describe(whole.fold(MAX_LABELS))),
+        **picture(figure, "Confusions of all workers", _describe(whole.fold(MAX_LABELS))),
         "small": small,
         "n_merged": whole.fold(MAX_LABELS).n_merged,
         "mistakes": [
@@ -114,7 +122,14 @@ def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, An
     }
 
 
-def _picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
+def picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
+    """Give a figure as a template takes it: `svg`, and `width` in rem.
+
+    Args:
+        figure: The figure.
+        title: Its short name, read aloud in place of the picture.
+        description: What it shows, in sentences.
+    """
     from markupsafe import Markup
 
     svg = inline_svg(figure, title, description)

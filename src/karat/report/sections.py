@@ -45,11 +45,13 @@ class Fact:
         name: What it is.
         value: The number, written out.
         detail: What to know about it, "" for nothing.
+        share: Of a whole, drawn as a bar, or None.
     """
 
     name: str
     value: str
     detail: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Engine:
         self._halt = False
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="karat-engine", daemon=True)
-        self._next_look = 0.0
+        self._next_look, self._stale = 0.0, False
 
     def start(self) -> None:
         """Begin."""
@@ -94,6 +94,13 @@ class Engine:
         with self._changed:
             self._n_new += 1
             self._changed.notify_all()
+
+    def look_again(self) -> None:
+        """Hear that what is known has changed though no answer came: gold, for example."""
+        with self._changed:
+            self._stale = True
+            self._next_look = 0.0
+        self.notify()
 
     def is_over(self) -> bool:
         """Whether the campaign has ended."""
@@ -144,8 +151,11 @@ class Engine:
         if now < self._next_look:
             return
         progress, live = self.campaign.progress, self.live
+        stale, self._stale = self._stale, False
+        if stale:
+            progress.forget()
         crowd = progress.crowd
-        if len(crowd.latest) != live.n_answers or live.result is None:
+        if stale or len(crowd.latest) != live.n_answers or live.result is None:
             self._refresh(crowd, progress.result)
         self._next_look = time.monotonic() + max(LEAST, REST * (time.monotonic() - now))
 

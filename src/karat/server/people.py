@@ -65,6 +65,11 @@ class People:
         with self.lock:
             return self._known.setdefault(worker, Person())
 
+    def all(self) -> dict[str, Person]:
+        """Give everybody who was seen."""
+        with self.lock:
+            return dict(self._known)
+
     def took(self, worker: str, item: str, labels: Labels, receipt: Receipt) -> Person:
         """Count an answer that was not counted before, and give the worker."""
         with self.lock:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from karat.aggregate import Consensus
 from karat.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
 from karat.campaign.stopping import Stopping
 from karat.campaign.web import Web
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from karat.server.desk import Desk
 
 log = logging.getLogger("karat.server")
+Report = Callable[[SqlLedger, Consensus | None, Path], None]
 
 
 class Service:
@@ -38,6 +40,7 @@ class Service:
         out: The folder of what comes out.
         clock: Milliseconds since 1970.
         completion: What a worker who is finished is given.
+        report: Writes the campaign's report; the room `report` is handed in.
 
     Raises:
         InputError: The plan is for another crowd.
@@ -52,6 +55,7 @@ class Service:
         *,
         clock: Callable[[], int] = wall_clock,
         completion: Completion = lambda _: None,
+        report: Report | None = None,
     ) -> None:
         if setting.plan.crowd.source != "web":
             raise InputError(
@@ -59,7 +63,7 @@ class Service:
                 "campaigns of other crowds are run by `karat run`"
             )
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
-        self.clock = clock
+        self.clock, self.report = clock, report
         steps = Steps.of(
             setting, ledger, label=Web(setting, ledger, clock),
             stop=Ending(Stopping(setting.plan), setting.plan, ledger),

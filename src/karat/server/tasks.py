@@ -76,6 +76,13 @@ class Tasks:
         except InputError as error:
             raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
 
+    def text(self, item: str) -> str:
+        """Give an item as text."""
+        number = self.setting.pool.place[item]
+        if self.setting.plan.is_single:
+            return self._text(number)
+        return self._starts(number)[0] or " ".join(self.setting.words[number])
+
     def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
         """Give known labels as the page shows spans."""
         from karat.spans import parse

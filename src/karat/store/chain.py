@@ -14,6 +14,7 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.protocols import Event
+from karat.store.engine import StoreError
 
 
 def canonical(value: Any) -> str:
@@ -68,5 +69,15 @@ def check_chain(events: Iterable[Event], before: str = "", number: int = 0) -> t
 
 
 def read_json(words: str) -> Any:
-    """Read what `canonical` wrote."""
-    return json.loads(words)
+    """Read what `canonical` wrote.
+
+    Raises:
+        StoreError: It was damaged since.
+    """
+    try:
+        return json.loads(words)
+    except ValueError:
+        raise StoreError(
+            f"the database is damaged: it holds {words[:40]!r}, which is no JSON: restore a "
+            "backup, or import an export; nothing was changed"
+        ) from None

@@ -11,7 +11,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    InternalError,
+    OperationalError,
+)
 
 from karat.errors import InputError, KaratError, MissingExtraError
 
@@ -70,7 +76,13 @@ def is_sqlite(engine: Engine) -> bool:
     return engine.dialect.name == "sqlite"
 
 
-def is_busy(error: OperationalError) -> bool:
+def is_outside(error: DBAPIError) -> bool:
+    """Whether the database is at fault – damaged, full, forbidden – and not what was asked."""
+    forbidden = getattr(error.orig, "sqlstate", None) == "42501"
+    return forbidden or type(error) in {DatabaseError, OperationalError, InternalError}
+
+
+def is_busy(error: DBAPIError) -> bool:
     """Whether it helps to try again."""
     state = getattr(error.orig, "sqlstate", None)
     return "database is locked" in str(error.orig) or state in {"40001", "40P01"}
@@ -86,7 +98,12 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
         )
     hints = {
         "readonly": "make the file and its folder writable",
+        "read-only": "give the user the right to write",
+        "permission denied": "give the user the right to do so",
         "disk is full": "make room on the disk",
+        "No space left": "make room on the disk",
+        "disk I/O error": "is the disk full, or gone?",
+        "malformed": "the file is damaged: restore a backup, or import an export",
         "unable to open": "does the folder exist, and may you write to it?",
         "locked": "another process is writing: try again",
         "not a database": "choose another name",

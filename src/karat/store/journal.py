@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, select
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from karat.errors import InputError
 from karat.store.chain import canonical, link
-from karat.store.engine import WRITE, is_busy, is_sqlite, store_error
+from karat.store.engine import WRITE, is_busy, is_outside, is_sqlite, store_error
 from karat.store.money import Purse
 from karat.store.registry import effect_of
 from karat.store.schema import campaign, events
@@ -139,7 +139,9 @@ class Database:
                 connection = plain.execution_options(**options)
                 with connection.begin():
                     yield connection
-        except OperationalError as error:
+        except DatabaseError as error:
+            if not is_outside(error):
+                raise
             raise store_error(error, self.where) from None
 
     def _write_once(self, now: int, work: Callable[[Entry], Result]) -> Result:
@@ -155,14 +157,12 @@ class Database:
         for left in reversed(range(TRIES)):
             try:
                 return act()
-            except OperationalError as error:
+            except DBAPIError as error:
+                if not (error.connection_invalidated or is_outside(error)):
+                    raise
                 if not (left and is_busy(error)):
                     raise store_error(error, self.where) from None
                 time.sleep(0.01 * (TRIES - left))
-            except DBAPIError as error:
-                if not error.connection_invalidated:
-                    raise
-                raise store_error(error, self.where) from None
         raise AssertionError("the last try returns or raises")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,11 +13,13 @@ from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.protocols import Event, Lease, PoolItem, Receipt, Totals
 from karat.spans import Codec
-from karat.store import answers, batches, leases, money, pool, reading, records, workers
+from karat.store import answers, batches, leases, money, pool, reading, records, watching, workers
+from karat.store.alone import alone, check_sums
 from karat.store.chain import check_chain, read_json
 from karat.store.engine import StoreError
 from karat.store.journal import Database
 from karat.store.schema import campaign
+from karat.store.watching import Given, Skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +37,7 @@ class SqlLedger:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database = database
+        self.database, self._is_checked = database, False
 
     @cached_property
     def name(self) -> str:
@@ -153,6 +156,32 @@ class SqlLedger:
                 return
             after = page[-1].number
 
+    def held(self, worker: str, now: int) -> list[Lease]:
+        """Give the leases of a worker that hold, the oldest first."""
+        with self.database.read() as connection:
+            return watching.held(connection, worker, now)
+
+    def given(self, item: str | None = None) -> list[Given]:
+        """Give all answers as rows, drafts among them; those to an item with their labels."""
+        with self.database.read() as connection:
+            return watching.given(connection, item)
+
+    def skipped(self, item: str | None = None) -> list[Skipped]:
+        """Give what workers passed, and why."""
+        with self.database.read() as connection:
+            return watching.skipped(connection, item)
+
+    def standing(self) -> dict[str, bool]:
+        """Give all workers by id, and whether they are asked nothing more."""
+        with self.database.read() as connection:
+            return watching.standing(connection)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the campaign holds no new places."""
+        with self.database.read() as connection:
+            return watching.is_paused(connection)
+
     def verify(self) -> int:
         """Check the chain of the log against the campaign's row, and count the events.
 
@@ -167,6 +196,19 @@ class SqlLedger:
                 f"the log is broken: it ends at event {number}, and should at {row.n_events}"
             )
         return number
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep out others who would steer the campaign, for `with`; answers are still taken.
+
+        Raises:
+            StoreError: Another process steers it, or the database is damaged.
+        """
+        with alone(self.database):
+            if not self._is_checked:
+                check_sums(self.database)
+                self._is_checked = True
+            yield
 
     def close(self) -> None:
         """Let go of the database."""

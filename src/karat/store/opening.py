@@ -10,7 +10,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from karat.errors import InputError
 from karat.spans import Codec
-from karat.store.engine import WRITE, StoreError, connect, store_error, to_url
+from karat.store.engine import WRITE, StoreError, connect, is_outside, store_error, to_url
 from karat.store.journal import Database, first_entry
 from karat.store.migrate import upgrade
 from karat.store.money import check_amount
@@ -29,7 +29,8 @@ def create_ledger(
     Args:
         place: Path of a SQLite file, or an address "postgresql://…" of an empty database.
         name: The campaign's name.
-        cap: What may be spent, in millionths of the currency unit.
+        cap: What may be spent, in millionths of the currency unit. In a campaign that is there it
+            stays what it is: `set_cap` changes it.
         currency: Its unit.
         tagset: The tags and their encoding.
         now: Milliseconds since 1970.
@@ -131,7 +132,8 @@ def _upgrade(engine: Engine, where: str) -> None:
     except OperationalError as error:
         raise store_error(error, where) from None
     except DatabaseError as error:
-        raise StoreError(f"{where} is no campaign's database: {error.orig}") from None
+        why = str(error.orig).strip().splitlines()[0]
+        raise StoreError(f"{where} is no campaign's database: {why}") from None
 
 
 def _found(database: Database, body: dict[str, object], now: int) -> None:
@@ -145,13 +147,18 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
                     entry.log("create", body)
                     entry.close()
                     return
-    except OperationalError as error:
+    except DatabaseError as error:
+        if not is_outside(error):
+            raise
         raise store_error(error, database.where) from None
-    first = next(_face(database).events())
-    if first.body != body:
+    first = next(_face(database).events()).body
+    # The cap is one of those that were set since.
+    other = [name for name in body if name != "cap" and body[name] != first[name]]
+    if other:
+        told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
         raise InputError(
-            f"{database.where} holds the campaign {first.body['name']!r} with other settings: "
-            "open it with `open_ledger`, or choose another place"
+            f"{database.where} holds the campaign {first['name']!r} with other settings ({told}): "
+            "choose another place, or open it as it is with `open_ledger`"
         )
 
 

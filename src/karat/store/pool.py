@@ -24,6 +24,8 @@ BLOCK = 5_000
 """Items of one transaction."""
 FEW = 10_000
 """Names asked for at once: databases allow some ten thousand parameters."""
+_CONTENT = {"n_tokens": "length", "extra": "text, document or attributes"}
+_TWICE = "the id stands twice in the pool: give every item an id of its own"
 
 
 def in_blocks(pool: Iterable[PoolItem], size: int = BLOCK) -> Iterator[list[PoolItem]]:
@@ -73,7 +75,7 @@ def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
         if known is None:
             new[row["id"]] = row
         elif known != row or row["id"] in new:
-            message = "the id stands twice in the pool: give every item an id of its own"
+            message = _TWICE if row["id"] in new else _other(known, row)
             faults.append(Fault(message, item=row["id"], kind="duplicate-item"))
     _refuse(faults)
     if new:
@@ -109,6 +111,11 @@ def numbers_of(entry: Entry, names: Sequence[str]) -> dict[str, int]:
 def _refuse(faults: Sequence[Fault]) -> None:
     if faults:
         raise FaultsError(faults, "the pool is refused; no item of this block was added")
+
+
+def _other(known: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    what = ", ".join(_CONTENT.get(name, name) for name in row if row[name] != known[name])
+    return f"is in the store with other content ({what}): give it back as it was, or a new id"
 
 
 def _rows_of(entry: Entry, names: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "karat.studies.bsc:study",
         "paper 001: worker models in Bayesian sequence combination, on the NER crowd",
     ),
+    "campaign-ner": (
+        "karat.studies.campaign_ner.study:study",
+        "a campaign on the NER crowd's answers: F1 against money, fixed and adaptive",
+    ),
     "classification": (
         "karat.studies.classification:study",
         "the Dawid-Skene family on twelve crowds of single labels",
@@ -14,6 +18,14 @@ STUDIES: dict[str, tuple[str, str]] = {
     "li-liu": (
         "karat.studies.li_liu.study:study",
         "paper 002: whom to hire within a budget, simulated pools and bluebirds",
+    ),
+    "ntoulas-spambase": (
+        "karat.studies.ntoulas.spambase:study",
+        "paper 003: spam from a fifth of the labels, by coverage and by random",
+    ),
+    "ntoulas-text": (
+        "karat.studies.ntoulas.text:study",
+        "paper 003: texts that a crowd labels, by coverage and by random",
     ),
     "redundancy": (
         "karat.studies.redundancy:study",
@@ -39,9 +51,19 @@ STUDIES: dict[str, tuple[str, str]] = {
         "karat.studies.rodrigues.study6:study",
         "paper 000: the real crowd, one worker per article",
     ),
+    "selection-ner": (
+        "karat.studies.selection_ner.study:study",
+        "what to label first: rules of selection on CoNLL-2003 at equal tokens",
+    ),
 }
 
 WITH_PICTURE = frozenset(
-    {"li-liu", "redundancy", *(n for n in STUDIES if n.startswith("rodrigues-"))}
+    {
+        "campaign-ner",
+        "li-liu",
+        "redundancy",
+        "selection-ner",
+        *(n for n in STUDIES if n.startswith(("ntoulas-", "rodrigues-"))),
+    }
 )
 """The studies that draw a picture."""

@@ -1,0 +1,120 @@
+"""`karat links`: the personal links of workers, made and taken back without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karat.cli import reading as r
+from karat.cli.output import emit_json, listed, say, table
+
+if TYPE_CHECKING:
+    from karat.server import Entrance, ServerSettings
+    from karat.server.security.links import Link
+
+
+def links(
+    source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
+    workers: Annotated[
+        list[str] | None,
+        typer.Option(help="Make a link for each: ann,bob", metavar="NAMES", show_default=False),
+    ] = None,
+    days: Annotated[float, typer.Option(help="How long they hold.")] = 30,
+    revoke: Annotated[
+        list[str] | None,
+        typer.Option(help="Take links back, by id.", metavar="ID", show_default=False),
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show all links that were made.")] = False,
+    out: Annotated[str, typer.Option(help="Folder of the campaign, with server.key.")] = "out",
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="As for `karat serve`.", show_default=False),
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="As for `karat serve`.", show_default=False),
+    ] = None,
+    json: r.AsJson = False,
+) -> None:
+    """Make personal links for workers, show them, or take them back.
+
+    Whoever has a link is the worker: send each to one person. A link is shown once and kept
+    nowhere; make a new one for who has lost theirs, and take the old one back.
+
+    Examples:
+
+      karat links campaign.toml --workers ann,bob --days 14
+
+      karat links campaign.toml --list
+
+      karat links campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
+    """
+    names, gone = listed(workers, "--workers") or [], listed(revoke, "--revoke") or []
+    if not (names or gone or show):
+        raise typer.BadParameter("say --workers, --revoke or --list")
+    with _entrance(source, out, store, public_url) as (entrance, settings):
+        for name in gone:
+            entrance.links.revoke(name)
+        made = entrance.links.make(names, days) if names else []
+        urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
+        every = entrance.links.all() if show else []
+    if json:
+        emit_json({
+            "made": [{**_facts(link), "url": url} for link, url in urls],
+            "revoked": gone,
+            "links": [_facts(link) for link in every],
+        })  # fmt: skip
+        return
+    for link, url in urls:
+        say(f"{link.worker}\t{url}")
+    for name in gone:
+        say(f"{name} no longer holds")
+    if show:
+        say(_table(every))
+
+
+@contextmanager
+def _entrance(
+    source: str, out: str, store: str | None, public_url: str | None
+) -> Iterator[tuple[Entrance, ServerSettings]]:
+    """Open the campaign's store and its secret."""
+    from dataclasses import replace
+
+    from karat.campaign import open_setting, read_plan
+    from karat.server import Entrance, ServerSettings, load_keys
+    from karat.server.opening import open_store
+
+    setting = open_setting(read_plan(source), Path(source).parent)
+    settings = ServerSettings(load_keys(out))
+    with open_store(setting, out, store, settings.clock()) as ledger:
+        entrance = Entrance.of(ledger, setting.key, settings)
+        place = public_url or entrance.links.place() or settings.public_url
+        yield entrance, replace(settings, public_url=place)
+
+
+def _facts(link: Link) -> dict[str, Any]:
+    return {
+        "id": link.id,
+        "worker": link.worker,
+        "issued": _day(link.issued),
+        "expires": _day(link.expires),
+        "revoked": link.revoked,
+    }
+
+
+def _table(every: list[Link]) -> str:
+    rows = [["worker", "id", "made", "expires", ""]]
+    for one in every:
+        gone = "revoked" if one.revoked else ""
+        rows.append([one.worker, one.id, _day(one.issued), _day(one.expires), gone])
+    return table(rows)
+
+
+def _day(time: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,74 @@
+"""What the requester decides; every decision is kept in the log before it acts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from karat.server.desk.items import GOLD, number_of
+from karat.server.ending import end
+from karat.server.errors import Refused
+from karat.server.people import DECISION, DROP, KEEP, TEST
+
+if TYPE_CHECKING:
+    from karat.server.service import Service
+    from karat.spans import Span
+
+VERDICTS = (KEEP, DROP, TEST)
+QUESTIONS = 5
+"""Control questions that "test" asks more."""
+
+
+def adjudicate(service: Service, item: str, answer: Sequence[Span] | str) -> dict[str, Any]:
+    """Keep the labels of an item as gold.
+
+    Raises:
+        Refused: There is no such item, it is a control question, or the labels do not fit it.
+    """
+    number_of(service, item)
+    if item in service.setting.control:
+        raise Refused("invalid", "The labels of a control question stand in the plan's file.", 422)
+    labels = service.work.tasks.labels(item, answer)
+    now, ledger = service.clock(), service.ledger
+    name = f"{len(ledger.records(GOLD)) + 1:06d}"
+    ledger.record(GOLD, name, {"item": item, "labels": labels}, now)
+    ledger.set_gold({item: labels}, now)
+    service.engine.look_again()
+    return {"item": item, "labels": labels}
+
+
+def judge(service: Service, worker: str, verdict: str, why: str) -> dict[str, Any]:
+    """Keep, drop or test a worker.
+
+    Raises:
+        Refused: There is no such worker or verdict, or there are no control questions.
+    """
+    if verdict not in VERDICTS:
+        raise Refused("invalid", f"{verdict!r} is none of {', '.join(VERDICTS)}.", 422)
+    if worker not in service.ledger.standing():
+        raise Refused("unknown", f"There is no worker {worker!r} here yet.", 404)
+    if verdict == TEST and not service.setting.control:
+        raise Refused("invalid", "The plan has no control questions to ask.", 422)
+    now, ledger = service.clock(), service.ledger
+    name = f"{len(ledger.records(DECISION)) + 1:06d}"
+    body: dict[str, Any] = {"worker": worker, "verdict": verdict, "why": why}
+    body["questions"] = QUESTIONS if verdict == TEST else 0
+    ledger.record(DECISION, name, body, now)
+    ledger.bar(worker, now, barred=verdict == DROP)
+    service.engine.notify()
+    return body
+
+
+def pause(service: Service, *, paused: bool) -> dict[str, Any]:
+    """Hand out no new tasks, or again."""
+    service.ledger.pause(service.clock(), paused=paused)
+    service.engine.notify()
+    return {"paused": paused}
+
+
+def stop(service: Service) -> dict[str, Any]:
+    """End the campaign."""
+    end(service.ledger, service.clock())
+    service.ledger.pause(service.clock(), paused=False)
+    service.engine.notify()
+    return {"ended": True}

@@ -1,0 +1,37 @@
+"""The items whose labels are least certain: what a requester's minute is worth most on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from karat.server.desk.items import MOST, found_labels, gold
+
+if TYPE_CHECKING:
+    from karat.server.service import Service
+
+
+def doubts(service: Service, limit: int) -> list[dict[str, Any]]:
+    """Give the least certain items, those decided and control questions aside."""
+    result = service.engine.live.result
+    if result is None:
+        return []
+    settled = {*gold(service), *service.setting.control}
+    names = result.crowd.item_ids.to_pylist()
+    found: list[dict[str, Any]] = []
+    for n in np.argsort(result.confidence, kind="stable").tolist():
+        if len(found) == min(limit, MOST):
+            break
+        item = names[n]
+        if item in settled:
+            continue
+        single = service.setting.plan.is_single
+        words = [] if single else service.setting.words[service.setting.pool.place[item]]
+        found.append({
+            "item": item,
+            "text": service.work.tasks.text(item),
+            "tokens": words,
+            **(found_labels(result, item) or {}),
+        })  # fmt: skip
+    return found

@@ -1,0 +1,59 @@
+"""The JSON API of a worker: the next task, an answer, skip, flag, give back, how far I am."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from karat.server.doors import HouseHere, WorkerHere
+from karat.server.models import (
+    AnswerAnswer,
+    AnswerBody,
+    Done,
+    FlagBody,
+    Me,
+    NextAnswer,
+    NextBody,
+    ReleaseBody,
+    SkipBody,
+    refusals,
+)
+
+router = APIRouter(prefix="/api/work", tags=["work"])
+
+
+@router.post("/next", response_model=NextAnswer, responses=refusals())
+def next_task(worker: WorkerHere, house: HouseHere, _: NextBody) -> dict[str, Any]:
+    """Give the next task, the same one while it is held; or say why there is none."""
+    return house.service.work.next(worker.person)
+
+
+@router.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
+def answer(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> dict[str, Any]:
+    """Take an answer; the same key and body again give the same reply and count once."""
+    return house.service.work.submit(worker.person, body.task, body.key, body.answer)
+
+
+@router.post("/skip", response_model=Done, responses=refusals(409, 410))
+def skip(worker: WorkerHere, house: HouseHere, body: SkipBody) -> dict[str, Any]:
+    """Leave a task to others."""
+    return house.service.work.skip(worker.person, body.task, body.key, body.reason)
+
+
+@router.post("/flag", response_model=Done, responses=refusals(409, 410))
+def flag(worker: WorkerHere, house: HouseHere, body: FlagBody) -> dict[str, Any]:
+    """Say that something is wrong with an item, and leave it."""
+    return house.service.work.flag(worker.person, body.task, body.key, body.reason, body.note)
+
+
+@router.post("/release", response_model=Done, responses=refusals(410))
+def release(worker: WorkerHere, house: HouseHere, body: ReleaseBody) -> dict[str, Any]:
+    """Give a task back; it may come again."""
+    return house.service.work.release(worker.person, body.task)
+
+
+@router.get("/me", response_model=Me, responses=refusals())
+def me(worker: WorkerHere, house: HouseHere) -> dict[str, Any]:
+    """Say what the worker has done and earned."""
+    return house.service.work.me(worker.person)

@@ -1,0 +1,81 @@
+"""Running an application in this process until Ctrl-C, on a socket that is opened first."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+import threading
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from karat.errors import InputError
+from karat.server.settings import LOOPBACK
+
+LEAVING = 5
+"""Seconds that requests get to end after Ctrl-C."""
+MOST_CONNECTIONS = 2_000
+WAITING = 2_048
+"""Connections that wait to be accepted."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the socket of a server; port 0 is any free one.
+
+    Raises:
+        InputError: The port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=WAITING)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        if number == errno.EADDRINUSE:
+            told = f"port {port} is taken, perhaps by another karat: choose one with --port"
+        elif number == errno.EACCES:
+            told = f"port {port} may not be used by this user: choose one above 1023 with --port"
+        else:
+            told = f"cannot listen on {host}, port {port}: {error}"
+        raise InputError(told) from None
+
+
+def check_exposure(host: str, public_url: str) -> None:
+    """Refuse to be seen by other machines without HTTPS.
+
+    Args:
+        host: What is listened on.
+        public_url: What people type.
+
+    Raises:
+        InputError: Passwords, cookies and answers would cross the network as they are.
+    """
+    url = urlsplit(public_url)
+    alone = host in LOOPBACK and url.hostname in LOOPBACK
+    if not alone and url.scheme != "https":
+        raise InputError(
+            f"{host} with {public_url} sends passwords, cookies and answers over the "
+            "network for all to read: put a proxy with TLS before karat and give its address, "
+            "--public-url https://…; in a network that you trust alone, add --insecure"
+        )
+
+
+def serve(app: Any, listening: socket.socket) -> None:
+    """Serve until the process is told to stop (SIGINT or SIGTERM), then end what is going on.
+
+    Args:
+        app: What `create_app` gives.
+        listening: What `listen` gives.
+
+    Raises:
+        KeyboardInterrupt: It was told to.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is open is closed too
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, date_header=True, ws="none",
+        lifespan="off", timeout_graceful_shutdown=LEAVING, timeout_keep_alive=30,
+        limit_concurrency=MOST_CONNECTIONS, proxy_headers=True, forwarded_allow_ips="127.0.0.1,::1",
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,1 @@
+"""Who is who, and what nobody may do: secrets, links, sessions, passwords, limits, headers."""

@@ -1,0 +1,43 @@
+"""Who may come into a campaign's server: workers by links, the requester by a password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from karat.protocols import Ledger
+from karat.server.security.account import Account
+from karat.server.security.links import Links
+from karat.server.security.notes import Notes
+from karat.server.security.sessions import Sessions
+from karat.server.security.tokens import Seal
+from karat.server.settings import ServerSettings
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """Where people come in, and how they are known again.
+
+    Attributes:
+        links: Of the workers.
+        account: Of the requester.
+        sessions: Of both.
+    """
+
+    links: Links
+    account: Account
+    sessions: Sessions
+
+    @classmethod
+    def of(cls, ledger: Ledger, campaign: str, settings: ServerSettings) -> Entrance:
+        """Give the entrance of a campaign.
+
+        Args:
+            ledger: Where links, passwords and ended sessions are kept.
+            campaign: The campaign's id: `setting.key`.
+            settings: The server's secret and clock, and how long things hold.
+        """
+        keys, notes = settings.keys, Notes(ledger, settings.clock)
+        links = Links(notes, Seal(keys.of("worker link")), campaign)
+        seal, csrf_key = Seal(keys.of("session cookie")), keys.of("csrf")
+        sessions = Sessions(notes, links, seal, csrf_key, campaign, settings)
+        return cls(links, Account(notes, settings.setup_minutes), sessions)

@@ -1,0 +1,72 @@
+"""The requester's password: argon2id, with the parameters of RFC 9106 for little memory."""
+
+from __future__ import annotations
+
+from threading import BoundedSemaphore
+
+from argon2 import PasswordHasher, Type
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from karat.server.errors import Refused
+
+SHORTEST = 12
+LONGEST = 1_000
+SECONDS = 10.0
+"""How long a check waits for its turn."""
+_HASHER = PasswordHasher(
+    time_cost=3, memory_cost=64 * 1024, parallelism=4, hash_len=32, salt_len=16, type=Type.ID
+)
+# A hash takes 64 MiB: so many at once, and no more, however many ask.
+_TURN = BoundedSemaphore(2)
+
+
+def hash_password(password: str) -> str:
+    """Give what is kept of a password.
+
+    Raises:
+        Refused: It is too short or too long, or all of one character.
+    """
+    if not SHORTEST <= len(password) <= LONGEST or len(set(password)) < 4:
+        raise Refused(
+            "password",
+            f"A password has {SHORTEST} to {LONGEST} characters, at least 4 of them different. "
+            "A sentence that only you would write is a good one.",
+            422,
+        )
+    with _Turn():
+        return _HASHER.hash(_bytes(password))
+
+
+def is_password(password: str, kept: str) -> bool:
+    """Whether a password is the one of which this is kept; takes as long if none is kept.
+
+    Raises:
+        Refused: Too many passwords are being checked.
+    """
+    if len(password) > LONGEST:
+        return False
+    with _Turn():
+        try:
+            return _HASHER.verify(kept or _NONE, _bytes(password)) and bool(kept)
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+def _bytes(password: str) -> bytes:
+    return password.encode("utf-8", "surrogatepass")
+
+
+class _Turn:
+    def __enter__(self) -> None:
+        if not _TURN.acquire(timeout=SECONDS):
+            raise Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
+
+    def __exit__(self, *_: object) -> None:
+        _TURN.release()
+
+
+_NONE = (
+    "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+)
+"""A hash that no password has, in the same form: checking it takes as long."""

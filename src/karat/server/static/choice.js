@@ -1,0 +1,91 @@
+// The widget for one label per item: a text, and labels that are chosen by a press or a single key.
+
+import { button, make } from "./panels.js";
+
+export class ChoiceWidget {
+  constructor({ work, dock, labels, say, changed, send, sendsAtOnce }) {
+    Object.assign(this, { labels, say, changed, send, sendsAtOnce });
+    this.text = make("div", { class: "text prose", dir: "auto" });
+    work.replaceChildren(this.text);
+    dock.replaceChildren(this.makeChoices(), this.makeActs());
+  }
+
+  makeChoices() {
+    this.radios = this.labels.map((label, i) => make("input", { type: "radio", name: "label", id: `label-${i}`, value: String(i) }));
+    const choices = this.labels.map(({ name, key }, i) => make("label", { class: `choice type-${i % 10}`, for: `label-${i}` },
+      this.radios[i], ...(key ? [make("kbd", { "aria-hidden": "true" }, key.toUpperCase())] : []), make("span", { dir: "auto" }, name)));
+    const group = make("div", { class: "choices", role: "radiogroup", "aria-label": "Labels" }, ...choices);
+    group.addEventListener("change", () => this.choose(this.radios.findIndex((radio) => radio.checked)));
+    return group;
+  }
+
+  makeActs() {
+    this.undoButton = button("Undo", () => this.act("undo"), { class: "quiet" });
+    this.sendButton = button("Send", this.send, { class: "primary", id: "send" });
+    return make("div", { class: "acts" }, this.undoButton, make("span", { class: "fill" }), this.sendButton);
+  }
+
+  open(task, work) {
+    this.text.textContent = task.text ?? task.tokens.join(" ");
+    this.label = this.labels.findIndex((label) => label.name === work?.label);
+    this.past = [];
+    this.future = [];
+    this.draw();
+  }
+
+  get work() {
+    return { label: this.labels[this.label]?.name ?? null };
+  }
+
+  get answer() {
+    return { label: this.labels[this.label].name };
+  }
+
+  get isReady() {
+    return this.label >= 0;
+  }
+
+  get missing() {
+    return "Choose a label first, or skip this text.";
+  }
+
+  focus() {
+    this.radios[Math.max(0, this.label)].focus({ preventScroll: true });
+  }
+
+  choose(i) {
+    if (i === this.label) return;
+    this.past.push(this.label);
+    this.future = [];
+    this.become(i);
+  }
+
+  become(i) {
+    this.label = i;
+    this.draw();
+    this.changed();
+    this.say(i < 0 ? "No label is chosen" : `${this.labels[i].name} is chosen`);
+  }
+
+  draw() {
+    this.radios.forEach((radio, i) => { radio.checked = i === this.label; });
+    this.undoButton.setAttribute("aria-disabled", String(!this.past.length));
+    this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
+  }
+
+  /** A label's key chooses it; pressed again, or where the worker wants it so, it sends. */
+  act(name, label) {
+    if (name === "label") {
+      const again = label === this.label;
+      this.choose(label);
+      this.radios[label].focus({ preventScroll: true });
+      if (again || this.sendsAtOnce()) this.send();
+    } else if (name === "undo" || name === "redo") {
+      const [from, to] = name === "undo" ? [this.past, this.future] : [this.future, this.past];
+      if (!from.length) return true;
+      to.push(this.label);
+      this.become(from.pop());
+    } else return false;
+    return true;
+  }
+}

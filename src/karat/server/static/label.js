@@ -1,0 +1,295 @@
+// The labelling page: asks for a task, shows it, sends the answer, asks for the next.
+
+import { ChoiceWidget } from "./choice.js";
+import { commandOf, ownsKey } from "./keys.js";
+import { Memory, newKey } from "./memory.js";
+import { amount, askReason, banner, button, find, make, note, say } from "./panels.js";
+import { insist, Outbox, Refused, Server, wakeUp } from "./sending.js";
+import { SpanWidget } from "./spans.js";
+import { gaps, showMarked } from "./text.js";
+
+const STATUS = {
+  late: "Your answer came after its time; a place was free, and it counts.",
+  draft: "Your answer is kept, but it does not count: nobody is needed for this text any more.",
+  duplicate: "You have answered this text before; the first answer counts.",
+};
+const page = JSON.parse(find("page").textContent);
+const memory = new Memory(page.scope);
+const server = new Server(page.csrf);
+const outbox = new Outbox(server, memory, tellTrouble);
+let widget = null;
+let task = null; // {id, tokens, …} and its `key`
+let phase = "loading"; // then "task", "sending", "feedback" or "message"
+let late = 0;
+let done = 0;
+
+start();
+
+async function start() {
+  widget = new (page.kind === "spans" ? SpanWidget : ChoiceWidget)({
+    work: find("work"), dock: find("dock"), labels: page.labels, say, changed: keepDraft, send,
+    sendsAtOnce: () => memory.setting("send-at-once", false),
+  });
+  setUpHelp();
+  setUpSettings();
+  document.addEventListener("keydown", onKey);
+  find("skip").addEventListener("click", skip);
+  find("flag").addEventListener("click", flag);
+  find("note-close").addEventListener("click", () => { note(""); focusTask(); });
+  addEventListener("offline", () => tellTrouble(new Refused(0, "network", "")));
+  addEventListener("online", () => { if (phase !== "sending") banner(""); });
+  addEventListener("beforeunload", (event) => { if (!memory.lasts && outbox.size) event.preventDefault(); });
+  await attempt(async () => {
+    for (const reply of await outbox.sendRest()) tellFate(reply);
+    await next();
+  });
+}
+
+// ---- the way of a task ----
+
+async function next() {
+  phase = "loading";
+  const reply = await insist(() => server.post("next", {}), tellTrouble);
+  banner("");
+  showMe(reply.me);
+  if (reply.state === "task") openTask(reply.task);
+  else showState(reply);
+}
+
+function openTask(given) {
+  const draft = memory.draft(given);
+  task = { ...given, key: draft?.key ?? newKey() };
+  // The key is kept at once: another window, or this one after a crash, sends under the same.
+  if (!draft?.key) memory.keepDraft(task, task.key, draft?.work ?? null);
+  show("task");
+  find("card-title").textContent = task.training ? "Practice" : `Text ${done + 1}`;
+  widget.open(task, draft?.work);
+  phase = "task";
+  const restored = hasWork(draft?.work);
+  if (restored) note("Your draft is back.");
+  else say(`A new text${task.kind === "spans" ? ` of ${task.tokens.length} words` : ""}`);
+  clearTimeout(late);
+  late = setTimeout(tellLate, Math.min(2 ** 31 - 1, Math.max(0, task.expires - server.now())));
+  if (!narrowHelp()) { scrollTo(0, 0); widget.focus(); }
+}
+
+function hasWork(work) {
+  return Boolean(work && (work.spans?.length || work.nothing || work.label));
+}
+
+function keepDraft() {
+  memory.keepDraft(task, task.key, widget.work);
+}
+
+async function send() {
+  if (phase !== "task") return;
+  if (!widget.isReady) { note(widget.missing, "bad"); return; }
+  await hand("answers", widget.answer);
+}
+
+async function skip() {
+  if (phase !== "task") return;
+  const said = await askReason({
+    title: "Skip this text?", lead: "You get another text. Skipping does not count against you.",
+    reasons: page.skip_reasons, withNote: false, act: "Skip",
+  });
+  if (said) await hand("skip", { reason: said.reason });
+  else focusTask();
+}
+
+async function flag() {
+  if (phase !== "task") return;
+  const said = await askReason({
+    title: "Report a problem", lead: "The requester is told, and you get another text.",
+    reasons: page.flag_reasons, withNote: true, act: "Report",
+  });
+  if (said) await hand("flag", said);
+  else focusTask();
+}
+
+/** Send something about the task, and go on to the next one. */
+async function hand(path, content) {
+  phase = "sending";
+  clearTimeout(late);
+  note("");
+  setBusy(true);
+  await attempt(async () => {
+    const reply = await outbox.send(path, { task: task.id, key: task.key, ...content });
+    memory.dropDraft(task);
+    setBusy(false);
+    banner("");
+    if (reply.me) showMe(reply.me);
+    tellFate(reply);
+    if (reply.feedback) showFeedback(reply.feedback, widget.work);
+    else await next();
+  });
+}
+
+/** Do something that speaks with the server; what it refuses is told in words. */
+async function attempt(act) {
+  try {
+    await act();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    setBusy(false);
+    await tellRefusal(error);
+  }
+}
+
+async function tellRefusal(error) {
+  if (error.status === 401) {
+    return showMessage("Your session has ended", "Please open your personal link again. What you have marked is kept in this browser, and answers that were not yet sent are sent then.");
+  }
+  if (error.code === "csrf") {
+    return showMessage("Please load this page again", "It is too old to be trusted. What you have marked is kept in this browser.", [reload()]);
+  }
+  if (error.status === 403) return showMessage("Thank you for your work", error.message || "There is no more work for you in this campaign.");
+  if (error.status === 409) {
+    memory.dropDraft(task);
+    note("Another answer to this text was sent before, perhaps from another window. That one counts.", "bad");
+  } else note(error.message || "The server did not take this answer.", "bad");
+  // After a refusal for good, the server says what is to be done now; a mended draft can be sent.
+  if (phase !== "loading") return attempt(next);
+  return showMessage("Something went wrong", error.message || "Please load this page again.", [reload()]);
+}
+
+function reload() {
+  return button("Load again", () => location.reload(), { class: "primary" });
+}
+
+// ---- what the worker is told ----
+
+function tellTrouble(error) {
+  const waiting = outbox.size ? " Your answer is kept in this browser and is sent as soon as possible." : " What you mark is kept in this browser.";
+  if (error.status === 429) banner(`The server asks for a moment of patience.${waiting}`);
+  else if (error.status >= 500) banner(`The server has a problem; we try again.${waiting}`);
+  else banner(`No connection.${waiting}`);
+}
+
+function tellFate(reply) {
+  const words = reply.message || STATUS[reply.status];
+  if (words) note(words, reply.status === "accepted" ? "info" : "bad");
+}
+
+function tellLate() {
+  if (phase === "task") note("The time for this text is over. Send it all the same: it counts if a place is still free.");
+}
+
+function showMe(me) {
+  if (!me) return;
+  done = me.done;
+  const earned = make("strong", {}, amount(me.earned, me.currency));
+  find("me").replaceChildren(make("strong", {}, String(me.done)), " done", make("span", { class: "dot", "aria-hidden": "true" }, "·"), earned, " earned");
+}
+
+function show(what) {
+  find("task").hidden = find("dock").hidden = what !== "task";
+  find("message").hidden = what !== "message";
+  document.body.classList.toggle("tasking", what === "task");
+}
+
+function setBusy(busy) {
+  find("task").inert = find("dock").inert = busy;
+  document.body.classList.toggle("busy", busy);
+}
+
+function showMessage(title, text, more = []) {
+  phase = "message";
+  show("message");
+  find("message-title").textContent = title;
+  find("message-text").textContent = text;
+  find("message-more").replaceChildren(...more);
+  find("message-title").focus();
+}
+
+function showState(reply) {
+  const titles = { wait: "One moment", paused: "A break", done: "Thank you for your work" };
+  const words = {
+    wait: "There is no text for you right now. New ones may come soon.",
+    paused: "The campaign is paused. What you have sent is safe.",
+    done: "There is nothing left to label.",
+  };
+  const again = reply.state === "done" ? [] : [make("p", { class: "muted" }, "This page goes on by itself.")];
+  showMessage(titles[reply.state], reply.message || words[reply.state], [...again, ...completion(reply.completion)]);
+  if (reply.state !== "done") wakeUp(1000 * Math.max(1, reply.seconds ?? 30)).then(() => attempt(next));
+}
+
+function completion(end) {
+  const parts = [];
+  if (end?.code) parts.push(make("p", {}, "Your completion code: ", make("code", { class: "code" }, end.code)));
+  // Only an address of the web becomes a link.
+  if (end?.url && /^https?:\/\//i.test(end.url)) parts.push(make("p", {}, make("a", { class: "primary", href: end.url, rel: "noreferrer" }, "Finish")));
+  return parts;
+}
+
+function showFeedback(feedback, work) {
+  const title = feedback.right ? "That is right" : "Not quite";
+  const more = [make("p", { class: "muted" }, "This was practice. Your answer:"), sample(work), ...expected(feedback)];
+  const go = button("Continue", () => attempt(next), { class: "primary" });
+  showMessage(title, "", [...more, go]);
+  find("message").dataset.right = String(feedback.right);
+  phase = "feedback";
+  go.focus();
+}
+
+function expected(feedback) {
+  return feedback.right ? [] : [make("p", { class: "muted" }, "Expected:"), sample(feedback)];
+}
+
+/** A text with labels on it, to look at. */
+function sample({ spans, label }) {
+  const box = make("div", { class: "text sampled", dir: "auto" });
+  if (task.kind === "single") box.append(label ?? "no label");
+  else showMarked(box, task.tokens, gaps(task.tokens, task.text, task.starts), spans ?? [], (type) => widget.number(type));
+  return box;
+}
+
+function focusTask() {
+  if (phase === "task") widget.focus();
+}
+
+// ---- keys, help, settings ----
+
+function onKey(event) {
+  if (find("ask").open || event.defaultPrevented || ownsKey(event.target, event.key)) return;
+  const command = commandOf(event, page.labels, memory.setting("single-keys", true));
+  if (!command) return;
+  if (command.name === "help") toggleHelp();
+  else if (phase !== "task") return;
+  else if (command.name === "send") send();
+  else if (command.name === "skip") skip();
+  else if (command.name === "flag") flag();
+  else if (!widget.act(command.name, command.label)) return;
+  event.preventDefault();
+}
+
+function narrowHelp() {
+  return !find("side").hidden && matchMedia("(max-width: 63.99rem)").matches;
+}
+
+function setUpHelp() {
+  showHelp(memory.setting("help", true));
+  find("show-help").addEventListener("click", toggleHelp);
+  find("hide-help").addEventListener("click", () => { toggleHelp(); find("show-help").focus(); });
+  find("start").addEventListener("click", () => { toggleHelp(); focusTask(); });
+}
+
+function toggleHelp() {
+  showHelp(find("side").hidden);
+  memory.set("help", !find("side").hidden);
+}
+
+function showHelp(open) {
+  find("side").hidden = !open;
+  document.body.classList.toggle("with-help", open);
+  find("show-help").setAttribute("aria-expanded", String(open));
+}
+
+function setUpSettings() {
+  for (const [name, otherwise] of [["single-keys", true], ["send-at-once", false]]) {
+    const box = find(name);
+    if (!box) continue;
+    box.checked = memory.setting(name, otherwise);
+    box.addEventListener("change", () => memory.set(name, box.checked));
+  }
+}

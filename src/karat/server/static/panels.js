@@ -1,0 +1,92 @@
+// Small pieces of the page: elements, notes, the banner, dialogs with reasons.
+
+/** An element with attributes and children; text stays text. */
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/** A button; what has `aria-disabled` can be reached, and does nothing. */
+export function button(content, press, attributes = {}) {
+  const made = make("button", { type: "button", ...attributes }, ...[content].flat());
+  made.addEventListener("click", (event) => {
+    if (made.getAttribute("aria-disabled") !== "true" || made.id === "send") press(event);
+  });
+  return made;
+}
+
+export const find = (id) => document.getElementById(id);
+
+/** Tell screen readers; the same words twice are heard twice. */
+export function say(text) {
+  const live = find("live");
+  live.textContent = live.textContent === text ? `${text}\u00a0` : text;
+}
+
+/** A message above the task that stays until it is closed; kind is "info", "good" or "bad". */
+export function note(text, kind = "info") {
+  const box = find("note");
+  box.hidden = !text;
+  box.dataset.kind = kind;
+  find("note-text").textContent = text;
+  if (text) say(text);
+}
+
+export function banner(text) {
+  const box = find("banner");
+  if (box.textContent !== text) box.textContent = text;
+  box.hidden = !text;
+}
+
+/** A money amount as the API writes it: "1.2" and "EUR". */
+export function amount(value, currency) {
+  const number = Number(value);
+  try {
+    const style = { style: "currency", currency, minimumFractionDigits: 2, maximumFractionDigits: 6 };
+    return new Intl.NumberFormat("en", style).format(number);
+  } catch {
+    return `${value} ${currency}`.trim();
+  }
+}
+
+/** Ask for a reason: gives {reason, note}, or null when the worker thinks better of it. */
+export function askReason({ title, lead, reasons, withNote, act }) {
+  const dialog = find("ask");
+  const choices = reasons.map((reason, i) => {
+    const radio = make("input", { type: "radio", name: "reason", value: String(i), id: `reason-${i}` });
+    return make("label", { class: "check", for: `reason-${i}` }, radio, make("span", { dir: "auto" }, reason));
+  });
+  const words = make("textarea", { id: "reason-note", rows: "3", maxlength: "1000" });
+  const form = make("form", { method: "dialog" },
+    make("h2", { id: "ask-title" }, title), make("p", {}, lead),
+    make("div", { class: "reasons", role: "radiogroup", "aria-label": "Reasons" }, ...choices),
+    ...(withNote ? [make("label", { for: "reason-note", class: "field" }, "In your words, if you like"), words] : []),
+    make("div", { class: "acts" }, make("span", { class: "fill" }),
+      button("Cancel", () => dialog.close(""), { class: "quiet" }),
+      make("button", { class: "primary", value: "go" }, act)));
+  dialog.replaceChildren(form);
+  const radios = [...dialog.querySelectorAll("[type=radio]")];
+  if (radios.length) radios[0].checked = true;
+  form.addEventListener("keydown", (event) => digitChooses(event, radios));
+  dialog.returnValue = "";
+  dialog.showModal();
+  (radios[0] ?? words).focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      const chosen = radios.find((radio) => radio.checked);
+      const reason = chosen ? reasons[Number(chosen.value)] : "";
+      resolve(dialog.returnValue === "go" ? { reason, note: words.value.trim() } : null);
+    }, { once: true });
+  });
+}
+
+function digitChooses(event, radios) {
+  if (event.target.tagName === "TEXTAREA") return;
+  const radio = radios[Number(event.key) - 1];
+  if (!radio) return;
+  radio.checked = true;
+  radio.focus();
+  event.preventDefault();
+}

@@ -1,0 +1,1 @@
+"""What to label first: rules of selection on CoNLL-2003 at equal budgets of tokens."""

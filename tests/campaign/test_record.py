@@ -1,0 +1,115 @@
+"""The record and the findings: what a report is made of, from the ledger alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import karat
+from campaign.tiny import campaign_of, write_files
+from karat.campaign import CampaignRecord, write_exports
+from karat.campaign.findings import CONTROL, HIDDEN, Findings
+from karat.campaign.stopping import curve_of
+
+CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("record")
+    write_files(found, n=54)
+    return found
+
+
+@pytest.fixture(scope="module")
+def campaign(folder):
+    made = campaign_of(
+        folder,
+        control=CONTROLS,
+        budget={"money": "17"},
+        aggregate={"method": "ds"},
+        crowd={"workers": ["flip(0.15) x5"]},
+    )
+    made.run()
+    write_exports(made, folder / "out")
+    yield made
+    made.ledger.close()
+
+
+@pytest.fixture(scope="module")
+def record(campaign):
+    return CampaignRecord.of(campaign.ledger)
+
+
+def test_the_spending_ends_with_all_answers_and_all_their_money(record):
+    last = record.spending[-1]
+    assert (last["answers"], last["spent"]) == (record.counts["answers"], record.money["spent"])
+    hours = [one["hours"] for one in record.spending]
+    assert hours == sorted(hours)
+
+
+def test_the_redundancy_adds_up_to_the_answers_that_are_no_control(record):
+    own = record.counts["answers"] - record.counts["control_answers"]
+    assert sum(k * n for k, n in enumerate(record.redundancy)) == own
+    assert sum(record.redundancy[1:]) == record.counts["items"]
+    assert record.counts["awaited"] == 0
+
+
+def test_the_curve_that_is_drawn_is_the_one_that_is_forecast(record, campaign):
+    curve = curve_of(campaign.setting.plan, record.rounds)
+    assert record.curve["score"] == pytest.approx([curve.at(n) for n in record.curve["items"]])
+    low, high = np.array(record.curve["low"]), np.array(record.curve["high"])
+    assert (low <= high).all()
+    assert record.curve["items"][-1] == curve.last + 100
+
+
+def test_the_labels_are_compared_with_the_hidden_gold_and_not_with_control_questions(
+    campaign, record
+):
+    found = Findings.of(campaign.ledger)
+    assert found.against == HIDDEN
+    known = (found.tested.crowd.gold >= 0).sum()
+    assert known == record.counts["items"]
+    right = karat.score(found.tested.crowd, found.tested).accuracy
+    assert right == pytest.approx(record.rounds[-1]["truth"]["labels"])
+
+
+def test_without_hidden_gold_control_questions_test_labels_that_did_not_know_them(
+    campaign, monkeypatch
+):
+    ledger, records = campaign.ledger, campaign.ledger.records
+    monkeypatch.setattr(ledger, "records", lambda kind: {} if kind == "hidden" else records(kind))
+    found = Findings.of(ledger)
+    assert found.against == CONTROL
+    assert (found.tested.crowd.gold >= 0).sum() == record_of_control(ledger)
+    blind = karat.aggregate(ledger.crowd().with_gold(None), "ds")
+    np.testing.assert_array_equal(found.tested.codes, blind.codes)
+
+
+def record_of_control(ledger):
+    return CampaignRecord.of(ledger).counts["control_items"]
+
+
+def test_exporting_again_changes_nothing_in_the_ledger(campaign, folder):
+    n = len(list(campaign.ledger.events()))
+    write_exports(campaign, folder / "again")
+    assert len(list(campaign.ledger.events())) == n
+    assert (folder / "again" / "record.json").read_bytes() == (
+        folder / "out" / "record.json"
+    ).read_bytes()
+
+
+def test_the_record_is_plain_json(record):
+    text = json.dumps(record.to_dict(), allow_nan=False)
+    assert json.loads(text)["version"] == 2
+
+
+def test_a_campaign_that_has_only_begun_has_a_record(folder):
+    begun = campaign_of(folder, folder / "begun.sqlite", name="begun")
+    begun._begin()
+    record = CampaignRecord.of(begun.ledger)
+    assert (record.curve, record.spending, record.redundancy) == (None, (), ())
+    assert Findings.of(begun.ledger).result is None
+    begun.ledger.close()

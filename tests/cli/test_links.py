@@ -1,0 +1,89 @@
+"""`karat links`: made, shown and revoked on the store, with no server running."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from campaign.tiny import plan_of, toml, write_files
+from karat.cli import app
+from karat.server import Entrance, ServerSettings, load_keys, open_service
+from karat.server.errors import Refused
+
+WEB = {"source": "web", "truth": None, "workers": None}
+
+
+def write_plan(folder):
+    """Write a plan for workers in browsers, and give its path."""
+    write_files(folder)
+    made = plan_of({"crowd": WEB})
+    made["crowd"] = {"source": "web"}
+    path = folder / "campaign.toml"
+    path.write_text(toml(made))
+    return path
+
+
+@pytest.fixture
+def run(tmp_path):
+    plan = write_plan(tmp_path)
+
+    def call(*words):
+        out = ["--out", str(tmp_path / "out")]
+        return CliRunner().invoke(app, ["links", str(plan), *out, *words])
+
+    return call
+
+
+@pytest.fixture
+def entrance(tmp_path):
+    """Give the entrance of a server over the same store."""
+    keys = load_keys(tmp_path / "out")
+    service = open_service(tmp_path / "campaign.toml", tmp_path / "out", keys)
+    yield Entrance.of(service.ledger, service.setting.key, ServerSettings(keys))
+    service.close()
+
+
+def test_links_are_made_shown_and_revoked(run, entrance):
+    made = json.loads(run("--workers", 'ann,"Lee, Bob"', "--days", "2", "--json").stdout)["made"]
+    assert [one["worker"] for one in made] == ["ann", "Lee, Bob"]
+    tokens = [one["url"].removeprefix("http://127.0.0.1:8080/w/") for one in made]
+    links = [entrance.links.read(token) for token in tokens]
+    assert [link.worker for link in links] == ["ann", "Lee, Bob"]
+    assert links[0].expires - links[0].issued == 2 * 86_400_000
+
+    assert run("--revoke", made[0]["id"]).stdout == f"{made[0]['id']} no longer holds\n"
+    with pytest.raises(Refused, match="taken back"):
+        entrance.links._notes.now("link-revoked")
+        entrance.links.read(tokens[0])
+    assert entrance.links.read(tokens[1])
+
+    shown = run("--list").stdout
+    assert [line.split()[0] for line in shown.splitlines()] == ["worker", "ann", "Lee,"]
+    assert "revoked" in shown.splitlines()[1]
+    assert not any(token in shown for token in tokens)
+
+
+def test_links_lead_to_where_the_server_is(run, entrance):
+    assert "\thttp://127.0.0.1:8080/w/" in run("--workers", "ann").stdout
+    entrance.links.move("https://labels.example.org")
+    assert "\thttps://labels.example.org/w/" in run("--workers", "ann").stdout
+    other = run("--workers", "ann", "--public-url", "https://b.example.org").stdout
+    assert "\thttps://b.example.org/w/" in other
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "say --workers, --revoke or --list"),
+        (["--workers", "ann,ann"], "stands twice"),
+        (["--workers", "ann", "--days", "0"], "up to 366 days"),
+        (["--workers", "ann", "--public-url", "labels"], "no address of a server"),
+        (["--revoke", "x"], "no link 'x'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run, words, told):
+    result = run(*words)
+    assert result.exit_code != 0
+    assert told in result.output + str(result.exception)

@@ -1,0 +1,91 @@
+"""`karat serve`: a process that lets in whom it should, and ends when it is told to."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.test_links import write_plan
+from karat.cli import app
+
+KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
+
+
+def started(plan, out, *words):
+    """Start a server on a free port; give the process and what it said at first."""
+    command = [*KARAT, "serve", str(plan), "--out", str(out), "--port", "0", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = ""
+    while "Ctrl-C ends it" not in said:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        said += line
+    return process, said
+
+
+def status_of(url):
+    request = urllib.request.Request(url)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def test_it_serves_until_ctrl_c(tmp_path):
+    process, said = started(write_plan(tmp_path), tmp_path / "out", "--no-loop")
+    try:
+        (setup,) = re.findall(r"http://127\.0\.0\.1:\d+/setup/\S+", said)
+        assert status_of(setup) == 200
+        assert status_of(setup + "x") == 403
+        assert status_of(setup.partition("/setup")[0] + "/api/work/me") == 401
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert "the same command goes on" in log
+    assert "GET /setup/{token} 200" in log
+    assert setup.rpartition("/")[2] not in log
+    assert "Traceback" not in log
+
+
+def invoke(plan, *words):
+    out = ["--out", str(plan.parent / "out")]
+    result = CliRunner().invoke(app, ["serve", str(plan), *out, *words])
+    assert result.exit_code == 1
+    return str(result.exception)
+
+
+def test_a_port_that_is_taken_is_said_so(tmp_path):
+    plan = write_plan(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"port {port} is taken" in invoke(plan, "--port", str(port))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--host", "0.0.0.0"], "say which with --public-url"),
+        (["--host", "0.0.0.0", "--public-url", "http://labels.example.org"], "--insecure"),
+        (["--public-url", "http://labels.example.org"], "--insecure"),
+        (["--host", "192.0.2.1"], "--insecure"),
+        (["--host", "192.0.2.1", "--insecure"], "cannot listen on 192.0.2.1"),
+        (["--port", "0", "--public-url", "https://labels.example.org/x"], "no address"),
+    ],
+)
+def test_an_address_that_is_not_safe_is_refused_and_explained(tmp_path, words, told):
+    plan = write_plan(tmp_path)
+    assert told in invoke(plan, *words)
+    assert not (tmp_path / "out" / "campaign.sqlite").exists()

@@ -1,0 +1,137 @@
+"""The report of a campaign as a page: what it says, that it stands alone, at any time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+import karat
+from karat.report.campaign.page import render
+
+NASTY = "<script>alert('x')</script>"
+
+
+def squeezed(text):
+    return text.replace("\u00a0", " ")
+
+
+def test_the_numbers_on_top_are_those_of_the_record(written, page, ended):
+    record = ended.record
+    text = squeezed(page(written).text)
+    top = text[: text.index("What the rounds brought")]
+    share = 100 * karat.score(ended.tested.crowd, ended.tested).accuracy
+    counts, money = record.counts, record.money
+    spent, cap = money["spent"] / 1e6, money["cap"] / 1e6
+    for words in (
+        f"accuracy of the labels {share:.1f} % against the hidden gold: ",
+        f"accuracy of the model {100 * record.rounds[-1]['score']['value']:.1f} % as measured: ",
+        f"items labelled {counts['items']} of 44 in the pool",
+        f"answers bought {counts['answers']} ",
+        f"spent {spent:.2f} of {cap:.2f}, {100 * spent / cap:.1f} %",
+        f"saved {100 * money['saving']:.0f} % of {money['everything'] / 1e6:.2f} for all items",
+        "stopped after 4 rounds: no item of the pool is left to pick",
+    ):
+        assert words in top
+
+
+def test_it_stands_alone_without_script_or_network(written):
+    assert "<script" not in written
+    found = re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\((?!#)', written)
+    assert found == []
+
+
+def test_its_tags_are_closed_and_its_headings_in_order(written, page):
+    found = page(written)
+    assert found.faults == []
+    levels = [int(tag[1]) for tag, _ in found.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_every_picture_is_told_in_words(written, page):
+    pictures = [attrs for attrs in page(written).all("svg") if attrs.get("role") == "img"]
+    assert len(pictures) >= 6
+    assert all(len(attrs["aria-label"]) > 40 for attrs in pictures)
+    silent = [attrs for attrs in page(written).all("svg") if attrs.get("role") != "img"]
+    assert all(attrs["aria-hidden"] == "true" for attrs in silent)
+
+
+def test_ids_are_unique_and_the_menu_leads_to_them(written, page):
+    found = page(written)
+    ids = [attrs["id"] for _, attrs in found.elements if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    links = [attrs["href"] for attrs in found.all("a")]
+    assert len(links) == 11
+    assert {link[1:] for link in links} <= set(ids)
+
+
+def test_the_rounds_stand_in_a_table(written, page, ended):
+    found = page(written)
+    for one in ended.record.rounds:
+        rows = [r for r in found.cells if r[0] == str(one["round"]) and len(r) == 10]
+        assert len(rows) == 1
+        assert rows[0][1:3] == [str(one["items"]), str(one["answers"])]
+        assert rows[0][5].startswith(f"{100 * one['score']['value']:.1f}")
+
+
+def test_a_barred_worker_stands_first_with_the_reason(written, page, ended):
+    barred = {name: one for name, one in ended.record.workers.items() if one["barred"]}
+    assert "bad" in barred
+    row = page(written).row("bad")
+    assert "asked no more" in row[4]
+    assert barred["bad"]["barred"] in row[4]
+
+
+def test_the_rule_that_stopped_it_is_marked(written, page):
+    row = page(written).row("pool stopped it")
+    assert row[1:] == ["40 items to label", "40 picked"]
+
+
+def test_the_same_campaign_gives_the_same_bytes_however_long_it_took(written, ended):
+    given = {"result": ended.result, "tested": ended.tested, "against": ended.against}
+    slower = replace(ended.result, seconds=1e3)
+    given["tested"] = replace(ended.tested, seconds=1e3, codes=slower.codes)
+    assert render(ended.record, **{**given, "result": slower}) == written
+
+
+def test_words_of_strangers_stay_words(ended):
+    record = ended.record
+    plan = {**record.plan, "name": NASTY, "pool": {"file": NASTY}}
+    workers = {NASTY: {**record.workers["bad"], "barred": NASTY}}
+    html = render(replace(record, plan=plan, workers=workers, versions={NASTY: NASTY}))
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") >= 5
+
+
+def test_before_the_first_answer_there_is_a_page_too(ended, page):
+    counts = dict.fromkeys(ended.record.counts, 0) | {"pool": 44, "awaited": 20}
+    begun = replace(
+        ended.record, rounds=(), picks={"r001": {"random": 10}}, workers={}, forecasts={},
+        curve=None, spending=(), redundancy=(10,), coverage=None, stop=None, counts=counts,
+        money={**ended.record.money, "spent": 0, "saving": 1.0},
+    )  # fmt: skip
+    found = page(render(begun))
+    assert found.faults == []
+    assert "in round 1, 20 answers awaited" in found.text
+    assert "No rule has stopped the campaign yet" in found.text
+
+
+def test_spans_are_shown_in_their_sentences(consensus, ended, page):
+    plan = {**ended.record.plan, "task": {"types": ["PER"], "labels": [], "encoding": "BIO"}}
+    html = render(replace(ended.record, plan=plan), result=consensus)
+    found = page(html)
+    assert found.faults == []
+    assert "The most doubtful spans" in found.text
+    assert len(found.all("mark")) == 20
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_the_score_is_named_by_the_task(ended, page, single):
+    labels = ["rain", "sun"] if single else []
+    plan = {**ended.record.plan, "task": {**ended.record.plan["task"], "labels": labels}}
+    text = page(render(replace(ended.record, plan=plan))).text
+    assert ("accuracy of the model" in text) == single
+    assert ("F1 of the model" in text) != single

@@ -1,0 +1,160 @@
+"""A server that keeps the contract of the worker's API in memory, with our pages in front of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from karat.server.assets import static_files
+from karat.server.routes.pages import LabelPage, Visitor, worker_pages
+from karat.server.security.headers import Headers
+
+CSRF = "csrf-token"
+SPANS = LabelPage(
+    campaign="names-1a2b",
+    title="Names in the news",
+    kind="spans",
+    labels=("PER", "LOC", "ORG"),
+    instructions="Mark **people**, places and companies.\n\n> [Ann Lee](PER) lives in [Rome](LOC).",
+)
+MOODS = LabelPage(
+    campaign="moods-3c4d", title="Moods", kind="single", labels=("glad", "sad", "neither")
+)
+
+
+def span_task(words="Ann Lee went to New York .", number=1, **more):
+    """A task of spans whose tokens stand between spaces, unless `tokens` and `text` are given."""
+    given = {"tokens": words.split(), "text": None, "starts": None, "kind": "spans"}
+    return {"id": f"task-{number}", "training": False, **given, **more}
+
+
+def single_task(text="I sang all day.", number=1, **more):
+    """A task for one label."""
+    return span_task("", number, text=text, kind="single", **more)
+
+
+class Fake:
+    """What the server knows, and what tests may turn.
+
+    Attributes:
+        tasks: What is still to be done; the first is given.
+        answers: Bodies that were taken, by key.
+        posts: All requests to the API: (path, body).
+        truth: Right answers by task, shown as feedback.
+        status: What is said of an answer.
+        broken: So many requests are answered 503.
+        lost: So many answers are taken, and the reply is an error.
+        end: What is said when no task is left.
+    """
+
+    def __init__(self):
+        self.reset(SPANS, [])
+
+    def reset(self, page, tasks, **turned):
+        """Begin anew with another campaign."""
+        self.page, self.tasks, self.answers, self.posts = page, list(tasks), {}, []
+        self.truth, self.status, self.message = {}, "accepted", ""
+        self.broken = self.lost = self.delay = 0
+        self.session = True
+        self.end = {"state": "done", "message": "That was all.", "completion": None}
+        for name, value in turned.items():
+            setattr(self, name, value)
+        self.app = self._build()
+
+    async def __call__(self, scope, receive, send):
+        """Pass on to the campaign of the moment."""
+        if scope["type"] == "http":
+            await self.app(scope, receive, send)
+
+    @property
+    def me(self):
+        """What the worker is told about themselves."""
+        done = len([body for path, body in self.answers.values() if path == "answers"])
+        return {"done": done, "earned": f"{done * 0.05:.2f}", "currency": "EUR", "drafts": 0}
+
+    def _build(self):
+        app = FastAPI()
+        app.include_router(worker_pages(self.page, lambda _: Visitor(scope="w1", csrf=CSRF)))
+        app.include_router(static_files())
+
+        @app.post("/api/work/{path}")
+        def work(path: str, body: dict, request: Request):
+            assert request.headers["X-Karat-CSRF"] == CSRF
+            self.posts.append((path, body))
+            return self._answer(path, body)
+
+        return Headers(app, secure=False)
+
+    def _answer(self, path, body):
+        time.sleep(self.delay)
+        if not self.session:
+            return _error(401, "session", "Open your link again.")
+        if self.broken > 0:
+            self.broken -= 1
+            return _error(503, "unavailable", "")
+        if path == "next":
+            return self._next()
+        return self._take(path, body)
+
+    def _next(self):
+        if not self.tasks:
+            return {**self.end, "me": self.me}
+        expires = time.time_ns() // 1_000_000 + 600_000
+        return {"state": "task", "task": {"expires": expires, **self.tasks[0]}, "me": self.me}
+
+    def _take(self, path, body):
+        old = self.answers.get(body["key"])
+        if old is not None and old != (path, body):
+            return _error(409, "conflict", "Another answer was sent under this key.")
+        self.answers[body["key"]] = (path, body)
+        self.tasks = [task for task in self.tasks if task["id"] != body["task"]]
+        if self.lost > 0:
+            self.lost -= 1
+            return _error(502, "gateway", "")
+        if path != "answers":
+            return {"status": {"skip": "skipped", "flag": "flagged"}[path], "me": self.me}
+        return {
+            "status": self.status, "message": self.message, "paid": "0.05",
+            "feedback": self.truth.get(body["task"]), "me": self.me,
+        }  # fmt: skip
+
+    @property
+    def sent(self):
+        """The bodies of the answers that were taken, without task and key."""
+        return [
+            {name: value for name, value in body.items() if name not in {"task", "key"}}
+            for path, body in self.answers.values()
+            if path == "answers"
+        ]
+
+
+def _error(status, code, message):
+    return JSONResponse({"error": {"code": code, "message": message}}, status)
+
+
+class Running:
+    """The fake server in a thread, on a free port of this machine."""
+
+    def __init__(self):
+        self.fake = Fake()
+        options = {"host": "127.0.0.1", "port": 0, "log_level": "error", "ws": "none"}
+        self.server = uvicorn.Server(uvicorn.Config(self.fake, lifespan="off", **options))
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        until = time.monotonic() + 10
+        while not self.server.started:
+            assert time.monotonic() < until, "the fake server does not start"
+            time.sleep(0.01)
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}"
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join(timeout=5)

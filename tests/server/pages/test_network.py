@@ -1,0 +1,143 @@
+"""The network fails, the server stumbles, the worker comes back: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import pytest
+
+from server.pages.fake import SPANS, span_task
+
+ANN = {"spans": [{"start": 0, "end": 1, "type": "PER"}]}
+
+
+@pytest.fixture
+def fake(fake):
+    """Two tasks, so that going on can be seen."""
+    fake.reset(SPANS, [span_task(number=1), span_task("Bo sang", number=2)])
+    return fake
+
+
+def send_ann(page):
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+
+
+def next_task(page):
+    page.locator(".token", has_text="Bo").wait_for()
+
+
+def keys(fake):
+    return [body["key"] for path, body in fake.posts if path == "answers"]
+
+
+def test_an_answer_given_offline_is_sent_when_the_network_is_back(visit, fake):
+    page = visit()
+    page.context.set_offline(True)
+    page.locator("#banner", has_text="No connection").wait_for()
+    send_ann(page)
+    page.locator("#banner", has_text="Your answer is kept in this browser").wait_for()
+    assert fake.answers == {}
+    page.context.set_offline(False)
+    next_task(page)
+    assert fake.sent == [ANN]
+    assert not page.locator("#banner").is_visible()
+
+
+def test_an_answer_whose_reply_was_lost_is_sent_again_and_counts_once(visit, fake):
+    fake.lost = 1
+    page = visit()
+    send_ann(page)
+    page.locator("#banner", has_text="The server has a problem").wait_for()
+    next_task(page)
+    assert len(keys(fake)) == 2
+    assert len(set(keys(fake))) == 1
+    assert fake.sent == [ANN]
+
+
+def test_who_closes_the_page_before_it_was_sent_has_it_sent_at_the_next_visit(visit, fake):
+    fake.broken = 1_000
+    page = visit(path="/help")  # the same browser, and nothing in it yet
+    fake.broken = 0
+    page = visit(context=page.context)
+    fake.broken = 1_000
+    send_ann(page)
+    page.locator("#banner", has_text="The server has a problem").wait_for()
+    page.close()
+    fake.broken = 0
+    page = visit(context=page.context)
+    next_task(page)
+    assert fake.sent == [ANN]
+
+
+def test_a_draft_is_there_on_the_next_day(visit, fake):
+    page = visit()
+    page.keyboard.press("1")
+    page.close()
+    page = visit(context=page.context)
+    assert page.text_content("#note-text") == "Your draft is back."
+    page.keyboard.press("Enter")
+    next_task(page)
+    assert fake.sent == [ANN]
+
+
+def test_the_key_of_a_task_is_the_same_in_two_windows(visit, fake):
+    one = visit()
+    two = visit(context=one.context)
+    send_ann(one)
+    next_task(one)
+    two.keyboard.press("2")
+    two.keyboard.press("Enter")
+    next_task(two)
+    assert len(set(keys(fake))) == 1
+    assert "Another answer to this text was sent before" in two.text_content("#note-text")
+    assert fake.sent == [ANN]
+
+
+def test_an_answer_waits_for_the_next_session(visit, fake):
+    page = visit()
+    fake.session = False
+    send_ann(page)
+    page.locator("h2", has_text="Your session has ended").wait_for()
+    fake.session = True
+    page.reload()
+    next_task(page)
+    assert fake.sent == [ANN]
+
+
+def test_a_draft_of_somebody_else_is_not_shown(visit):
+    page = visit()
+    page.evaluate(
+        "Object.keys(localStorage).forEach((name) => localStorage.setItem(name.replace('w1', 'w2'),"
+        " localStorage[name]) || localStorage.removeItem(name))"
+    )
+    page.reload()
+    page.wait_for_selector(".token")
+    assert not page.locator("#note").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "words"),
+    [
+        ("late", "", "came after its time"),
+        ("draft", "", "does not count"),
+        ("duplicate", "", "the first answer counts"),
+        ("draft", "The money is spent.", "The money is spent."),
+    ],
+)
+def test_what_became_of_an_answer_is_told(visit, fake, status, message, words):
+    fake.status, fake.message = status, message
+    page = visit()
+    send_ann(page)
+    next_task(page)
+    assert words in page.text_content("#note-text")
+
+
+def test_without_storage_work_goes_on(visit, fake):
+    page = visit()
+    page.context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } })"
+    )
+    page.reload()
+    page.wait_for_selector(".token")
+    send_ann(page)
+    next_task(page)
+    assert fake.sent == [ANN]

@@ -1,0 +1,95 @@
+"""Whatever is sent, the answers are those of the OpenAPI document, and nothing breaks."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+
+from karat.server import ServerSettings
+from karat.server.settings import Rate, Rates
+from server.houses import KEYS, Played
+
+EXAMPLES = 15
+WIDE = Rate(1e6, 1_000_000)
+CHECKS = [
+    "not_a_server_error", "status_code_conformance", "content_type_conformance",
+    "response_schema_conformance", "negative_data_rejection", "unsupported_method",
+]  # fmt: skip
+
+
+def played():
+    rates = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)
+    return Played(settings=ServerSettings(KEYS, "http://testserver", rates=rates))
+
+
+def operations():
+    """Give method and path of every operation of the document."""
+    paths = played().app.openapi()["paths"]
+    return [(method.upper(), path) for path, one in paths.items() for method in one]
+
+
+def without_persons(document):
+    """Leave out cookies and tokens: the right ones are always sent here."""
+    made = copy.deepcopy(document)
+    for one in (one for methods in made["paths"].values() for one in methods.values()):
+        del one["security"]
+        kept = [part for part in one.pop("parameters") if part["name"] != "X-Karat-CSRF"]
+        one.update({"parameters": kept} if kept else {})
+    del made["components"]["securitySchemes"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def server():
+    return played()
+
+
+@pytest.fixture(scope="module")
+def schema(server):
+    return schemathesis.openapi.from_dict(without_persons(server.app.openapi()))
+
+
+@pytest.fixture(scope="module")
+def people(server):
+    """Give who may ask what: cookies and token by the beginning of a path."""
+    return {"/api/work": server.worker(), "/api": server.requester()}
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("method", "path"), operations())
+def test_whatever_is_sent_the_answer_is_one_that_is_described(
+    server, schema, people, method, path, mode
+):
+    person = next(one for start, one in people.items() if path.startswith(start))
+    checks = schemathesis.checks.CHECKS.get_by_names(CHECKS)
+
+    cases = schema[path][method].as_strategy(generation_mode=mode)
+
+    @given(case=cases)
+    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True,
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    def ask(case):
+        case.call_and_validate(
+            base_url="http://testserver", app=server.app, checks=checks,
+            headers={"X-Karat-CSRF": person.headers["X-Karat-CSRF"]},
+            cookies=dict(person.cookies.items()),
+        )  # fmt: skip
+
+    try:
+        ask()
+    except Unsatisfiable:  # nothing wrong can be sent to a route that takes nothing
+        assert method == "GET"
+
+
+def test_every_operation_says_what_it_does_and_what_it_may_refuse(server):
+    for path, methods in server.app.openapi()["paths"].items():
+        for method, one in methods.items():
+            where = f"{method} {path}"
+            assert one["description"], where
+            assert one["security"], where
+            assert {"200", "400", "401", "403", "413", "422", "429", "503"} <= set(one["responses"])

@@ -1,0 +1,111 @@
+"""The study campaign-ner as a whole: its tables, its picture, and going on after a break."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from karat.errors import InputError
+from karat.studies import run_study
+from karat.studies.campaign_ner import experiment
+from karat.studies.campaign_ner.journal import Journal
+from karat.studies.campaign_ner.play import Point
+from karat.studies.campaign_ner.tables import Mean, answer_table
+from karat.studies.campaign_ner.ways import (
+    ADAPTIVE,
+    ALL,
+    ALLOWED,
+    ALONE,
+    FULL,
+    fixed_label,
+    random_label,
+    ways,
+)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs") / "runs.jsonl"
+
+
+@pytest.fixture(scope="module")
+def study(tiny, state):
+    seen = []
+    found = run_study(
+        "campaign-ner", tiny, quick=True, threads=1, state=state,
+        progress=lambda *done: seen.append(done),
+    )  # fmt: skip
+    total = sum(way.n_points for way in ways(quick=True))
+    assert seen[-1] == (total, total)
+    return found
+
+
+def test_the_tables_hold_every_point_of_every_way(study):
+    answer, points = study.tables
+    assert [row[0] for row in answer.rows][-1].startswith("fixed redundancy")
+    expected = [way.label for way in ways(quick=True)]
+    assert list(dict.fromkeys(row[0] for row in points.rows)) == expected
+    assert len(points.rows) == sum(way.n_points for way in ways(quick=True))
+    shares = [row[2] for row in points.rows if row[0] == ADAPTIVE]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(100 * ALLOWED, abs=1.5)  # 72 answers
+
+
+def test_a_run_that_is_kept_is_not_done_again(study, tiny, state, monkeypatch):
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(experiment.Way, "play", fail)
+    again = run_study("campaign-ner", tiny, quick=True, threads=1, state=state)
+    assert [table.rows for table in again.tables] == [table.rows for table in study.tables]
+
+
+def test_the_picture_shows_answers_and_money(study):
+    pytest.importorskip("matplotlib")
+    axes = study.picture().axes
+    assert [ax.get_xlabel() for ax in axes] == ["% of all answers", "% of the money"]
+
+
+def test_the_journal_passes_over_what_is_cut_off_or_of_another_study(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    points = [Point(3, 40, 0.5, 0), Point(5, 60, 0.625, 0, 0.25)]
+    Journal(path, {"a": "now"}).add((0, "a"), points)
+    Journal(path, {"a": "before"}).add((1, "a"), points)
+    path.write_text(path.read_text() + '{"of": "now", "se')
+    kept = Journal(path, {"a": "now"})
+    assert list(kept.runs) == [(0, "a")]
+    assert kept.runs[0, "a"][1] == points[1]
+    kept.add((2, "a"), points)
+    assert json.loads(path.read_text().splitlines()[-1])["seed"] == 2
+    assert list(Journal(path, {"a": "now"}).runs) == [(0, "a"), (2, "a")]
+
+
+def _mean(answers, money, f1):
+    return [Mean(answers, money, f1, f1, f1, 0.0, None, 1)]
+
+
+def test_what_fixed_redundancy_gives_for_the_same_money_lies_between_its_points():
+    found = {
+        FULL: _mean(1, 1, 0.80),
+        ADAPTIVE: _mean(0.5, 0.5, 0.78) + _mean(0.6, 0.75, 0.795),
+        random_label(ALLOWED): _mean(0.6, 0.6, 0.7),
+        ALONE: _mean(0.6, 0.6, 0.71),
+        fixed_label(3): _mean(0.5, 0.5, 0.7),
+        ALL: _mean(1, 1, 0.8),
+    }
+    rows = {row[0]: row[1:] for row in answer_table(found).rows}
+    assert rows["adaptive, at the end"] == pytest.approx((60, 75, 79.5, 0.5))
+    share, money, f1, missed = rows["fixed redundancy for the money of the last round"]
+    assert share is None
+    assert (money, f1, missed) == pytest.approx((75, 75, -4))
+
+
+def test_without_the_crowd_it_says_which_file_it_needs(tmp_path):
+    with pytest.raises(InputError, match="crowd"):
+        run_study("campaign-ner", tmp_path)
+
+
+def test_no_repeat_is_refused(tiny):
+    with pytest.raises(InputError, match="repeats"):
+        run_study("campaign-ner", tiny, repeats=0)

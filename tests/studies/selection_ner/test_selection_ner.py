@@ -1,0 +1,238 @@
+"""Study selection-ner: its loop against one by hand, its journal, its tables, tiny data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from karat.compute import Threads
+from karat.errors import InputError
+from karat.protocols import Serial
+from karat.select import Schedule, select_items
+from karat.studies import run_study
+from karat.studies.selection_ner import experiment, lines, tables
+from karat.studies.selection_ner.bench import STEPS, Bench
+from karat.studies.selection_ner.experiment import carry_out
+from karat.studies.selection_ner.journal import Journal
+from karat.studies.selection_ner.lines import (
+    BY_COST,
+    BY_ITEMS,
+    RANDOM,
+    RULES,
+    SCHEDULE,
+    Extent,
+    Line,
+)
+from karat.studies.selection_ner.trial import Stop, run_line
+from karat.tagger import CRF
+
+TINY = Extent(budgets=(40, 120), rounds=(40, 80, 120), n_early=1, items=(4,), repeats=1)
+
+
+@pytest.fixture(scope="module")
+def bench(tiny):
+    return Bench.read(tiny)
+
+
+@pytest.fixture(scope="module")
+def runs(bench):
+    return carry_out(bench, TINY, Serial())
+
+
+def test_no_line_spends_more_than_it_may(runs):
+    for line in TINY.lines:
+        stops = runs[0, line.label]
+        assert [stop.limit for stop in stops] == list(line.limits)
+        spent = [getattr(stop, line.unit) for stop in stops]
+        assert all(0 < a <= b for a, b in zip(spent, line.limits, strict=True))
+        assert spent == sorted(spent)
+
+
+def test_what_was_bought_is_counted_as_by_hand(bench):
+    (stop,) = run_line(bench, Line("x", "random", (50,)), seed=3)
+    chosen = select_items(bench.pool, "random", budget="50tokens", random_state=3)
+    words = [word for item in chosen.item for word in bench.train.tokens_list[item]]
+    every = bench.train.tokens.flatten().to_pylist()
+    tags = [tag for item in chosen.item for tag in bench.tags[item]]
+    assert (stop.items, stop.tokens) == (len(chosen), len(words))
+    assert stop.names == sum(tag.startswith("B-") for tag in tags)
+    assert stop.words == len(set(words))
+    assert stop.unique == sum(every.count(word) == 1 for word in set(words))
+
+
+def test_a_tagger_is_the_one_that_plain_training_gives(bench):
+    items, test = np.arange(0, 48, 5), bench.tests["testb"]
+    words = [bench.train.tokens_list[n] for n in items]
+    plain = CRF(max_iter=STEPS).fit(words, [bench.tags[n] for n in items])
+    ours = bench.learn(items)
+    marks, tags = bench.tested["testb"]
+    assert ours.score(marks, tags) == plain.score(test.tokens_list, tags)
+    of_test = (ours.tag(marks).probs, plain.tag(test.tokens_list).probs)
+    of_pool = (ours.tag(bench.pool.text).probs, plain.tag(bench.train.tokens_list).probs)
+    for found, expected in (of_test, of_pool):
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_a_rule_asks_the_tagger_that_was_trained_on_what_it_bought(bench):
+    rule = Schedule(text="random, then mnlp")
+    given = {"features": bench.features, "random_state": 1}
+    first = rule.select(bench.pool, budget="40tokens", **given).item
+    model = bench.learn(first)
+    left = 80 - int(np.diff(bench.train.offsets)[first].sum())
+    second = rule.select(
+        bench.pool, budget=f"{left}tokens", labelled=first, model=model, **given
+    ).item
+    items = np.concatenate([first, second])
+    tagger = bench.learn(items, model)
+    stop = run_line(bench, Line("x", "random, then mnlp", (40, 80)), seed=1)[-1]
+    assert stop.items == len(items)
+    assert stop.f1 == {name: tagger.score(*tested) for name, tested in bench.tested.items()}
+
+
+def test_a_rule_that_gains_nothing_more_keeps_what_it_has(bench):
+    line = Line("x", "coverage-paper", (120, 200))
+    before, after = run_line(bench, line, seed=0)
+    assert before.tokens < 80
+    assert replace(after, limit=120) == before
+
+
+def test_threads_change_nothing(bench, runs):
+    assert carry_out(bench, TINY, Threads(2)) == runs
+
+
+def test_a_study_that_was_cut_off_goes_on_and_ends_alike(bench, runs, tmp_path, monkeypatch):
+    state, seen = tmp_path / "runs.jsonl", []
+
+    def told(done, total):
+        seen.append((done, total))
+        if done == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(bench, TINY, Serial(), state, told)
+    kept = state.read_text().splitlines()
+    state.write_text("\n".join([*kept, kept[-1][:50]]))  # a kill cuts the last line off
+    found = carry_out(bench, TINY, Serial(), state, lambda *done: seen.append(done))
+    assert found == runs
+    n_stops = sum(map(len, found.values()))
+    assert seen[-1] == (n_stops, n_stops)
+    assert len(state.read_text().splitlines()) == len(found) + 1
+    monkeypatch.setattr(experiment, "run_line", None)  # nothing is left to do
+    assert carry_out(bench, TINY, Serial(), state) == found
+
+
+def test_runs_on_other_data_or_budgets_are_not_taken_over(bench, tmp_path):
+    state = tmp_path / "runs.jsonl"
+    extent = replace(TINY, budgets=(40,), rounds=(40,))
+    carry_out(bench, extent, Serial(), state)
+    n_lines = len(state.read_text().splitlines())
+    carry_out(bench, replace(extent, items=(5,)), Serial(), state)
+    assert len(state.read_text().splitlines()) == n_lines + len(BY_ITEMS)
+    fewer = replace(bench, tests={"testa": bench.tests["testa"]})
+    assert fewer.digest != bench.digest
+
+
+def test_a_journal_that_cannot_be_written_is_refused_at_once(tmp_path):
+    with pytest.raises(InputError, match="cannot keep finished runs"):
+        Journal(tmp_path / "none" / "runs.jsonl", {})
+
+
+def made_up(**f1):
+    """Make runs with given F1 in per cent: by line a row per seed, a number per budget of TINY."""
+    empty = Stop(0, 10, 40, 4, 9, 1, {})
+    return {
+        (seed, label): tuple(
+            replace(empty, limit=limit, f1={"testb": value / 100})
+            for limit, value in zip((40, 22_000, 120_000), row, strict=True)
+        )
+        for label, rows in f1.items()
+        for seed, row in enumerate(rows)
+    }
+
+
+EXTENT = Extent(budgets=(40, 22_000, 120_000), rounds=(40, 22_000, 120_000), repeats=3)
+MADE_UP = {
+    RANDOM: [(50, 60, 70), (52, 60, 71), (54, 60, 72)],
+    SCHEDULE: [(53, 71, 80), (53, 73, 80), (58, 72, 80)],
+}
+
+
+def test_lines_are_compared_seed_by_seed():
+    first, needed = tables.asked_table(made_up(**MADE_UP), EXTENT).rows
+    # Differences 3, 1, 4: mean 8/3, variance 7/3; of two degrees p = 1 - t / sqrt(t^2 + 2).
+    assert first[:5] == ("testb", 40, pytest.approx(164 / 3), 40, pytest.approx(52))
+    t = (8 / 3) / (7 / 9) ** 0.5
+    assert first[5:8] == pytest.approx((8 / 3, (7 / 9) ** 0.5, 1 - t / (t**2 + 2) ** 0.5))
+    assert first[8] == "3 of 3"
+    # 71, 73, 72 against 70, 71, 72: 1, 2, 0.
+    assert needed[1:4:2] == (22_000, 120_000)
+    assert needed[5:7] == (pytest.approx(1), pytest.approx(1 / 3**0.5))
+    assert needed[8] == "2 of 3"
+
+
+def test_a_goal_is_reached_where_the_curve_first_is_there(monkeypatch):
+    monkeypatch.setattr(tables, "RULES", {RANDOM: RANDOM, SCHEDULE: RULES[SCHEDULE]})
+    rows = tables.reach_table(made_up(**MADE_UP), EXTENT).rows
+    assert rows == (("testb", RANDOM, 120_000, 120_000), ("testb", SCHEDULE, 22_000, 22_000))
+    low = MADE_UP | {SCHEDULE: [(53, 69, 69.5), (53, 73, 80), (58, 72, 80)]}
+    assert tables.reach_table(made_up(**low), EXTENT).rows[1][2:] == (22_000, None)
+
+
+def test_the_study_runs_on_tiny_data(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "FULL", replace(TINY, repeats=2))
+    seen = []
+    state = tmp_path / "runs.jsonl"
+    found = run_study(
+        "selection-ner", tiny, threads=1, state=state, progress=lambda *done: seen.append(done)
+    )
+    assert seen[-1][0] == seen[-1][1]
+    asked, reach, f1, error, *_ = found.tables
+    assert [row[0] for row in asked.rows] == ["testb", "testa"]
+    assert [row[1] for row in reach.rows] == 2 * list(RULES)
+    assert [row[0] for row in f1.rows] == [row[0] for row in error.rows] == list(RULES)
+    assert len(found.tables[-1].rows) == len(BY_ITEMS)
+    assert len(found.tables[-2].rows) == len(BY_COST)
+    picture = pytest.importorskip("karat.report")
+    picture.save_figure(found.picture(), tmp_path / "study.svg")
+
+
+def test_a_single_seed_has_no_standard_errors(runs):
+    (f1, _) = tables.f1_tables(runs, TINY)
+    assert len(f1.rows) == len(RULES)
+    made = (tables.asked_table, tables.gain_table, tables.item_table)
+    assert not any("nan" in table(runs, TINY).markdown() for table in made)
+
+
+@pytest.mark.parametrize("repeats", [0, 2.5])
+def test_repeats_that_are_none_are_refused(repeats, tiny):
+    with pytest.raises(InputError, match="repeats must be a whole number"):
+        run_study("selection-ner", tiny, repeats=repeats)
+
+
+@pytest.mark.realdata
+def test_with_2500_tokens_coverage_is_ahead_of_random_and_the_papers_rule_behind(data):
+    bench = Bench.read(data, test_items=600)
+    f1 = {}
+    for rule in (RANDOM, "coverage-paper", SCHEDULE):
+        (stop,) = run_line(bench, Line(rule, RULES[rule], (2500,)), seed=0)
+        f1[rule] = stop.f1["testa"]
+    assert f1["coverage-paper"] + 0.05 < f1[RANDOM] < f1[SCHEDULE]
+
+
+def test_lengths_are_those_of_what_was_bought_since_the_budget_before():
+    empty = Stop(0, 0, 0, 0, 1, 0, {"testb": 0.5})
+    stops = (
+        replace(empty, limit=40, items=4, tokens=40),
+        replace(empty, limit=120, items=8, tokens=100),
+    )
+    runs = {(0, label): stops for label in RULES}
+    assert tables.length_table(runs, TINY).rows[0] == (RANDOM, 10.0, 15.0)
+    none = tuple(replace(stop, items=4, tokens=40) for stop in stops)
+    assert tables.length_table(dict.fromkeys(runs, none), TINY).rows[0] == (RANDOM, 10.0, None)
+
+
+def test_errors_are_those_of_the_mean():
+    values = np.array([[1.0], [2.0], [6.0]])
+    assert tables.error_of(values)[0] == pytest.approx((7 / 3) ** 0.5)
