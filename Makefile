@@ -12,6 +12,13 @@ POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v ini
 	timeout 180 apt-get install -y -qq postgresql >/dev/null 2>&1; } || \
 	echo "PostgreSQL is not installed and cannot be here: its tests will be skipped"
 
+# The pages' tests are done by Debian's Chromium.
+CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	echo "Installing Chromium for the tests (apt-get)" && \
+	timeout 300 apt-get install -y -qq chromium >/dev/null 2>&1; } || \
+	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint docs bench study torture clean
 
@@ -47,6 +54,7 @@ test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	@$(POSTGRES)
+	@$(CHROMIUM)
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 lint: $(STAMP) ## Mend style where a tool can

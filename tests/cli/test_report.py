@@ -62,7 +62,7 @@ def test_a_folder_without_a_campaign_is_refused_and_left_alone(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_campaign_that_waits_has_exports_and_a_report_of_what_there_is(folder, tmp_path):
+def test_a_campaign_that_waits_has_exports_and_a_report_of_what_there_is(tmp_path):
     write_files(tmp_path)
     made = plan_of({"model": {"name": "none"}})
     made["crowd"] = {"source": "files"}

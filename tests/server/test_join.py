@@ -269,7 +269,7 @@ def test_over_https_cookies_are_secure_and_bound_to_the_host(kind):
     assert found["httponly"]
     assert (found["path"], found["domain"]) == ("/", "")
     assert found["samesite"] == ("lax" if kind == "worker" else "strict")
-    assert answer.headers["strict-transport-security"] == "max-age=31536000"
+    assert answer.headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
 
 
 def test_a_requesters_cookie_lasts_as_long_as_the_session(server):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import schemathesis
@@ -10,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
-from karat.server import ServerSettings
+from karat.server import ServerSettings, create_app
 from karat.server.settings import Rate, Rates
 from server.houses import KEYS, Played
+from server.serving import open_round, serve
 
 EXAMPLES = 15
 WIDE = Rate(1e6, 1_000_000)
@@ -22,15 +24,16 @@ CHECKS = [
 ]  # fmt: skip
 
 
-def played():
-    rates = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)
-    return Played(settings=ServerSettings(KEYS, "http://testserver", rates=rates))
+SETTINGS = ServerSettings(KEYS, "http://testserver", rates=Rates(WIDE, WIDE, WIDE, WIDE, WIDE))
+ENDLESS = "/api/desk/live"
+"""A stream of events."""
 
 
 def operations():
     """Give method and path of every operation of the document."""
-    paths = played().app.openapi()["paths"]
-    return [(method.upper(), path) for path, one in paths.items() for method in one]
+    paths = Played(settings=SETTINGS).app.openapi()["paths"]
+    found = [(method.upper(), path) for path, one in paths.items() for method in one]
+    return [one for one in found if one[1] != ENDLESS]
 
 
 def without_persons(document):
@@ -45,8 +48,12 @@ def without_persons(document):
 
 
 @pytest.fixture(scope="module")
-def server():
-    return played()
+def server(tmp_path_factory):
+    """Give a server over a real campaign, of which a round is open."""
+    service = serve(tmp_path_factory.mktemp("openapi"))
+    open_round(service)
+    yield SimpleNamespace(app=create_app(service, SETTINGS))
+    service.close()
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +64,19 @@ def schema(server):
 @pytest.fixture(scope="module")
 def people(server):
     """Give who may ask what: cookies and token by the beginning of a path."""
-    return {"/api/work": server.worker(), "/api": server.requester()}
+    entrance = server.app.state.house.entrance
+    ((link, _),) = entrance.links.make(["ann"], 30)
+    sessions = {
+        "/api/work": entrance.sessions.begin_work(link),
+        "/api": entrance.sessions.begin_desk(),
+    }
+    return {
+        start: {
+            "headers": {"X-Karat-CSRF": entrance.sessions.csrf(one)},
+            "cookies": {f"karat_{one.role}": entrance.sessions.cookie(one)},
+        }
+        for start, one in sessions.items()
+    }
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
@@ -75,10 +94,8 @@ def test_whatever_is_sent_the_answer_is_one_that_is_described(
               suppress_health_check=list(HealthCheck))  # fmt: skip
     def ask(case):
         case.call_and_validate(
-            base_url="http://testserver", app=server.app, checks=checks,
-            headers={"X-Karat-CSRF": person.headers["X-Karat-CSRF"]},
-            cookies=dict(person.cookies.items()),
-        )  # fmt: skip
+            base_url="http://testserver", app=server.app, checks=checks, **person
+        )
 
     try:
         ask()

@@ -73,7 +73,7 @@ def test_an_id_that_stands_twice_with_other_content_is_refused(new_ledger, other
     with pytest.raises(FaultsError, match="item s1: the id stands twice"):
         ledger.add_items([ITEM, other], 1)
     ledger.add_items([ITEM], 1)
-    with pytest.raises(FaultsError, match="item s1: the id stands twice"):
+    with pytest.raises(FaultsError, match="item s1: is in the store with other content"):
         ledger.add_items([other], 1)
 
 

@@ -9,6 +9,16 @@ from karat.campaign.plan import Plan
 from karat.crowd import Crowd
 from karat.hiring import judge_workers, measure_reliability
 from karat.hiring.verdicts import DROP
+from karat.protocols import Ledger
+
+DECISION = "decision"
+"""Kind of the records of what the requester decided about a worker."""
+
+
+def kept(ledger: Ledger) -> set[str]:
+    """Give the workers of whom the requester last said that they go on: no rule bars them."""
+    last = {row["worker"]: row["verdict"] for row in ledger.records(DECISION).values()}
+    return {worker for worker, verdict in last.items() if verdict != DROP}
 
 
 def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from karat.aggregate import Consensus
 from karat.campaign.aggregating import right_share, value_of_asking
 from karat.campaign.changing import begin, reopened
-from karat.campaign.judging import judge
+from karat.campaign.judging import judge, kept
 from karat.campaign.picking import MONEY, POOL
 from karat.campaign.progress import Progress
 from karat.campaign.protocols import Decision, Picks, Waiting
@@ -103,8 +103,8 @@ class Campaign:
         for line in begin(self.setting, self.ledger, now):
             self.tell(f"changed: {line}")
         self.ledger.add_items(self.setting.items(), now)
-        for worker in self.ledger.records("bar"):  # decided, and perhaps not done
-            self.ledger.bar(worker, now)
+        for worker in self.ledger.records("bar").keys() - kept(self.ledger):
+            self.ledger.bar(worker, now)  # decided, and perhaps not done
         if self.setting.control:
             self.ledger.set_gold(self.setting.control, now, control=True)
             self.ledger.open_batch(CONTROL, list(self.setting.control), self._n_places(), now)
@@ -190,7 +190,8 @@ class Campaign:
         """Judge the workers, and ask nothing more of those who failed."""
         barred = set(self.ledger.records("bar"))
         body = self._kept("verdicts", name, lambda: self._verdicts(barred))
-        for worker in body["drop"]:
+        stay = kept(self.ledger)
+        for worker in (one for one in body["drop"] if one not in stay):
             if worker not in barred:
                 why = body["workers"][worker]["why"]
                 self.tell(f"  {worker} is asked no more: {why}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -92,7 +92,7 @@ class CampaignRecord:
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},
             _workers(ledger, crowd),
             {name: one["facts"] for name, one in stops.items() if one["facts"]},
-            _curve(plan, rounds),
+            drawn_curve(plan, rounds),
             _spending(ledger, crowd),
             _redundancy(ledger),
             coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
@@ -121,7 +121,7 @@ def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
     }
 
 
-def _curve(plan: Plan, rounds: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
+def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Give the learning curve from its first point on to the end of what is forecast."""
     found = curve_of(plan, rounds)
     if found is None:

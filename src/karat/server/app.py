@@ -35,13 +35,13 @@ ROUTERS = (
 )
 """Every part of the server, in the order in which paths are looked up: an `APIRouter`, or a
 function of the `House` that gives one. Parts that are not there are left out."""
-THREADS = 40
-"""Routes run in so many threads at once. A request takes some milliseconds, and whoever writes
-waits for its turn: 200 workers who think for five seconds keep one busy."""
 
 
 def create_app(service: ServiceFace, settings: ServerSettings) -> FastAPI:
     """Give the application of a campaign.
+
+    Routes run in Starlette's 40 threads. That is enough: a request takes some milliseconds, and
+    whoever writes waits for its turn in the store, so that more threads would only wait there.
 
     Args:
         service: The campaign.
@@ -81,7 +81,7 @@ def pages(house: House) -> APIRouter:
     )
 
     def visitor(request: Request) -> Visitor:
-        session = worker_here(request, None)
+        session = worker_here(request)
         return Visitor(scope=sessions.scope(session), csrf=sessions.csrf(session))
 
     return worker_pages(shown, visitor)

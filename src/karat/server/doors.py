@@ -14,6 +14,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyCookie
+from starlette.concurrency import run_in_threadpool
 
 from karat.server.errors import Refused
 from karat.server.house import House, house_here, house_of
@@ -30,10 +31,8 @@ _worker_cookie = APIKeyCookie(name="karat_worker", scheme_name="worker", auto_er
 _desk_cookie = APIKeyCookie(name="karat_desk", scheme_name="requester", auto_error=False)
 
 
-def worker_here(
-    request: Request, _: Annotated[str | None, Security(_worker_cookie)], token: Token = None
-) -> Session:
-    """Give the session of the worker who asks.
+def worker_here(request: Request, token: str | None = None) -> Session:
+    """Give the session of the worker who asks; may read the ledger.
 
     Raises:
         Refused: There is none, it has ended, the token is not its own, or it asks too often.
@@ -41,10 +40,8 @@ def worker_here(
     return _enter(request, WORKER, token)
 
 
-def requester_here(
-    request: Request, _: Annotated[str | None, Security(_desk_cookie)], token: Token = None
-) -> Session:
-    """Give the session of the requester who asks.
+def requester_here(request: Request, token: str | None = None) -> Session:
+    """Give the session of the requester who asks; may read the ledger.
 
     Raises:
         Refused: As for a worker.
@@ -72,6 +69,25 @@ def _enter(request: Request, role: str, token: str | None) -> Session:
     return session
 
 
-WorkerHere = Annotated[Session, Depends(worker_here)]
-RequesterHere = Annotated[Session, Depends(requester_here)]
+async def _worker(
+    request: Request, _: Annotated[str | None, Security(_worker_cookie)], token: Token = None
+) -> Session:
+    return await _at_the_door(request, WORKER, token)
+
+
+async def _requester(
+    request: Request, _: Annotated[str | None, Security(_desk_cookie)], token: Token = None
+) -> Session:
+    return await _at_the_door(request, DESK, token)
+
+
+async def _at_the_door(request: Request, role: str, token: str | None) -> Session:
+    # A thread costs more than the check, and is taken only where the ledger must be asked.
+    if house_of(request).entrance.sessions.is_at_hand(role):
+        return _enter(request, role, token)
+    return await run_in_threadpool(_enter, request, role, token)
+
+
+WorkerHere = Annotated[Session, Depends(_worker)]
+RequesterHere = Annotated[Session, Depends(_requester)]
 HouseHere = Annotated[House, Depends(house_here)]

@@ -102,6 +102,11 @@ class Engine:
             self._next_look = 0.0
         self.notify()
 
+    def look(self) -> Live:
+        """Look at the labels now, where no loop runs."""
+        self._look()
+        return self.live
+
     def is_over(self) -> bool:
         """Whether the campaign has ended."""
         return self.live.state == "ended"

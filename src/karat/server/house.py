@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import cast
 
 from starlette.requests import HTTPConnection
@@ -24,6 +25,7 @@ class House:
         entrance: Who may come in, and how they are known again.
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `karat.server.settings.Rates`.
+        leaving: Set when the server stops: what would go on for ever ends.
     """
 
     service: ServiceFace
@@ -31,6 +33,7 @@ class House:
     entrance: Entrance
     forms: FormSeal
     buckets: dict[str, Buckets]
+    leaving: Event = field(default_factory=Event)
 
     @classmethod
     def of(cls, service: ServiceFace, settings: ServerSettings) -> House:

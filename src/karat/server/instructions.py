@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 LISTS = {"list", "numbers"}
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
+# The lengths keep the search for an end that is not there short.
 _INLINE = re.compile(
-    r"\*\*(?P<bold>.+?)\*\*|(?<![\w*])\*(?P<italic>[^\s*](?:[^*]*[^\s*])?)\*(?!\w)|`(?P<code>[^`]+)`"
-    r"|\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)"
+    r"\*\*(?P<bold>[^*]{1,1000})\*\*"
+    r"|(?<![\w*])\*(?P<italic>[^\s*](?:[^*]{0,1000}[^\s*])?)\*(?![\w*])"
+    r"|`(?P<code>[^`]{1,1000})`"
+    r"|\[(?P<text>[^\[\]]{1,1000})\]\((?P<target>[^()\s]{1,1000})\)"
 )
 
 

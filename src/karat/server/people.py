@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from karat.campaign import Setting
 from karat.campaign.control import Tested, tested
+from karat.campaign.judging import DECISION
 from karat.protocols import Receipt
 from karat.store import SqlLedger
 
-BAR, DECISION = "bar", "decision"
-"""Kinds of records: who was barred by the campaign and why; what the requester decided."""
+BAR = "bar"
+"""Kind of the records of who was barred by the campaign, and why."""
 TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
 Labels = Sequence[str | None]

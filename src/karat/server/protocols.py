@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karat.campaign import Setting
 from karat.protocols import Ledger
 from karat.spans import Span
+
+if TYPE_CHECKING:
+    from karat.server.desk import Desk
 
 
 class WorkFace(Protocol):
@@ -60,4 +63,9 @@ class ServiceFace(Protocol):
     @property
     def work(self) -> WorkFace:
         """What workers do."""
+        ...
+
+    @property
+    def desk(self) -> Desk:
+        """What the requester sees and does."""
         ...

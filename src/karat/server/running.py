@@ -78,4 +78,15 @@ def serve(app: Any, listening: socket.socket) -> None:
         lifespan="off", timeout_graceful_shutdown=LEAVING, timeout_keep_alive=30,
         limit_concurrency=MOST_CONNECTIONS, proxy_headers=True, forwarded_allow_ips="127.0.0.1,::1",
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Tells the application that it stops: an open desk's stream would keep it waiting."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell, then let requests end."""
+        house = getattr(getattr(self.config.app, "state", None), "house", None)
+        if house is not None:
+            house.leaving.set()
+        await super().shutdown(sockets)

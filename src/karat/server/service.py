@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from karat.aggregate import Consensus
 from karat.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
+from karat.campaign.findings import Findings
 from karat.campaign.stopping import Stopping
 from karat.campaign.web import Web
 from karat.errors import InputError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from karat.server.desk import Desk
 
 log = logging.getLogger("karat.server")
-Report = Callable[[SqlLedger, Consensus | None, Path], None]
+Report = Callable[[Findings, Path], None]
 
 
 class Service:

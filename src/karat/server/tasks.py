@@ -83,6 +83,15 @@ class Tasks:
             return self._text(number)
         return self._starts(number)[0] or " ".join(self.setting.words[number])
 
+    def shown(self, item: str) -> dict[str, Any]:
+        """Give an item as a page shows it: tokens, text, and where in it the tokens stand."""
+        number = self.setting.pool.place[item]
+        if self.setting.plan.is_single:
+            return {"tokens": [], "text": self._text(number), "starts": None}
+        text, starts = self._starts(number)
+        words = list(self.setting.words[number])
+        return {"tokens": words, "text": text or " ".join(words), "starts": starts}
+
     def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
         """Give known labels as the page shows spans."""
         from karat.spans import parse

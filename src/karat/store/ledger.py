@@ -156,6 +156,11 @@ class SqlLedger:
                 return
             after = page[-1].number
 
+    @property
+    def n_events(self) -> int:
+        """How many entries the log has: it grows with every change."""
+        return int(self._row()["n_events"])
+
     def held(self, worker: str, now: int) -> list[Lease]:
         """Give the leases of a worker that hold, the oldest first."""
         with self.database.read() as connection:

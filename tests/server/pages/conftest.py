@@ -58,7 +58,7 @@ def visit(browser, running, fake):  # noqa: ARG001 - begins the fake server anew
     """Open the page; at the end no script has failed and the policy has stopped nothing."""
     contexts, faults = [], []
 
-    def go(look="desktop", path="/label", context=None, **options):
+    def go(look="desktop", path="/label", context=None, server=running, **options):
         if context is None:
             context = browser.new_context(**LOOKS[look], **options)
             context.set_default_timeout(30_000)
@@ -66,8 +66,8 @@ def visit(browser, running, fake):  # noqa: ARG001 - begins the fake server anew
             contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(f"{running.address}{path}")
-        if path == "/label":
+        page.goto(f"{server.address}{path}")
+        if page.url.endswith("/label"):
             page.wait_for_selector("#task:not([hidden]), #message:not([hidden])", state="attached")
         return page
 

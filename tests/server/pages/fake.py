@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
@@ -48,7 +49,9 @@ class Fake:
         status: What is said of an answer.
         broken: So many requests are answered 503.
         lost: So many answers are taken, and the reply is an error.
+        refused: So many answers are found faulty.
         end: What is said when no task is left.
+        done: Answers of before.
     """
 
     def __init__(self):
@@ -58,8 +61,8 @@ class Fake:
         """Begin anew with another campaign."""
         self.page, self.tasks, self.answers, self.posts = page, list(tasks), {}, []
         self.truth, self.status, self.message = {}, "accepted", ""
-        self.broken = self.lost = self.delay = 0
-        self.session = True
+        self.broken = self.lost = self.refused = self.delay = 0
+        self.session, self.done = True, 0
         self.end = {"state": "done", "message": "That was all.", "completion": None}
         for name, value in turned.items():
             setattr(self, name, value)
@@ -73,7 +76,7 @@ class Fake:
     @property
     def me(self):
         """What the worker is told about themselves."""
-        done = len([body for path, body in self.answers.values() if path == "answers"])
+        done = self.done + len(self.sent)
         return {"done": done, "earned": f"{done * 0.05:.2f}", "currency": "EUR", "drafts": 0}
 
     def _build(self):
@@ -107,6 +110,9 @@ class Fake:
         return {"state": "task", "task": {"expires": expires, **self.tasks[0]}, "me": self.me}
 
     def _take(self, path, body):
+        if self.refused > 0:
+            self.refused -= 1
+            return _error(422, "invalid", "The spans do not fit.")
         old = self.answers.get(body["key"])
         if old is not None and old != (path, body):
             return _error(409, "conflict", "Another answer was sent under this key.")
@@ -137,24 +143,30 @@ def _error(status, code, message):
 
 
 class Running:
-    """The fake server in a thread, on a free port of this machine."""
+    """A server in a thread, on a free port of this machine; without `make_app` the fake one.
 
-    def __init__(self):
+    Args:
+        make_app: Gives the application, told the address.
+    """
+
+    def __init__(self, make_app=None):
         self.fake = Fake()
-        options = {"host": "127.0.0.1", "port": 0, "log_level": "error", "ws": "none"}
-        self.server = uvicorn.Server(uvicorn.Config(self.fake, lifespan="off", **options))
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        app = make_app(self.address) if make_app else self.fake
+        config = uvicorn.Config(app, lifespan="off", log_level="error", ws="none")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([self.socket],), daemon=True)
 
     def __enter__(self):
         self.thread.start()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while not self.server.started:
-            assert time.monotonic() < until, "the fake server does not start"
+            assert time.monotonic() < until, "the server does not start"
             time.sleep(0.01)
-        port = self.server.servers[0].sockets[0].getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}"
         return self
 
     def __exit__(self, *_):
         self.server.should_exit = True
         self.thread.join(timeout=5)
+        self.socket.close()

@@ -131,6 +131,26 @@ def test_what_became_of_an_answer_is_told(visit, fake, status, message, words):
     assert words in page.text_content("#note-text")
 
 
+def test_an_answer_that_is_refused_comes_back_to_be_mended(visit, fake):
+    fake.refused = 1
+    page = visit()
+    send_ann(page)
+    page.locator("#note-text", has_text="The spans do not fit.").wait_for()
+    page.locator(".token.marked:focus").wait_for()
+    page.keyboard.press("Enter")
+    next_task(page)
+    assert fake.sent == [ANN]
+
+
+def test_the_end_of_a_lease_is_told_and_the_answer_still_sent(visit, fake):
+    fake.tasks[0]["expires"] = 0
+    page = visit()
+    page.locator("#note-text", has_text="The time for this text is over").wait_for()
+    send_ann(page)
+    next_task(page)
+    assert fake.sent == [ANN]
+
+
 def test_without_storage_work_goes_on(visit, fake):
     page = visit()
     page.context.add_init_script(

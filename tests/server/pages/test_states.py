@@ -90,6 +90,11 @@ def test_when_there_is_no_task(visit, fake, end, words):
 def test_a_wait_ends_by_itself(visit, fake):
     fake.reset(SPANS, [], end={"state": "wait", "seconds": 1, "message": ""})
     page = visit()
+    page.locator("#show-help").focus()
+    asked = len(fake.posts)
+    while len(fake.posts) == asked:
+        page.wait_for_timeout(50)
+    assert page.locator("#show-help:focus").count() == 1  # the wait took the focus once
     fake.tasks = [span_task()]
     page.wait_for_selector(".token")
 

@@ -12,6 +12,7 @@ from karat.server.desk import acts, downloads, items
 from karat.server.desk.agreement import agreement
 from karat.server.desk.doubts import doubts
 from karat.server.desk.overview import overview
+from karat.server.desk.pseudonyms import Pseudonyms
 from karat.server.desk.workers import workers
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ class Desk:
 
     def __init__(self, service: Service) -> None:
         self.service = service
+        self.names = Pseudonyms(service.keys, service.setting.key)
+
+    def mark(self) -> tuple[int, int]:
+        """Give what grows with every change of what the desk shows."""
+        return self.service.engine.live.version, self.service.ledger.n_events
 
     def overview(self) -> dict[str, Any]:
         """Say how far it is: state, money, time, rounds, the forecast."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from karat.server.desk.items import GOLD, number_of
+from karat.campaign.judging import DECISION
+from karat.server.desk.items import GOLD, number_of, shown_labels
 from karat.server.ending import end
 from karat.server.errors import Refused
-from karat.server.people import DECISION, DROP, KEEP, TEST
+from karat.server.people import DROP, KEEP, TEST
+from karat.server.security.tokens import new_id
 
 if TYPE_CHECKING:
     from karat.server.service import Service
@@ -30,11 +32,10 @@ def adjudicate(service: Service, item: str, answer: Sequence[Span] | str) -> dic
         raise Refused("invalid", "The labels of a control question stand in the plan's file.", 422)
     labels = service.work.tasks.labels(item, answer)
     now, ledger = service.clock(), service.ledger
-    name = f"{len(ledger.records(GOLD)) + 1:06d}"
-    ledger.record(GOLD, name, {"item": item, "labels": labels}, now)
+    ledger.record(GOLD, new_id(), {"item": item, "labels": labels}, now)
     ledger.set_gold({item: labels}, now)
     service.engine.look_again()
-    return {"item": item, "labels": labels}
+    return {"item": item, "gold": shown_labels(service, labels)}
 
 
 def judge(service: Service, worker: str, verdict: str, why: str) -> dict[str, Any]:
@@ -50,10 +51,9 @@ def judge(service: Service, worker: str, verdict: str, why: str) -> dict[str, An
     if verdict == TEST and not service.setting.control:
         raise Refused("invalid", "The plan has no control questions to ask.", 422)
     now, ledger = service.clock(), service.ledger
-    name = f"{len(ledger.records(DECISION)) + 1:06d}"
     body: dict[str, Any] = {"worker": worker, "verdict": verdict, "why": why}
     body["questions"] = QUESTIONS if verdict == TEST else 0
-    ledger.record(DECISION, name, body, now)
+    ledger.record(DECISION, new_id(), body, now)
     ledger.bar(worker, now, barred=verdict == DROP)
     service.engine.notify()
     return body

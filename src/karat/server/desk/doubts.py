@@ -19,6 +19,8 @@ def doubts(service: Service, limit: int) -> list[dict[str, Any]]:
         return []
     settled = {*gold(service), *service.setting.control}
     names = result.crowd.item_ids.to_pylist()
+    bounds = result.crowd.by_item.bounds
+    counts = bounds[1:] - bounds[:-1]
     found: list[dict[str, Any]] = []
     for n in np.argsort(result.confidence, kind="stable").tolist():
         if len(found) == min(limit, MOST):
@@ -26,12 +28,10 @@ def doubts(service: Service, limit: int) -> list[dict[str, Any]]:
         item = names[n]
         if item in settled:
             continue
-        single = service.setting.plan.is_single
-        words = [] if single else service.setting.words[service.setting.pool.place[item]]
         found.append({
             "item": item,
-            "text": service.work.tasks.text(item),
-            "tokens": words,
-            **(found_labels(result, item) or {}),
+            **service.work.tasks.shown(item),
+            "found": found_labels(result, item),
+            "answers": int(counts[n]),
         })  # fmt: skip
     return found

@@ -1,4 +1,7 @@
-"""Files to take away: labels in every format, answers, the bill, the record, the report."""
+"""Files to take away: labels in every format, answers, the bill, the record, the report.
+
+Workers have pseudonyms in all of them but the bill, which pays people.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.campaign import CampaignRecord
+from karat.campaign.findings import Findings
 from karat.errors import InputError
 from karat.hiring import PayPlan, make_bill
 from karat.server.errors import Refused
@@ -41,20 +45,20 @@ CSV, BINARY = "text/csv; charset=utf-8", "application/octet-stream"
 
 
 def _labels(service: Service, path: Path) -> None:
-    _result(service).write(path)
+    _named(service).write(path)
 
 
 def _answers(service: Service, path: Path) -> None:
     from karat.crowd import write_crowd
 
-    write_crowd(_result(service).crowd, path, format=_format(path))
+    write_crowd(_named(service).crowd, path, format=_format(path))
 
 
 def _gold_as_crowd(service: Service, path: Path) -> None:
     """Write the labels found, as gold of the items, in a format of other tools."""
     from karat.crowd import write_crowd
 
-    result = _result(service)
+    result = _named(service)
     write_crowd(
         result.crowd.with_gold(result.codes),
         path,
@@ -71,14 +75,15 @@ def _bill(service: Service, path: Path) -> None:
 
 
 def _record(service: Service, path: Path) -> None:
-    record = CampaignRecord.of(service.ledger).to_dict()
+    record = service.desk.names.record(CampaignRecord.of(service.ledger)).to_dict()
     path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def _report(service: Service, path: Path) -> None:
     if service.report is None:
         raise Refused("unknown", "This server makes no reports.", 404)
-    service.report(service.ledger, service.engine.live.result, path)
+    findings = Findings.of(service.ledger, service.engine.live.result)
+    service.report(service.desk.names.findings(findings), path)
 
 
 _FORMAT = {
@@ -101,7 +106,7 @@ _SINGLE: dict[str, tuple[str, str, Make]] = {
     "answers.csv": ("all answers that count", CSV, _answers),
 }
 _BOTH: dict[str, tuple[str, str, Make]] = {
-    "bill.csv": ("what every worker gets", CSV, _bill),
+    "bill.csv": ("what every worker gets, under their own ids", CSV, _bill),
     "record.json": ("the campaign in plain values", JSON, _record),
     "report.html": ("the report", "text/html; charset=utf-8", _report),
 }
@@ -147,6 +152,11 @@ def _result(service: Service) -> Any:
     if result is None:
         raise Refused("unknown", "There are no answers yet.", 404)
     return result
+
+
+def _named(service: Service) -> Any:
+    """Give the labels of a crowd whose workers have pseudonyms."""
+    return service.desk.names.result(_result(service))
 
 
 def _zipped(folder: Path) -> bytes:

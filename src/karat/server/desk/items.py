@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from karat.money import from_micro
 from karat.server.errors import Refused
@@ -18,6 +22,8 @@ STATES = ("all", "open", "done", "flagged", "gold")
 MOST = 200
 BRIEF = 160
 """Characters of an item in a list."""
+LIKELY = 8
+"""Labels, or spans, that an item's alternatives name at most."""
 GOLD = "adjudicated"
 """Kind of the records of items whose labels the requester decided."""
 
@@ -37,21 +43,22 @@ def page(service: Service, after: str, find: str, state: str, limit: int) -> dic
     """
     if state not in STATES:
         raise Refused("invalid", f"{state!r} is none of {', '.join(STATES)}.", 422)
-    rows = service.ledger.slots().to_pylist()
+    slots = service.ledger.slots()
     flagged, decided = flags(service), set(gold(service))
-    names = [row["item"] for row in rows]
-    start = names.index(after) + 1 if after in names else 0
+    known = set(flagged) if state == "flagged" else decided if state == "gold" else None
+    made = _Rows(service, flagged, decided)
     found: list[dict[str, Any]] = []
     more = False
-    for row in rows[start:]:
-        shown = _brief(service, row, flagged, decided)
-        if not _fits(shown, find, state):
+    for row in _in_state(_behind(slots, after), state):
+        if known is not None and row["item"] not in known:
+            continue
+        if not made.holds(row["item"], find.casefold()):
             continue
         if len(found) == min(limit, MOST):
             more = True
             break
-        found.append(shown)
-    return {"items": found, "more": more, "total": len(rows)}
+        found.append(made.brief(row))
+    return {"items": found, "more": more, "total": slots.num_rows}
 
 
 def one(service: Service, item: str) -> dict[str, Any]:
@@ -60,15 +67,14 @@ def one(service: Service, item: str) -> dict[str, Any]:
     Raises:
         Refused: There is no such item.
     """
-    number = number_of(service, item)
+    number_of(service, item)
     setting, live = service.setting, service.engine.live
     single = setting.plan.is_single
     answers = service.ledger.given(item)
     return {
         "item": item,
         "kind": "single" if single else "spans",
-        "tokens": [] if single else setting.words[number],
-        "text": service.work.tasks.text(item),
+        **service.work.tasks.shown(item),
         "control": item in setting.control,
         "gold": shown_labels(service, gold(service).get(item)),
         "known": shown_labels(service, setting.control.get(item)),
@@ -130,9 +136,11 @@ def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
         return None
     n = places(result)[item]
     made: dict[str, Any] = {"confidence": round(float(result.confidence[n]), 4)}
+    begin, end = result.crowd.offsets[n : n + 2].tolist()
+    made["tokens"] = [round(one, 3) for one in result.token_confidence[begin:end].tolist()]
     if result.crowd.is_classification:
         probs = result.token_probs[n]
-        order = np.argsort(-probs, kind="stable")[:3].tolist()
+        order = np.argsort(-probs, kind="stable")[:LIKELY].tolist()
         made["label"] = result.labels[n]
         made["alternatives"] = [
             {"label": result.tagset.tags[code], "confidence": round(float(probs[code]), 4)}
@@ -146,7 +154,7 @@ def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
     made["alternatives"] = []
     if result.posterior is not None:
         found = result.alternatives(item)
-        made["alternatives"] = [{name: _plain(getattr(s, name)) for name in names} for s in found]
+        made["alternatives"] = [{name: _plain(getattr(s, name)) for name in names} for s in found[:LIKELY]]
     return made
 
 
@@ -163,32 +171,51 @@ def _plain(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def _brief(
-    service: Service, row: dict[str, Any], flagged: dict[str, Any], decided: set[str]
-) -> dict[str, Any]:
-    item, result = row["item"], service.engine.live.result
-    confidence = None
-    if result is not None and item in places(result):
-        confidence = round(float(result.confidence[places(result)[item]]), 4)
-    return {
-        "item": item,
-        "text": service.work.tasks.text(item)[:BRIEF],
-        "batch": row["batch"],
-        "wanted": row["wanted"],
-        "answers": row["filled"],
-        "leased": row["leased"],
-        "state": "done" if row["filled"] >= row["wanted"] else "open",
-        "confidence": confidence,
-        "control": item in service.setting.control,
-        "flags": len(flagged.get(item, ())),
-        "gold": item in decided,
-    }
+@dataclass(frozen=True)
+class _Rows:
+    """Makes the rows of a page."""
+
+    service: Service
+    flagged: dict[str, list[dict[str, str]]]
+    decided: set[str]
+
+    def holds(self, item: str, word: str) -> bool:
+        """Whether an item's id or its whole text holds a word."""
+        if not word or word in item.casefold():
+            return True
+        return word in self.service.work.tasks.text(item).casefold()
+
+    def brief(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Give an item in short."""
+        item, result, confidence = row["item"], self.service.engine.live.result, None
+        if result is not None and item in places(result):
+            confidence = round(float(result.confidence[places(result)[item]]), 4)
+        text = self.service.work.tasks.text(item)
+        return {
+            "item": item,
+            "text": text if len(text) <= BRIEF else f"{text[:BRIEF]}…",
+            "batch": row["batch"],
+            "wanted": row["wanted"],
+            "answers": row["filled"],
+            "leased": row["leased"],
+            "state": "done" if row["filled"] >= row["wanted"] else "open",
+            "confidence": confidence,
+            "control": item in self.service.setting.control,
+            "flags": len(self.flagged.get(item, ())),
+            "gold": item in self.decided,
+        }
 
 
-def _fits(shown: dict[str, Any], find: str, state: str) -> bool:
-    word = find.casefold()
-    if word and word not in shown["item"].casefold() and word not in shown["text"].casefold():
-        return False
+def _behind(slots: pa.Table, after: str) -> pa.Table:
+    """Leave what stands behind an item; all, where there is none of this name."""
+    place = pc.index(slots["item"], after).as_py() if after else -1
+    return slots.slice(place + 1)
+
+
+def _in_state(slots: pa.Table, state: str) -> Iterator[dict[str, Any]]:
+    """Give the rows that are open, or done, some at a time."""
     if state in {"open", "done"}:
-        return bool(shown["state"] == state)
-    return state == "all" or bool(shown["flags"] if state == "flagged" else shown["gold"])
+        filled = pc.greater_equal(slots["filled"], slots["wanted"])
+        slots = slots.filter(filled if state == "done" else pc.invert(filled))
+    for batch in slots.to_batches(max_chunksize=MOST):
+        yield from batch.to_pylist()

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.campaign.web import HOUR
+from karat.campaign.web import ENDED, HOUR
 from karat.money import from_micro
+from karat.server.desk.learning import learning
 from karat.server.work import FLAG
 
 if TYPE_CHECKING:
     from karat.server.service import Service
 
-FACTS = (
-    "round", "items", "answers", "spent", "hours", "score", "control", "model", "stable",
-    "ask_again",
-)  # fmt: skip
+FACTS = ("items", "answers", "hours", "score", "control", "model", "stable")
 """What is shown of a round."""
 
 
 def overview(service: Service) -> dict[str, Any]:
     """Say how far it is."""
     live, plan, ledger = service.engine.live, service.setting.plan, service.ledger
-    paused = ledger.is_paused
-    state = "paused" if paused and live.state in {"waiting", "working"} else live.state
-    decision = live.decision
+    rounds = list(ledger.records("round").values())
     return {
         "campaign": service.setting.key,
         "title": plan.page.title or plan.name,
         "kind": "single" if plan.is_single else "spans",
         "version": live.version,
-        "state": state,
-        "why": "" if decision is None else decision.why,
+        **_state(service),
         "error": live.error,
         "waiting": None if live.waiting is None else {
             "answers": live.waiting.answers, "items": live.waiting.items,
@@ -39,10 +34,28 @@ def overview(service: Service) -> dict[str, Any]:
         "answers": _answers(service),
         "money": _money(service),
         "hours": _hours(service),
-        "rounds": [{name: one.get(name) for name in FACTS} for one in _rounds(service)],
-        "forecast": _forecast(service),
+        "rounds": [_round(number, one) for number, one in enumerate(rounds, 1)],
+        "learning": learning(service, rounds),
         "flags": len(ledger.records(FLAG)),
     }  # fmt: skip
+
+
+def _state(service: Service) -> dict[str, Any]:
+    """Say what goes on; without a loop the ledger tells."""
+    live, stops = service.engine.live, list(service.ledger.records("stop").values())
+    state, why = live.state, "" if live.decision is None else live.decision.why
+    if state == "starting" and stops and stops[-1]["stop"]:
+        state, why = "ended", stops[-1]["why"]
+    elif state != "ended" and service.ledger.records(ENDED):
+        state, why = "ending", "the requester ended it"
+    elif state in {"starting", "waiting", "working"} and service.ledger.is_paused:
+        state = "paused"
+    return {"state": state, "why": why}
+
+
+def _round(number: int, one: dict[str, Any]) -> dict[str, Any]:
+    facts = {name: one.get(name) for name in FACTS}
+    return {"round": number, "spent": from_micro(one["spent"]), **facts}
 
 
 def _items(service: Service) -> dict[str, int]:
@@ -74,13 +87,3 @@ def _hours(service: Service) -> dict[str, float | None]:
     begin = next(iter(service.ledger.events())).time
     used, most = (service.clock() - begin) / HOUR, service.setting.plan.budget.hours
     return {"used": round(used, 3), "left": None if most is None else max(0.0, most - used)}
-
-
-def _rounds(service: Service) -> list[dict[str, Any]]:
-    return list(service.ledger.records("round").values())
-
-
-def _forecast(service: Service) -> dict[str, Any] | None:
-    """Give where the learning curve leads, as the last round saw it."""
-    stops = [one["facts"] for one in service.ledger.records("stop").values() if one["facts"]]
-    return stops[-1] if stops else None

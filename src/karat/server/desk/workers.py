@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from karat.campaign.judging import DECISION
 from karat.money import from_micro
-from karat.server.people import BAR, DECISION
+from karat.server.people import BAR
 
 if TYPE_CHECKING:
     from karat.crowd import Crowd

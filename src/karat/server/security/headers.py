@@ -7,7 +7,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; form-action 'self'; object-src 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 """Nothing but this server's own files: no script in a page, nothing of third parties."""
 UNUSED = (
@@ -37,7 +38,9 @@ class Headers:
 
     def __init__(self, app: ASGIApp, *, secure: bool) -> None:
         self._app = app
-        strict = {"Strict-Transport-Security": f"max-age={YEAR}"} if secure else {}
+        strict = (
+            {"Strict-Transport-Security": f"max-age={YEAR}; includeSubDomains"} if secure else {}
+        )
         self._always = {**ALWAYS, **strict}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from threading import Lock
 
@@ -56,6 +57,7 @@ class Buckets:
             self._filled.popitem(last=False)
 
 
+@lru_cache(maxsize=4_096)
 def address_name(host: str | None) -> str:
     """Give the name of an address's bucket; a network of IPv6 (/64) is one.
 

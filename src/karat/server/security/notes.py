@@ -38,6 +38,10 @@ class Notes:
                     facts = self._read(kind)
         return facts
 
+    def has(self, *kinds: str) -> bool:
+        """Whether all these kinds can be given without reading."""
+        return all(self._fresh(kind) is not None for kind in kinds)
+
     def now(self, kind: str) -> Mapping[str, dict[str, Any]]:
         """Give the facts of a kind as they are."""
         with self._turn:

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from karat.server.errors import Refused
-from karat.server.security.links import DAY, Link, Links
+from karat.server.security.links import DAY, REVOKED, Link, Links
 from karat.server.security.notes import Notes
 from karat.server.security.tokens import Seal, new_id
 from karat.server.settings import ServerSettings
@@ -102,6 +102,10 @@ class Sessions:
         if role == DESK:
             self._touch(session, self._notes.clock())
         return session
+
+    def is_at_hand(self, role: str) -> bool:
+        """Whether `read` needs nothing of the ledger at the moment."""
+        return self._notes.has(ENDED, REVOKED if role == WORKER else PASSWORD)
 
     def holds(self, session: Session) -> bool:
         """Whether a session lasts; asking does not prolong it."""

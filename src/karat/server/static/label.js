@@ -66,8 +66,9 @@ function openTask(given) {
   widget.open(task, draft?.work);
   phase = "task";
   const restored = hasWork(draft?.work);
-  if (restored) note("Your draft is back.");
-  else say(`A new text${task.kind === "spans" ? ` of ${task.tokens.length} words` : ""}`);
+  // What was wrong with an answer stays said when its draft comes back.
+  if (restored && find("note").hidden) note("Your draft is back.");
+  else if (!restored) say(`A new text${task.kind === "spans" ? ` of ${task.tokens.length} words` : ""}`);
   clearTimeout(late);
   late = setTimeout(tellLate, Math.min(2 ** 31 - 1, Math.max(0, task.expires - server.now())));
   if (!narrowHelp()) { scrollTo(0, 0); widget.focus(); }
@@ -195,7 +196,11 @@ function setBusy(busy) {
 
 function showMessage(title, text, more = []) {
   phase = "message";
+  // A wait that goes on is not told again.
+  const same = !find("message").hidden && find("message-title").textContent === title && find("message-text").textContent === text;
+  if (same && !more.some((part) => part.matches?.("button"))) return;
   show("message");
+  delete find("message").dataset.right;
   find("message-title").textContent = title;
   find("message-text").textContent = text;
   find("message-more").replaceChildren(...more);

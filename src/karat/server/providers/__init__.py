@@ -1,0 +1,1 @@
+"""Where workers come from: links of one's own, or a crowd from outside."""

@@ -1,0 +1,1 @@
+"""Prolific: participants, submissions, completion codes, webhooks and bonuses."""
