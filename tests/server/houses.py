@@ -139,8 +139,13 @@ class Played:
         return with_token(browser, self.csrf(browser, "worker"))
 
     def requester(self, password=PASSWORD):
-        """Give the browser of the requester after the first login."""
+        """Give the browser of the requester: who sets the password first, and else logs in."""
         browser = self.browser()
+        if self.entrance.account.has_password:
+            csrf = field_of(browser.get("/login"), "csrf")
+            answer = browser.post("/login", data={"csrf": csrf, "password": password})
+            assert answer.status_code == 303, answer.text
+            return with_token(browser, self.csrf(browser, "desk"))
         token = self.entrance.account.open_setup()
         page = browser.get(f"/setup/{token}")
         answer = browser.post("/setup", data={

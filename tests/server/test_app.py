@@ -50,6 +50,7 @@ ROUTES = routes()
 
 
 def path_of(pattern):
+    pattern = pattern.replace("/desk/{name}", "/desk/workers")
     return re.sub(r"\{[^}]*\}", "x1", pattern)
 
 

@@ -100,7 +100,7 @@ def test_whatever_is_sent_the_answer_is_one_that_is_described(
     try:
         ask()
     except Unsatisfiable:  # nothing wrong can be sent to a route that takes nothing
-        assert method == "GET"
+        assert mode is GenerationMode.NEGATIVE
 
 
 def test_every_operation_says_what_it_does_and_what_it_may_refuse(server):

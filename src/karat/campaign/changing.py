@@ -1,8 +1,8 @@
 """Beginning a campaign, or taking it up again with a plan that may have changed in its limits.
 
-Money, hours and stopping rules may change while a campaign runs: what was decided by then stays
-decided, and a campaign that had stopped is asked again whether to. All else is what its answers and
-decisions rest on, and is refused.
+Money, hours, stopping rules and what a page says may change while a campaign runs: what was decided
+by then stays decided, and a campaign that had stopped is asked again whether to. All else is what
+its answers and decisions rest on, and is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karat.protocols import Ledger
 
 CHANGE = "change"
 """Kind of the records of changes, under a number each."""
-FREE = ("budget", "stop")
+FREE = ("budget", "stop", "page")
 """Sections that may change."""
 _WHY = {
     "task": "the answers are of this task",

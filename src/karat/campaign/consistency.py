@@ -110,6 +110,11 @@ def _page(plan: Any) -> Iterator[str]:
         )
 
 
+def _provider(plan: Any) -> Iterator[str]:
+    if plan.provider is not None and plan.crowd.source != "web":
+        yield 'provider: belongs to source = "web"'
+
+
 def _control(plan: Any) -> Iterator[str]:
     control = plan.control
     if plan.crowd.source == "replay":
@@ -208,6 +213,7 @@ _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (_redundancy, ("redundancy",)),
     (_enough_workers, ("crowd", "redundancy")),
     (_page, ("page",)),
+    (_provider, ("crowd", "provider")),
     (_control, ("control",)),
     (_money, ("prices", "budget", "redundancy")),
     (_select, ("select", "model", "evaluate")),

@@ -14,7 +14,6 @@ has not taken all of it waits, and who failed it is asked no more (`admission.py
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +23,7 @@ from typing import Any
 
 from karat.campaign.admission import Admission
 from karat.campaign.arrived import Arrived
+from karat.campaign.awaiting import awaited, missing_answers, wall_clock
 from karat.campaign.keys import key_of
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
@@ -31,8 +31,6 @@ from karat.crowd.atomic import write_text
 from karat.errors import InputError
 from karat.protocols import Ledger
 
-HOUR = 3_600_000
-"""Milliseconds."""
 TEST = "test"
 """The batch of a test that comes first."""
 _WHY = {
@@ -83,7 +81,7 @@ class Files:
 
     def now(self) -> int:
         """Give the time of the clock."""
-        return time.time_ns() // 1_000_000
+        return wall_clock()
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Write the tasks if they are not there, read what has come back, say what is missing."""
@@ -92,14 +90,10 @@ class Files:
             self._write(self.out / f"{TEST}.jsonl", TEST, dict.fromkeys(self.admission.items, 1))
         self._write(path, name, self._needed(items))
         self._take_all()
-        missing = self._missing(items)
-        left = self.ledger.totals().left
-        payable = [item for item in missing if self._cost[item] <= left]
-        if not payable or self._is_over():
-            return None
-        n = sum(missing[item] for item in payable)
         where = f"tasks are in {path}; put answers into {self.back}{self._test()}"
-        return Waiting(n, len(payable), f"{where}{self._not_counted()}")
+        where += self._not_counted()
+        missing = missing_answers(self.ledger, items)
+        return awaited(self.setting, self.ledger, missing, self.now(), where)
 
     def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
         """Write tasks, unless they are there."""
@@ -112,7 +106,7 @@ class Files:
 
     def _needed(self, items: Sequence[str]) -> dict[str, int]:
         """Give the items of a batch and the control questions among them, with their answers."""
-        missing = self._missing(items)
+        missing = missing_answers(self.ledger, items)
         control = list(self.setting.control)[len(self.admission.items) :]
         share = 0.0 if self.setting.plan.control is None else self.setting.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
@@ -134,12 +128,6 @@ class Files:
         if pool.text is None:
             return facts | {"attributes": self.setting.cells(n)}
         return facts | {"text": pool.given[n]}
-
-    def _missing(self, items: Sequence[str]) -> dict[str, int]:
-        asked = set(items)
-        rows = [row for row in self.ledger.slots().to_pylist() if row["item"] in asked]
-        found = {row["item"]: row["wanted"] - row["filled"] for row in rows}
-        return {item: n for item, n in found.items() if n > 0}
 
     def _take_all(self) -> None:
         """Take what has come back: answers to the test first, then those of who has taken it."""
@@ -208,13 +196,6 @@ class Files:
         told = [f"{n} {_WHY[status]}" for status, n in found.items() if n]
         return f" (not counted: {', '.join(told)})" if told else ""
 
-    def _is_over(self) -> bool:
-        hours = self.setting.plan.budget.hours
-        if hours is None:
-            return False
-        begin = next(iter(self.ledger.events())).time
-        return self.now() - begin >= hours * HOUR
-
     @cached_property
     def _id(self) -> str:
         """The id that the campaign began with: some of a plan may change, the id does not."""
@@ -223,7 +204,3 @@ class Files:
     @property
     def _place(self) -> Mapping[str, int]:
         return self.setting.pool.place
-
-    @cached_property
-    def _cost(self) -> Mapping[str, int]:
-        return dict(zip(self.setting.ids, self.setting.costs.tolist(), strict=True))

@@ -17,6 +17,7 @@ from typing import Any
 
 from karat.aggregate import Consensus
 from karat.campaign.aggregating import right_share, value_of_asking
+from karat.campaign.awaiting import HOUR
 from karat.campaign.changing import begin, reopened
 from karat.campaign.judging import judge, kept
 from karat.campaign.picking import MONEY, POOL
@@ -32,7 +33,6 @@ CONTROL = "control"
 """The batch of the control questions."""
 PLACES = 1_000
 """Places of a control question where the number of workers is not known."""
-HOUR = 3_600_000
 _WHY = {
     MONEY: "the money does not pay for another item",
     POOL: "no item of the pool is left to pick",
@@ -57,6 +57,7 @@ class Campaign:
         self.steps = steps or Steps.of(setting, ledger)
         self.tell: Tell = tell or (lambda _: None)
         self.progress = Progress(setting, ledger, self.steps)
+        self._has_begun = False
 
     def run(self) -> Waiting | Decision:
         """Run until the campaign stops, or until answers from outside are awaited.
@@ -68,10 +69,12 @@ class Campaign:
         # A ledger that several processes can open keeps the others out.
         alone: Callable[[], Any] = getattr(self.ledger, "alone", nullcontext)
         with alone():
+            if not self._has_begun:  # a pool is large, and a campaign that waits runs often
+                self._begin()
+                self._has_begun = True
             return self._run()
 
     def _run(self) -> Waiting | Decision:
-        self._begin()
         for number in count(1):
             name = f"r{number:03d}"
             if name not in self.ledger.records("stop"):

@@ -243,6 +243,18 @@ class Page(Section):
     finished: str = "That was all for now. Thank you for your work."
 
 
+class Provider(Section):
+    """Where the workers of a page come from.
+
+    Attributes:
+        name: "link": personal links; "prolific": a study at Prolific.
+        options: Of the provider; never a token or a password.
+    """
+
+    name: str = "link"
+    options: dict[str, Any] = {}
+
+
 class Plan(Section):
     """A campaign's plan; see the sections.
 
@@ -267,6 +279,7 @@ class Plan(Section):
     evaluate: Evaluating = Evaluating()
     stop: Stopping = Stopping()
     page: Page = Page()
+    provider: Provider | None = None
 
     @property
     def is_single(self) -> bool:

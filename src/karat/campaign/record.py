@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.campaign.awaiting import HOUR
 from karat.campaign.covered import coverage_of
 from karat.campaign.plan import Plan
 from karat.campaign.stopping import NEXT, curve_of
@@ -21,7 +22,6 @@ POINTS = 200
 """At most so many moments of the spending are told."""
 STEPS = 41
 """Points of the learning curve."""
-HOUR = 3_600_000
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from karat.cli.convert import convert
 from karat.cli.inspect import inspect
 from karat.cli.links import links
 from karat.cli.next import next  # noqa: A004 - the command's name
+from karat.cli.outbox import outbox
 from karat.cli.output import leave_quietly, warn
 from karat.cli.plan import plan
 from karat.cli.plan_test import plan_test
@@ -129,6 +130,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     report: "The report of a campaign, also while it runs.",
     serve: "A campaign in browsers: a page for workers, a desk for its requester.",
     links: "Personal links for the workers of a campaign that is served.",
+    outbox: "Approvals, rejections and bonuses for a crowd from outside, sent once.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

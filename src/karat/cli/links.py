@@ -13,6 +13,7 @@ from karat.cli import reading as r
 from karat.cli.output import emit_json, listed, say, table
 
 if TYPE_CHECKING:
+    from karat.campaign import Setting
     from karat.server import Entrance, ServerSettings
     from karat.server.security.links import Link
 
@@ -22,6 +23,22 @@ def links(
     workers: Annotated[
         list[str] | None,
         typer.Option(help="Make a link for each: ann,bob", metavar="NAMES", show_default=False),
+    ] = None,
+    addresses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Workers and their e-mail addresses: worker,address a line.",
+            show_default=False,
+        ),
+    ] = None,
+    mail: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write a message to send per worker, with their link.",
+            show_default=False,
+        ),
     ] = None,
     days: Annotated[float, typer.Option(help="How long they hold.")] = 30,
     revoke: Annotated[
@@ -49,19 +66,29 @@ def links(
 
       karat links campaign.toml --workers ann,bob --days 14
 
+      karat links campaign.toml --addresses team.csv --mail letters
+
       karat links campaign.toml --list
 
       karat links campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
-    names, gone = listed(workers, "--workers") or [], listed(revoke, "--revoke") or []
+    from karat.server.providers.mail import read_addresses
+
+    known = {} if addresses is None else read_addresses(addresses)
+    names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     if not (names or gone or show):
-        raise typer.BadParameter("say --workers, --revoke or --list")
-    with _entrance(source, out, store, public_url) as (entrance, settings):
+        raise typer.BadParameter("say --workers, --addresses, --revoke or --list")
+    with (
+        _folder(mail) as written,
+        _entrance(source, out, store, public_url) as (setting, entrance, settings),
+    ):
         for name in gone:
             entrance.links.revoke(name)
         made = entrance.links.make(names, days) if names else []
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
         every = entrance.links.all() if show else []
+        if written is not None:
+            _write_mails(written, setting, known, urls)
     if json:
         emit_json({
             "made": [{**_facts(link), "url": url} for link, url in urls],
@@ -70,7 +97,7 @@ def links(
         })  # fmt: skip
         return
     for link, url in urls:
-        say(f"{link.worker}\t{url}")
+        say(f"{link.worker}\t{url}" if mail is None else f"{link.worker}\ta message in {mail}")
     for name in gone:
         say(f"{name} no longer holds")
     if show:
@@ -80,7 +107,7 @@ def links(
 @contextmanager
 def _entrance(
     source: str, out: str, store: str | None, public_url: str | None
-) -> Iterator[tuple[Entrance, ServerSettings]]:
+) -> Iterator[tuple[Setting, Entrance, ServerSettings]]:
     """Open the campaign's store and its secret."""
     from dataclasses import replace
 
@@ -93,7 +120,37 @@ def _entrance(
     with open_store(setting, out, store, settings.clock()) as ledger:
         entrance = Entrance.of(ledger, setting.key, settings)
         place = public_url or entrance.links.place() or settings.public_url
-        yield entrance, replace(settings, public_url=place)
+        yield setting, entrance, replace(settings, public_url=place)
+
+
+@contextmanager
+def _folder(mail: str | None) -> Iterator[Path | None]:
+    """Make the folder of the messages before any link is made: a link is shown once."""
+    from karat.errors import InputError
+
+    if mail is None:
+        yield None
+        return
+    try:
+        Path(mail).mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InputError(f"cannot make {mail}: {error.strerror}") from None
+    yield Path(mail)
+
+
+def _write_mails(
+    folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
+) -> None:
+    from karat.server.instructions import load_instructions
+    from karat.server.providers.mail import Invitation, write_mails
+
+    page = setting.plan.page
+    text = load_instructions(setting.folder, page.instructions)
+    title = page.title or setting.plan.name
+    write_mails(folder, [
+        Invitation(link.worker, known.get(link.worker, ""), url, link.expires, title, text)
+        for link, url in urls
+    ])  # fmt: skip
 
 
 def _facts(link: Link) -> dict[str, Any]:

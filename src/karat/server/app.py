@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,10 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from karat import __version__
-from karat.errors import InputError, KaratError
+from karat.errors import KaratError
 from karat.server.answers import on_refusal
 from karat.server.doors import RequesterHere, worker_here
 from karat.server.house import House
+from karat.server.instructions import load_instructions
 from karat.server.models import refusals
 from karat.server.protocols import ServiceFace
 from karat.server.security.gates import Faults, Gate, Log
@@ -31,6 +30,7 @@ ROUTERS = (
     "karat.server.routes.desk_api:router",
     "karat.server.routes.desk_pages:router",
     "karat.server.routes.live:router",
+    "karat.server.routes.outside:outside",
     "karat.server.app:static",
 )
 """Every part of the server, in the order in which paths are looked up: an `APIRouter`, or a
@@ -76,7 +76,7 @@ def pages(house: House) -> APIRouter:
         title=plan.page.title or plan.name,
         kind="single" if plan.is_single else "spans",
         labels=plan.task.labels or plan.task.types,
-        instructions=_instructions(setting.folder, plan.page.instructions),
+        instructions=load_instructions(setting.folder, plan.page.instructions),
         skip_reasons=plan.page.skip_reasons,
     )
 
@@ -92,16 +92,6 @@ def static(_: House) -> APIRouter:
     from karat.server.assets import static_files
 
     return static_files()
-
-
-def _instructions(folder: Path, given: str | None) -> str:
-    """Give the text, or that of the Markdown file beside the plan."""
-    if given is None or "\n" in given or not given.endswith(".md"):
-        return given or ""
-    try:
-        return (folder / given).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"page.instructions: cannot read {given}: {error}") from None
 
 
 def _routes(place: str, house: House) -> list[BaseRoute]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.campaign import Decision
+from karat.campaign.awaiting import ENDED
 from karat.campaign.protocols import Stop
 from karat.campaign.stopping import ended, outlook
-from karat.campaign.web import ENDED
 from karat.protocols import Ledger
 
 RULE = "requester"

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from karat.errors import InputError
 
 LISTS = {"list", "numbers"}
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
@@ -48,6 +51,20 @@ class Block:
 
     kind: str
     lines: tuple[tuple[Piece, ...], ...]
+
+
+def load_instructions(folder: Path, given: str | None) -> str:
+    """Give the text, or that of the Markdown file beside the plan.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if given is None or "\n" in given or not given.endswith(".md"):
+        return given or ""
+    try:
+        return (folder / given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"page.instructions: cannot read {given}: {error}") from None
 
 
 def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]:

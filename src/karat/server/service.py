@@ -18,6 +18,8 @@ from karat.money import to_micro
 from karat.server.ending import Ending
 from karat.server.engine import Engine
 from karat.server.people import People
+from karat.server.providers.registry import open_provider
+from karat.server.providers.sending import Sending, open_sending
 from karat.server.security.secret import Keys
 from karat.server.settings import wall_clock
 from karat.server.work import Completion, Work
@@ -40,6 +42,7 @@ class Service:
         out: The folder of what comes out.
         clock: Milliseconds since 1970.
         completion: What a worker who is finished is given.
+        sending: Sends letters to a provider.
         report: Writes the campaign's report; the room `report` is handed in.
 
     Raises:
@@ -55,6 +58,7 @@ class Service:
         *,
         clock: Callable[[], int] = wall_clock,
         completion: Completion = lambda _: None,
+        sending: Sending | None = None,
         report: Report | None = None,
     ) -> None:
         if setting.plan.crowd.source != "web":
@@ -63,7 +67,7 @@ class Service:
                 "campaigns of other crowds are run by `karat run`"
             )
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
-        self.clock, self.report = clock, report
+        self.clock, self.report, self.sending = clock, report, sending
         steps = Steps.of(
             setting, ledger, label=Web(setting, ledger, clock),
             stop=Ending(Stopping(setting.plan), setting.plan, ledger),
@@ -86,9 +90,13 @@ class Service:
     def start(self) -> None:
         """Start the loop."""
         self.engine.start()
+        if self.sending is not None:
+            self.sending.start()
 
     def close(self) -> None:
         """Stop the loop and let go of the store."""
+        if self.sending is not None:
+            self.sending.stop()
         self.engine.stop()
         self.ledger.close()
 
@@ -137,6 +145,9 @@ def open_service(
         now=clock(),
     )
     try:
+        provider = open_provider(setting.plan, ledger, clock)
+        options.setdefault("completion", provider.completion)
+        options.setdefault("sending", open_sending(provider, ledger, clock))
         return Service(setting, ledger, keys, out, **options)
     except BaseException:
         ledger.close()

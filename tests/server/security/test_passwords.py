@@ -58,8 +58,14 @@ def test_what_is_no_hash_fits_nothing(kept):
     assert not is_password(GOOD, kept)
 
 
-@pytest.mark.parametrize("password", ["", "elevenchars", "aaaaaaaaaaaaaaaa", "x1" * 501])
-def test_a_password_that_is_short_plain_or_endless_is_refused(password):
+@pytest.mark.parametrize(
+    "password",
+    [
+        "", "elevenchars", "aaaaaaaaaaaaaaaa", "abababababab", "x1" * 501, "Password1234",
+        "PASSWORDpassword!", "qwertyuiop123456", "1q2w3e4r5t6y", "karatkarat2026", "iloveyou123456",
+    ],
+)  # fmt: skip
+def test_a_password_that_is_short_or_tried_first_or_endless_is_refused(password):
     with pytest.raises(Refused, match="12 to 1000") as refused:
         hash_password(password)
     assert (refused.value.code, refused.value.status) == ("password", 422)

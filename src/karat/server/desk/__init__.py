@@ -74,6 +74,14 @@ class Desk:
         """
         return items.one(self.service, item)
 
+    def check_item(self, item: str) -> None:
+        """Refuse an item that is not there.
+
+        Raises:
+            Refused: There is no such item.
+        """
+        items.number_of(self.service, item)
+
     def adjudicate(self, item: str, answer: Sequence[Span] | str) -> dict[str, Any]:
         """Decide what an item's labels are: from now on they are gold.
 

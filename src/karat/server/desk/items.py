@@ -154,7 +154,9 @@ def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
     made["alternatives"] = []
     if result.posterior is not None:
         found = result.alternatives(item)
-        made["alternatives"] = [{name: _plain(getattr(s, name)) for name in names} for s in found[:LIKELY]]
+        made["alternatives"] = [
+            {name: _plain(getattr(s, name)) for name in names} for s in found[:LIKELY]
+        ]
     return made
 
 

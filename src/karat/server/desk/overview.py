@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from karat.campaign.web import ENDED, HOUR
+from karat.campaign.awaiting import ENDED, HOUR
 from karat.money import from_micro
 from karat.server.desk.learning import learning
 from karat.server.work import FLAG

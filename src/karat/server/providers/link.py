@@ -38,6 +38,7 @@ class Link:
     Options = LinkOptions
     name = "link"
     checks_people = False
+    sends_letters = False
 
     def __init__(self, options: LinkOptions, _: Store, __: Callable[[], int]) -> None:
         self.options = options
@@ -55,12 +56,23 @@ class Link:
         """Refuse: there is nobody who could send one."""
         raise Refused("unknown", "There is nothing here.", 404)
 
+    def workers(self) -> list[str]:
+        """Give nobody: letters are written to no one."""
+        return []
+
+    def owed(self, _: int) -> int:
+        """Give 0: the requester pays by other means."""
+        return 0
+
     def about(self, worker: str) -> str:
         """Refuse: there is nobody to write to."""
         raise InputError(
             f"{worker}: provider.name is 'link', which pays nobody: see `karat bill` for who gets "
             "what"
         )
+
+    def check_rejection(self, _: str, __: str) -> None:
+        """Do nothing."""
 
     def courier(self) -> Courier | None:
         """Give None."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LETTER, STEP = "outbox", "outbox-step"
 """Kinds of records."""
 WAITING, READY, SENDING, SENT, REFUSED = "waiting", "ready", "sending", "sent", "refused"
-"""What has become of a letter: not begun; prepared; perhaps arrived; arrived; not taken."""
+"""What has become of a letter: not begun; to be sent anew; perhaps arrived; arrived; not taken."""
 FINAL = frozenset({SENT, REFUSED})
 APPROVE, REJECT, BONUS = "approve", "reject", "bonus"
 
@@ -93,15 +93,20 @@ class Outbox:
                 yield letter
 
     def approve(self, worker: str, about: str) -> str:
-        """Write that a worker's work is taken; give the letter's id."""
-        self._check_other(f"{REJECT}:{about}", worker)
-        return self._write(f"{APPROVE}:{about}", APPROVE, worker, about)
+        """Write that a worker's work is taken; give the letter's id.
+
+        Raises:
+            InputError: It is written that it is not.
+        """
+        return self._decide(APPROVE, worker, about)
 
     def reject(self, worker: str, about: str, why: str, category: str) -> str:
-        """Write that a worker's work is not taken, and why."""
-        self._check_other(f"{APPROVE}:{about}", worker)
-        name = f"{REJECT}:{about}"
-        return self._write(name, REJECT, worker, about, why=why, category=category)
+        """Write that a worker's work is not taken, and why.
+
+        Raises:
+            InputError: It is written that it is, or other reasons are.
+        """
+        return self._decide(REJECT, worker, about, why=why, category=category)
 
     def bonus(self, worker: str, about: str, amount: int, why: str) -> str:
         """Write that a worker gets a bonus, once for every reason; its money is taken at once.
@@ -139,6 +144,17 @@ class Outbox:
         name = f"earned:{worker}:{len(before)}"
         return self._write(name, BONUS, worker, about, amount=amount, why="answers")
 
+    def reopen(self, name: str) -> None:
+        """Let a letter that was refused be sent again.
+
+        Raises:
+            InputError: There is no such letter, or it was not refused.
+        """
+        letter = next((one for one in self.letters() if one.id == name), None)
+        if letter is None or letter.state != REFUSED:
+            raise InputError(f"there is no letter {name!r} that was refused")
+        self.note(letter, READY)
+
     def note(self, letter: Letter, state: str, **facts: Any) -> Letter | None:
         """Keep the next step of a letter; None if somebody else was first."""
         now = self.clock()
@@ -155,10 +171,15 @@ class Outbox:
         self._store.record(LETTER, name, body, self.clock())
         return name
 
-    def _check_other(self, name: str, worker: str) -> None:
-        other = next((one for one in self.letters() if one.id == name), None)
-        if other is not None and other.state != REFUSED:
-            raise InputError(f"{worker}: there is a letter to {other.act} already")
+    def _decide(self, act: str, worker: str, about: str, **more: str) -> str:
+        """Write a decision, unless there is one; one that was refused can be written anew."""
+        mine = [one for one in self.letters() if one.about == about and one.act != BONUS]
+        there = next((one for one in mine if one.state != REFUSED), None)
+        if there is None:
+            return self._write(f"{act}:{about}:{len(mine)}", act, worker, about, **more)
+        if there.act != act or {key: getattr(there, key) for key in more} != more:
+            raise InputError(f"{worker}: there is a letter to {there.act} already")
+        return there.id
 
 
 def send_all(outbox: Outbox, deliver: Callable[[Letter, Outbox], None]) -> int:

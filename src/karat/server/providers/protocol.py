@@ -70,10 +70,12 @@ class Provider(Protocol):
     Attributes:
         name: As in the plan.
         checks_people: Whether `identify` asks the provider who somebody is.
+        sends_letters: Whether the server sends letters by itself.
     """
 
     name: str
     checks_people: bool
+    sends_letters: bool
 
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Give the id of the worker who came with these parameters of an address.
@@ -95,11 +97,27 @@ class Provider(Protocol):
         """
         ...
 
+    def workers(self) -> list[str]:
+        """Give everybody who came in from the provider."""
+        ...
+
+    def owed(self, earned: int) -> int:
+        """Give what of a worker's earnings is paid in bonuses, in millionths."""
+        ...
+
     def about(self, worker: str) -> str:
         """Give the provider's id of a worker's work, for letters.
 
         Raises:
             karat.errors.InputError: The worker did not come from the provider.
+        """
+        ...
+
+    def check_rejection(self, why: str, category: str) -> None:
+        """Check the reasons of a rejection before it is written.
+
+        Raises:
+            karat.errors.InputError: The provider would refuse them.
         """
         ...
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from karat.errors import KaratError
 from karat.server.providers.outbox import Later, Letter, Outbox, send_all
-from karat.server.providers.protocol import Courier
+from karat.server.providers.protocol import Courier, Provider, Store
 
 log = logging.getLogger("karat.server.outbox")
 EVERY = 60.0
@@ -61,3 +62,13 @@ class Sending:
         else:
             if done:
                 log.info("%d letters sent", done)
+
+
+def open_sending(provider: Provider, store: Store, clock: Callable[[], int]) -> Sending | None:
+    """Give what sends a provider's letters; None if its plan does not say so.
+
+    Raises:
+        InputError: The provider's token is missing.
+    """
+    courier = provider.courier() if provider.sends_letters else None
+    return None if courier is None else Sending(Outbox(store, clock), courier)

@@ -44,9 +44,7 @@ def workers(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
 @router.post(
     "/workers/{worker:path}/verdict", response_model=m.Decided, responses=refusals(404, 409)
 )
-def judge(
-    _: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody
-) -> dict[str, Any]:
+def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) -> dict[str, Any]:
     """Keep a worker, drop them, or ask them more control questions."""
     return house.service.desk.judge(worker, body.verdict, body.why)
 
@@ -83,9 +81,7 @@ def item(_: RequesterHere, house: HouseHere, item: str) -> dict[str, Any]:
 
 
 @router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))
-def adjudicate(
-    _: RequesterHere, house: HouseHere, item: str, body: m.GoldBody
-) -> dict[str, Any]:
+def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) -> dict[str, Any]:
     """Decide what an item's labels are; from now on they are gold."""
     return house.service.desk.adjudicate(item, body.answer)
 
@@ -118,9 +114,7 @@ def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
 def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[dict[str, Any]]:
     """Make a personal link for every worker; nothing shows their addresses again."""
     made = house.entrance.links.make(body.workers, body.days)
-    return [
-        {**asdict(link), "url": house.settings.address(f"/w/{token}")} for link, token in made
-    ]
+    return [{**asdict(link), "url": house.settings.address(f"/w/{token}")} for link, token in made]
 
 
 @router.delete("/links/{link}", response_model=m.Revoked, responses=refusals(404))

@@ -37,8 +37,9 @@ def overview(request: Request, house: HouseHere) -> Response:
 @router.get("/desk/items/{item:path}", response_class=HTMLResponse)
 def item(request: Request, house: HouseHere, item: str) -> Response:
     """Show all that is known of an item."""
+    shown = _page(request, house, "items", "desk_item", item=item)
     house.service.desk.check_item(item)
-    return _page(request, house, "items", "desk_item.html.j2", item=item)
+    return shown
 
 
 @router.get("/desk/{name}", response_class=HTMLResponse)
@@ -49,9 +50,7 @@ def page(request: Request, house: HouseHere, name: str) -> Response:
     return _page(request, house, name)
 
 
-def _page(
-    request: Request, house: House, name: str, template: str = "", **more: Any
-) -> Response:
+def _page(request: Request, house: House, here: str, template: str = "", **more: Any) -> Response:
     """Fill a page in; who is not logged in is led to where one logs in."""
     try:
         session = requester_here(request, None)
@@ -59,17 +58,17 @@ def _page(
         if refused.status != 401:
             raise
         raise HTTPException(303, headers={"Location": "/login"}) from None
-    plan = house.service.setting.plan
-    labels = label_keys(plan.task.labels or plan.task.types)
+    plan, csrf = house.service.setting.plan, house.entrance.sessions.csrf(session)
     data = {
-        "csrf": house.entrance.sessions.csrf(session),
+        "csrf": csrf,
         "kind": "single" if plan.is_single else "spans",
-        "labels": labels,
+        "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
         "control": bool(house.service.setting.control),
         **more,
     }
+    name = template or f"desk_{here}"
     return page_answer(
-        template or f"desk_{name}.html.j2", data=data, csrf=data["csrf"], pages=PAGES, here=name,
-        title=plan.page.title or plan.name, kind=data["kind"], **more,
+        f"{name}.html.j2", data=data, csrf=csrf, pages=PAGES, here=here, script=f"{name}.js",
+        title=plan.page.title or plan.name, **more,
     )  # fmt: skip

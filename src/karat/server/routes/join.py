@@ -37,9 +37,9 @@ def worker_link(request: Request, house: HouseHere, token: str) -> Response:
     try:
         link = house.entrance.links.read(token)
     except Refused as refused:
-        _count_bad(house, request, f"a worker's link: {refused.message}")
+        count_bad(house, request, f"a worker's link: {refused.message}")
         raise
-    return _welcome(house, house.entrance.sessions.begin_work(link))
+    return welcome(house, house.entrance.sessions.begin_work(link))
 
 
 @router.get("/setup/{token}", response_class=HTMLResponse)
@@ -65,7 +65,7 @@ def set_up(request: Request, house: HouseHere, fields: Fields) -> Response:
             raise
         return _form(house, "setup.html.j2", 422, refused.message, token=form.token)
     log.warning("the requester's password was set, by %s", _address(request))
-    return _welcome(house, house.entrance.sessions.begin_desk())
+    return welcome(house, house.entrance.sessions.begin_desk())
 
 
 @router.get("/login", response_class=HTMLResponse)
@@ -87,7 +87,7 @@ def log_in(request: Request, house: HouseHere, fields: Fields) -> Response:
     if before:
         house.entrance.sessions.end(before)
     log.warning("the requester logged in, by %s", address)
-    return _welcome(house, house.entrance.sessions.begin_desk())
+    return welcome(house, house.entrance.sessions.begin_desk())
 
 
 @router.post("/logout")
@@ -107,7 +107,7 @@ def log_out(request: Request, house: HouseHere, fields: Fields) -> Response:
     return page
 
 
-def _welcome(house: House, session: Session) -> Response:
+def welcome(house: House, session: Session) -> Response:
     """Give the session's cookie and lead to where its person works."""
     answer = _see(HOME[session.role])
     seconds = (session.until - session.issued) // 1000
@@ -139,11 +139,11 @@ def _check_setup(house: House, request: Request, token: str) -> None:
     try:
         house.entrance.account.check_setup(token)
     except Refused:
-        _count_bad(house, request, "a link to choose a password")
+        count_bad(house, request, "a link to choose a password")
         raise
 
 
-def _count_bad(house: House, request: Request, what: str) -> None:
+def count_bad(house: House, request: Request, what: str) -> None:
     """Count what did not hold; whoever tries too often waits."""
     address = _address(request)
     log.warning("refused: %s, by %s", what, address)

@@ -26,13 +26,11 @@ router = APIRouter(prefix="/api/desk", tags=["desk"])
 PACE = 1.0
 """Seconds between two events at least."""
 HEARTBEAT = 15.0
-"""Seconds after which one is sent though nothing is new: time passes, and proxies wait no longer."""
+"""Seconds after which one is sent though nothing is new: time passes, and proxies do not wait."""
 STREAM = {"description": "Events.", "content": {"text/event-stream": {"schema": {}}}}
 
 
-@router.get(
-    "/live", response_class=StreamingResponse, responses={200: STREAM, **refusals()}
-)
+@router.get("/live", response_class=StreamingResponse, responses={200: STREAM, **refusals()})
 async def live(requester: RequesterHere, house: HouseHere) -> StreamingResponse:
     """Send the overview whenever something has changed, once a second at most.
 

@@ -11,6 +11,16 @@ from karat.server.errors import Refused
 
 SHORTEST = 12
 LONGEST = 1_000
+OWN = 5
+"""Characters that must be left of it without what is tried first, all but one different."""
+TRIED = (
+    "password", "passwort", "passw0rd", "1234567890", "0123456789", "123456789", "12345678",
+    "123456", "12345", "1234", "qwertyuiop", "qwerty", "qwertz", "azerty", "asdfghjkl", "asdfgh",
+    "zxcvbnm", "1q2w3e4r5t6y", "1q2w3e4r", "q1w2e3r4t5y6", "1qaz2wsx3edc", "1qaz2wsx", "qazwsxedc",
+    "abcdefgh", "abc123", "iloveyou", "letmein", "welcome", "administrator", "admin", "changeme",
+    "requester", "secret", "karat",
+)  # fmt: skip
+"""What people take who want no password, in small letters."""
 SECONDS = 10.0
 """How long a check waits for its turn."""
 _HASHER = PasswordHasher(
@@ -26,15 +36,23 @@ def hash_password(password: str) -> str:
     Raises:
         Refused: It is too short or too long, or all of one character.
     """
-    if not SHORTEST <= len(password) <= LONGEST or len(set(password)) < 4:
+    if not SHORTEST <= len(password) <= LONGEST or _is_guessable(password):
         raise Refused(
             "password",
-            f"A password has {SHORTEST} to {LONGEST} characters, at least 4 of them different. "
-            "A sentence that only you would write is a good one.",
+            f"A password has {SHORTEST} to {LONGEST} characters, and not only words and rows of "
+            "keys that everybody tries. A sentence that only you would write is a good one.",
             422,
         )
     with _Turn():
         return _HASHER.hash(_bytes(password))
+
+
+def _is_guessable(password: str) -> bool:
+    """Whether little is left of a password without what is tried first."""
+    left = password.lower()
+    for word in TRIED:
+        left = left.replace(word, "")
+    return len(left) < OWN or len(set(left)) < OWN - 1
 
 
 def is_password(password: str, kept: str) -> bool:

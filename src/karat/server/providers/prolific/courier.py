@@ -74,18 +74,21 @@ class ProlificCourier:
             outbox.note(letter, REFUSED, why="Prolific pays whole cents")
             return
         cents = letter.amount // CENT
-        if letter.state == SENDING and not self._may_send_again(letter, outbox, cents):
+        listed = self._count(letter.about, cents)
+        if letter.state == SENDING and listed > letter.facts["before"]:
+            outbox.note(letter, SENT, before=letter.facts["before"], how="listed")
+            return
+        if self._must_wait(letter, outbox, listed):
             return
         prepared = self._api.set_up_bonus(self._study, letter.about, cents)
-        before = self._count(letter.about, cents)
         # Whoever gets to note this pays, and nobody else.
-        sending = outbox.note(letter, SENDING, prepared=prepared, before=before)
+        sending = outbox.note(letter, SENDING, prepared=prepared, before=listed)
         if sending is not None:
-            self._pay(sending, outbox, prepared)
+            self._pay(sending, outbox)
 
-    def _pay(self, letter: Letter, outbox: Outbox, prepared: str) -> None:
+    def _pay(self, letter: Letter, outbox: Outbox) -> None:
         try:
-            self._api.pay(prepared)
+            self._api.pay(letter.facts["prepared"])
         except Later:  # it has not arrived, or was refused for now
             outbox.note(letter, READY)
             raise
@@ -94,15 +97,17 @@ class ProlificCourier:
         except Declined as error:
             outbox.note(letter, REFUSED, why=str(error))
         else:
-            outbox.note(letter, SENT)
+            outbox.note(letter, SENT, before=letter.facts["before"], how="answered")
 
-    def _may_send_again(self, letter: Letter, outbox: Outbox, cents: int) -> bool:
-        """Whether a bonus of which no answer came has not been paid; note it if it has."""
-        now = self._clock()
-        if self._count(letter.about, cents) > letter.facts["before"]:
-            outbox.note(letter, SENT, how="listed")
-            return False
-        return now - letter.time >= self._settle
+    def _must_wait(self, letter: Letter, outbox: Outbox, listed: int) -> bool:
+        """Whether a bonus of this amount may still appear on the list, this one or an earlier."""
+        alike = [
+            one
+            for one in outbox.letters()
+            if (one.act, one.about, one.amount) == (BONUS, letter.about, letter.amount)
+            and (one.state == SENDING or (one.state == SENT and listed <= one.facts["before"]))
+        ]
+        return any(self._clock() - one.time < self._settle for one in alike)
 
     def _count(self, submission: str, cents: int) -> int:
         found: list[Any] = list(self._api.bonuses(submission))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from karat.errors import InputError, KaratError
+from karat.errors import InputError, KaratError, UnknownNameError
+from karat.money import to_micro
 from karat.server.errors import Refused
 from karat.server.providers.outbox import Outbox
 from karat.server.providers.prolific.api import Api, Declined
@@ -19,6 +20,11 @@ from karat.server.providers.secrets import secret_of
 
 PARTICIPANT, STUDY, SESSION = "PROLIFIC_PID", "STUDY_ID", "SESSION_ID"
 COMPLETE = "https://app.prolific.com/submissions/complete?cc={}"
+LEAST_WHY = 100
+CATEGORIES = (
+    *("TOO_QUICKLY", "TOO_SLOWLY", "FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "FAILED_CHECK"),
+    *("LOW_EFFORT", "MALINGERING", "NO_CODE", "BAD_CODE", "NO_DATA", "UNSUPP_DEVICE", "OTHER"),
+)
 _STRANGE = "Open the study from its page at Prolific: this address is not complete."
 
 
@@ -43,7 +49,7 @@ class Prolific:
         api: Api | None = None,
     ) -> None:
         self.options, self._store, self._clock, self._given = options, store, clock, api
-        self.checks_people = options.check
+        self.checks_people, self.sends_letters = options.check, options.send
         self.submissions = Submissions(store, clock)
 
     @cached_property
@@ -53,10 +59,12 @@ class Prolific:
         Raises:
             InputError: The token is missing.
         """
-        token = None if self._given else secret_of(TOKEN)
-        if self._given is None and token is None:
-            raise InputError(f"Prolific's API needs a token: set {TOKEN}, or {TOKEN}_FILE to a file")
-        return self._given or Api(str(token))
+        if self._given is not None:
+            return self._given
+        token = secret_of(TOKEN)
+        if token is None:
+            raise InputError(f"Prolific needs a token: set {TOKEN}, or {TOKEN}_FILE to a file")
+        return Api(token)
 
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Give the participant, the same for all submissions of theirs."""
@@ -98,12 +106,30 @@ class Prolific:
         is_last = self.submissions.of(worker) == message.submission
         return Event(said, worker if status in OVER and is_last else "")
 
+    def workers(self) -> list[str]:
+        """Give everybody who came in."""
+        return self.submissions.workers()
+
+    def owed(self, earned: int) -> int:
+        """Give what of a worker's earnings the study's reward does not pay."""
+        return max(0, earned - to_micro(self.options.reward))
+
     def about(self, worker: str) -> str:
         """Give a worker's last submission."""
         found = self.submissions.of(worker)
         if found is None:
             raise InputError(f"{worker} did not come from Prolific: letters are about participants")
         return found
+
+    def check_rejection(self, why: str, category: str) -> None:
+        """Check what Prolific asks of a rejection."""
+        if len(why) < LEAST_WHY:
+            raise InputError(
+                f"Prolific wants the reason of a rejection in {LEAST_WHY} characters or more, and "
+                f"these are {len(why)}: say what was wrong with the work"
+            )
+        if category not in CATEGORIES:
+            raise UnknownNameError("category of rejections", category, CATEGORIES)
 
     def courier(self) -> Courier:
         """Give who carries letters to Prolific."""

@@ -51,7 +51,8 @@ class Message:
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
     """Give the signature of a message, as Prolific makes it."""
-    return base64.b64encode(new(secret.encode(), timestamp.encode() + body, sha256).digest()).decode()
+    words = new(secret.encode(), timestamp.encode() + body, sha256).digest()
+    return base64.b64encode(words).decode("ascii")
 
 
 def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> Message:

@@ -1,0 +1,56 @@
+// The doubtful items, one after the other.
+
+import { ask, attempt, button, find, link, listen, make, many, percent, put } from "./desk.js";
+import { Review } from "./desk_review.js";
+
+let queue = [];
+let at = null;
+let done = 0;
+let stale = true;
+const passed = new Set();
+const review = new Review({ decided: next, later: () => leave(), attempt });
+
+find("later").addEventListener("click", () => leave());
+listen(() => { stale = true; if (!at) attempt(load); });
+
+async function load() {
+  stale = false;
+  const found = await ask("doubts?limit=50");
+  queue = [...found.filter((one) => !passed.has(one.item)), ...found.filter((one) => passed.has(one.item))];
+  show(queue[0] ?? null);
+}
+
+function show(one) {
+  at = one;
+  find("empty").hidden = Boolean(one);
+  drawQueue();
+  if (!one) return review.hide();
+  put("card-title", `${percent(one.found.confidence)} certain, ${many(one.answers, "answer")}`);
+  find("open").href = link(one.item);
+  review.open(one, one.found.label ?? one.found.spans);
+  return scrollTo(0, 0);
+}
+
+function drawQueue() {
+  put("sum", done ? `${many(done, "item")} decided` : "");
+  find("queue").replaceChildren(...queue.slice(0, 12).map((one) => {
+    const chosen = one === at ? { "aria-current": "true" } : {};
+    return make("li", {}, button([make("span", { class: "p" }, percent(one.found.confidence)), make("span", { class: "line", dir: "auto" }, one.text)], () => show(one), chosen));
+  }));
+}
+
+async function next(item) {
+  done += 1;
+  queue = queue.filter((one) => one.item !== item);
+  if (stale && !queue.length) return attempt(load);
+  show(queue[0] ?? null);
+  return review.widget.focus();
+}
+
+function leave() {
+  if (!at) return;
+  passed.add(at.item);
+  queue = [...queue.filter((one) => one !== at), at];
+  show(queue[0]);
+  review.widget.focus();
+}

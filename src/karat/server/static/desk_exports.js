@@ -1,0 +1,29 @@
+// The files to take away.
+
+import { ask, attempt, button, find, listen, make, note, say } from "./desk.js";
+
+listen(() => {});
+attempt(async () => {
+  const files = await ask("exports");
+  find("files").replaceChildren(...files.map(row));
+});
+
+function row({ name, what }) {
+  const more = name === "report.html" ? [make("a", { class: "button", href: "/api/desk/report.html", target: "_blank", rel: "noopener" }, "Look at it")] : [];
+  const get = button("Download", () => attempt(() => download(name, get)), { "aria-label": `Download ${name}` });
+  return make("li", {}, make("div", {}, make("code", {}, name), make("p", { class: "sub" }, what)), make("div", { class: "tools" }, ...more, get));
+}
+
+async function download(name, press) {
+  press.setAttribute("aria-disabled", "true");
+  say(`${name} is being made`);
+  try {
+    const reply = await ask(`exports/${encodeURIComponent(name)}`, { raw: true });
+    const url = URL.createObjectURL(await reply.blob());
+    make("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60000);
+    note(`${name} is downloaded.`, "good");
+  } finally {
+    press.removeAttribute("aria-disabled");
+  }
+}

@@ -1,0 +1,34 @@
+// One item: its labels, how certain they are, every answer, what was said of it.
+
+import { ask, attempt, find, listen, make, note, page, percent, put } from "./desk.js";
+import { labelled, posterior, Review } from "./desk_review.js";
+
+let shown = "";
+const review = new Review({ decided: () => { note("These labels are gold now.", "good"); attempt(load); }, attempt });
+listen(() => attempt(load));
+
+async function load() {
+  const item = await ask(`items/${encodeURIComponent(page.item)}`);
+  const key = JSON.stringify(item);
+  if (key === shown) return;
+  const first = !shown;
+  shown = key;
+  showAbout(item);
+  if (first) review.open(item, item.gold ?? item.known ?? item.found?.label ?? item.found?.spans ?? null);
+  else review.load();
+}
+
+function showAbout(item) {
+  const words = item.gold ? "Decided by you" : item.control ? "A control question: its labels stand in the plan's file" : item.found ? `${percent(item.found.confidence, 1)} certain` : "No answers yet";
+  put("card-title", words);
+  const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.flags.length && [`reports: ${item.flags.length}`, "bad"]];
+  find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
+  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "How likely"), posterior(item), make("h2", {}, "By the answers"), labelled(item, item.found.label ?? item.found.spans)] : []));
+  find("said").replaceChildren(...people("Passed by", item.skipped), ...people("Reported by", item.flags));
+}
+
+function people(title, list) {
+  if (!list.length) return [];
+  const rows = list.map((one) => make("li", {}, make("strong", { dir: "auto" }, one.worker), `: ${one.reason}`, ...(one.note ? [make("q", { dir: "auto" }, one.note)] : [])));
+  return [make("h2", {}, title), make("ul", { class: "said" }, ...rows)];
+}

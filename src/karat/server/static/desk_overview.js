@@ -1,0 +1,135 @@
+// The overview: how far it is, what it has cost, where it leads.
+
+import { ask, attempt, count, find, listen, make, many, money, percent, post, put, say, sure, time } from "./desk.js";
+import { bar, learningCurve } from "./desk_charts.js";
+
+let now = null;
+let agreed = -1;
+
+listen(show);
+find("pause").addEventListener("click", () => attempt(pause));
+find("stop").addEventListener("click", () => attempt(stop));
+new ResizeObserver(() => now && showCurve(now.learning)).observe(find("curve"));
+
+function show(given) {
+  now = given;
+  showActs();
+  showTiles();
+  showCurve(now.learning);
+  showForecast(now.learning);
+  showRounds(now.rounds);
+  if (agreed !== now.answers.counting) attempt(showAgreement);
+}
+
+// ---- the state ----
+
+function showActs() {
+  const over = ["ended", "ending"].includes(now.state);
+  find("pause").hidden = find("stop").hidden = over;
+  put("pause", now.state === "paused" ? "Resume" : "Pause");
+  const why = now.error || (over ? `Why it ended: ${now.why}.` : "");
+  find("why").hidden = !why;
+  find("why").classList.toggle("error", Boolean(now.error));
+  put("why", now.error ? `The loop failed and tries again: ${now.error}` : why);
+}
+
+async function pause() {
+  const resumes = now.state === "paused";
+  await post(resumes ? "resume" : "pause");
+  say(resumes ? "The campaign goes on" : "The campaign pauses");
+}
+
+async function stop() {
+  const lead = "No new tasks are handed out, and no new round begins. The labels are made of the answers that there are. This cannot be taken back; to stop for a while, pause instead.";
+  if (await sure({ title: "Stop the campaign?", lead, act: "Stop for good", danger: true })) await post("stop");
+}
+
+// ---- the tiles ----
+
+function showTiles() {
+  showItems();
+  showMoney();
+  showTime();
+}
+
+function showItems() {
+  const { items, answers, waiting } = now;
+  put("items-big", `${count(items.answered)} of ${count(items.pool)}`);
+  bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }, { share: Math.max(0, items.picked - items.answered) / items.pool, kind: "soon" }],
+    `${percent(items.answered / items.pool)} of the pool has answers`);
+  const waits = waiting && now.state !== "ended" ? `; ${many(waiting.answers, "answer")} awaited` : "";
+  put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them control${waits}`);
+}
+
+function showMoney() {
+  const { cap, reserved, spent, left } = now.money;
+  put("money-big", `${money(spent)} of ${money(cap)}`);
+  const share = (value) => Number(value) / Number(cap) || 0;
+  bar(find("money-bar"), [{ share: share(spent), kind: "good" }, { share: share(reserved), kind: "soon" }], `${percent(share(spent))} spent, ${percent(share(reserved))} reserved`);
+  const rows = [["spent", "good", spent], ["reserved", "soon", reserved], ["left", "rest", left]];
+  find("money-legend").replaceChildren(...rows.map(([name, kind, value]) =>
+    make("li", {}, make("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), `${name} ${money(value)}`)));
+}
+
+function showTime() {
+  const { used, left } = now.hours;
+  put("time-big", left === null ? `${time(used)} so far` : `${time(left)} left`);
+  bar(find("time-bar"), left === null ? [] : [{ share: used / (used + left || 1), kind: "good" }], left === null ? "No limit" : `${percent(used / (used + left || 1))} of the time is over`);
+  const pace = used > 0.05 ? `${count(Math.round(now.answers.counting / used))} answers an hour` : "";
+  put("time-sub", [left === null ? "no limit in the plan" : `${time(used)} so far`, pace].filter(Boolean).join("; "));
+}
+
+async function showAgreement() {
+  agreed = now.answers.counting;
+  const { measures } = await ask("agreement");
+  const alpha = measures?.alpha ?? null;
+  put("people-big", alpha === null ? "–" : `α ${alpha.toFixed(2)}`);
+  bar(find("people-bar"), alpha === null ? [] : [{ share: Math.max(0, alpha), kind: "good" }], alpha === null ? "Not known yet" : `Krippendorff's alpha ${alpha.toFixed(2)}`);
+  const by = make("a", { href: "/desk/workers" }, many(now.answers.workers, "worker"));
+  const flags = now.flags ? [", ", make("a", { href: "/desk/items?state=flagged" }, many(now.flags, "report"))] : [];
+  find("people-sub").replaceChildren(by, ...flags);
+}
+
+// ---- the curve ----
+
+let drawn = "";
+
+function showCurve(learning) {
+  const box = find("curve");
+  const wide = Math.round(box.clientWidth);
+  const key = JSON.stringify([learning.points, learning.curve, wide]);
+  if (!wide || key === drawn) return;
+  drawn = key;
+  const svg = learningCurve(learning, wide);
+  find("curve-key").hidden = !svg;
+  box.replaceChildren(svg ?? make("p", { class: "empty" }, "A point is drawn after every round in which items were drawn at random."));
+}
+
+function showForecast({ points, target, forecast }) {
+  const facts = [];
+  const last = points.at(-1);
+  const range = ({ low, high }) => `${percent(low, 1)} to ${percent(high, 1)}`;
+  if (last) facts.push(["Score now", percent(last.value, 1), range(last)]);
+  const next = forecast?.next;
+  if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${money(next.cost)}`]);
+  const goal = forecast?.to_target;
+  if (target && goal) facts.push([`To reach ${percent(target)}`, goal.cost === null ? "out of reach" : money(goal.cost), goal.items === null ? "by this curve" : `${count(Math.ceil(goal.items))} more items, by this curve`]);
+  const again = forecast?.ask_again;
+  if (again) facts.push([`${many(again.answers, "more answer")} to doubtful items`, money(again.cost), `${again.right.toFixed(1)} labels set right`]);
+  find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
+}
+
+function showRounds(rounds) {
+  const head = ["Round", "Items", "Answers", "Spent", "Score", "Model"];
+  const box = find("rounds");
+  if (Number(box.dataset.n) === rounds.length && box.firstChild) return;
+  box.dataset.n = rounds.length;
+  if (!rounds.length) return box.replaceChildren(make("p", { class: "empty" }, "The first round is open."));
+  const rows = rounds.map((one) => make("tr", {},
+    ...[one.round, count(one.items), count(one.answers), money(one.spent), score(one.control ?? one.score)].map((cell) => make("td", { class: "n" }, String(cell))),
+    make("td", {}, one.model ?? "–")));
+  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name, i) => make("th", { scope: "col", class: i < 5 ? "n" : "" }, name)))), make("tbody", {}, ...rows.reverse()));
+  return box.replaceChildren(table);
+}
+
+const score = (found) => found ? `${percent(found.value, 1)} (${percent(found.low, 0)}–${percent(found.high, 0)})` : "–";

@@ -1,0 +1,77 @@
+// The workers: what each did, how often each is right, and what is decided about them.
+
+import { ask, attempt, button, count, find, listen, make, many, money, note, page, post, put, Rows } from "./desk.js";
+import { interval } from "./desk_charts.js";
+
+const CHOICES = [["keep", "Keep"], ["drop", "Drop"], ["test", "Test more"]];
+const rows = new Rows(find("rows"), build, fill);
+let busy = false;
+
+listen(() => attempt(load));
+
+async function load() {
+  if (busy) return;
+  busy = true;
+  try {
+    const list = await ask("workers");
+    rows.show(list, (one) => one.worker);
+    const gone = list.filter((one) => one.barred).length;
+    put("sum", list.length ? `${many(list.length, "worker")}${gone ? `, ${count(gone)} asked no more` : ""}` : "");
+    find("empty").hidden = list.length > 0;
+  } finally {
+    busy = false;
+  }
+}
+
+function build(one) {
+  const cell = (name, kind = "n") => make("td", { class: kind, "data-name": name });
+  const cells = { answers: cell("Answers"), earned: cell("Earned"), control: cell("Control"), seconds: cell("Seconds"), right: cell("How often right", "right"), acts: cell("Decide", "acts-cell") };
+  const status = make("span", { class: "pill" });
+  const choices = CHOICES.filter(([name]) => name !== "test" || page.control).map(([name, words]) => [name, button(words, () => attempt(() => decide(one.worker, name)), { "aria-pressed": "false", class: `choose ${name}`, "aria-label": `${words}: ${one.worker}` })]);
+  cells.acts.append(make("div", { class: "group", role: "group", "aria-label": one.worker }, ...choices.map(([, made]) => made)));
+  const head = make("th", { scope: "row" }, make("span", { class: "who", dir: "auto" }, one.worker), status);
+  return { element: make("tr", {}, head, ...Object.values(cells)), cells, status, choices, shown: "" };
+}
+
+function fill(row, one) {
+  const key = JSON.stringify(one);
+  if (row.shown === key) return;
+  row.shown = key;
+  const { cells } = row;
+  put(cells.answers, one.drafts ? `${count(one.answers)} + ${many(one.drafts, "draft")}` : count(one.answers));
+  put(cells.earned, money(one.earned));
+  put(cells.control, one.control.answered ? `${count(one.control.right)} of ${count(one.control.total)}` : "–");
+  put(cells.seconds, one.seconds === null ? "–" : one.seconds.toFixed(1));
+  cells.right.replaceChildren(...reliability(one));
+  row.element.classList.toggle("gone", one.barred);
+  const [word, kind] = standing(one);
+  put(row.status, word);
+  row.status.dataset.kind = kind;
+  row.choices.forEach(([name, made]) => made.setAttribute("aria-pressed", String(one.decided === name)));
+}
+
+function reliability({ verdict }) {
+  if (!verdict) return [make("span", { class: "sub" }, "not known yet")];
+  const pc = (value) => Math.round(100 * value);
+  const words = `${pc(verdict.mean)} %`;
+  const range = `${pc(verdict.low)}–${pc(verdict.high)} %`;
+  const svg = interval(verdict, `${words}, between ${range}`);
+  return [make("span", { class: "gauge" }, svg, make("span", {}, make("strong", {}, words), make("span", { class: "sub" }, range))), make("span", { class: "sub reason" }, verdict.why)];
+}
+
+// What stands now, in a word: the requester's decision, else the rules'.
+function standing(one) {
+  if (one.barred) return [one.decided === "drop" ? "dropped" : "asked no more", "bad"];
+  if (one.decided === "keep") return ["kept", "good"];
+  if (one.decided === "test") return ["tested more", "soon"];
+  if (one.verdict?.verdict === "keep") return ["reliable", "good"];
+  if (one.verdict?.verdict === "drop") return ["doubtful", "bad"];
+  return ["not clear yet", "soon"];
+}
+
+async function decide(worker, verdict) {
+  const said = { keep: "goes on, whatever the rules say", drop: "is asked nothing more", test: "gets five more control questions" };
+  await post(`workers/${encodeURIComponent(worker)}/verdict`, { verdict });
+  note(`${worker} ${said[verdict]}.`, "good");
+  await load();
+}
