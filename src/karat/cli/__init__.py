@@ -20,6 +20,7 @@ from karat.cli.bill import bill
 from karat.cli.check import check
 from karat.cli.control import control
 from karat.cli.convert import convert
+from karat.cli.desk import desk
 from karat.cli.inspect import inspect
 from karat.cli.links import links
 from karat.cli.next import next  # noqa: A004 - the command's name
@@ -137,6 +138,7 @@ for command, summary in _COMMANDS.items():
     app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)
 app.add_typer(tagger, name="tagger")
 app.add_typer(plan, name="plan")
+app.add_typer(desk, name="desk")
 
 
 def main() -> None:

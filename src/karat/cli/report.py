@@ -73,6 +73,19 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
     return ledger
 
 
+def write_findings(findings: Findings, path: Path) -> None:
+    """Write the report of a campaign to a file: what a server's downloads are given."""
+    from karat.report.campaign import write_campaign_report
+
+    write_campaign_report(
+        findings.record,
+        path,
+        result=findings.result,
+        tested=findings.tested,
+        against=findings.against,
+    )
+
+
 def write_page(findings: Findings, out: str) -> str:
     """Write the report of a campaign into its folder, and give its path.
 
@@ -81,18 +94,11 @@ def write_page(findings: Findings, out: str) -> str:
         MissingExtraError: What pictures and pages take is not installed.
     """
     from karat.errors import InputError
-    from karat.report.campaign import write_campaign_report
 
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make {out}: {error.strerror}") from None
     page = Path(out) / PAGE
-    write_campaign_report(
-        findings.record,
-        page,
-        result=findings.result,
-        tested=findings.tested,
-        against=findings.against,
-    )
+    write_findings(findings, page)
     return str(page)

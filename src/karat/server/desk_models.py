@@ -299,6 +299,7 @@ class Ended(BaseModel):
 class LinkRow(BaseModel):
     """A worker's link; times in milliseconds since 1970. Its address is shown when it is made."""
 
+    holds: bool
     id: str
     worker: str
     issued: int

@@ -2,7 +2,7 @@
 
 A call to pay is carried out every time that it comes, as the real one does; bonuses are listed
 `lists_after` seconds later. `faults` says what goes wrong with the next calls of a kind: a status
-("429", "503"), "lost" (nothing arrives), "cut" (it is done, the answer is lost), "500 after" (it is
+("400", "429", "429 long", "503"), "lost" (nothing arrives), "cut" (it is done, the answer is lost), "500 after" (it is
 done, the answer is an error).
 """
 
@@ -34,11 +34,13 @@ class FakeProlific:
     Attributes:
         clock: Milliseconds.
         lists_after: Seconds until a paid bonus is listed.
+        understands: What amounts are multiplied by.
         faults: By kind of call: "get", "transition", "set up", "pay".
     """
 
     clock: Any
     lists_after: float = 0
+    understands: int = 1
     submissions: dict[str, dict[str, Any]] = field(default_factory=dict)
     faults: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     calls: list[str] = field(default_factory=list)
@@ -67,9 +69,10 @@ class FakeProlific:
         fault = self.faults[kind].pop(0) if self.faults[kind] else ""
         if fault == "lost":
             raise httpx2.ConnectTimeout("no way", request=request)
-        if fault.isdigit():
-            headers = {"Retry-After": "7"} if fault == "429" else {}
-            return httpx2.Response(int(fault), headers=headers, text="not now")
+        if fault[:3] in {"400", "429", "503"}:
+            wait = "3600" if "long" in fault else "7"
+            headers = {"Retry-After": wait} if fault.startswith("429") else {}
+            return httpx2.Response(int(fault[:3]), headers=headers, text="not now")
         answer = act()
         if fault == "cut":
             raise httpx2.ReadTimeout("no answer", request=request)
@@ -110,6 +113,7 @@ class FakeProlific:
         if submission not in self.submissions or body["study_id"] != STUDY:
             return httpx2.Response(400, text="no such submission")
         cents = round(100 * float(amount))
+        cents *= self.understands
         name = f"bulk{len(self.prepared)}"
         self.prepared[name] = submission, cents
         return httpx2.Response(200, json={"id": name, "amount": cents, "fees": 1})

@@ -10,7 +10,9 @@ from fastapi import APIRouter, Query, Response
 
 from karat.server import desk_models as m
 from karat.server.doors import HouseHere, RequesterHere
+from karat.server.house import House
 from karat.server.models import refusals
+from karat.server.security.links import Link
 
 router = APIRouter(prefix="/api/desk", tags=["desk"])
 State = Literal["all", "open", "done", "flagged", "gold"]
@@ -107,14 +109,16 @@ def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
 @router.get("/links", response_model=list[m.LinkRow], responses=refusals())
 def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
     """Give the workers' links that were made, without their addresses."""
-    return [asdict(link) for link in house.entrance.links.all()]
+    return [_link(house, link) for link in house.entrance.links.all()]
 
 
 @router.post("/links", response_model=list[m.NewLink], responses=refusals(409))
 def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[dict[str, Any]]:
     """Make a personal link for every worker; nothing shows their addresses again."""
     made = house.entrance.links.make(body.workers, body.days)
-    return [{**asdict(link), "url": house.settings.address(f"/w/{token}")} for link, token in made]
+    return [
+        {**_link(house, link), "url": house.settings.address(f"/w/{token}")} for link, token in made
+    ]
 
 
 @router.delete("/links/{link}", response_model=m.Revoked, responses=refusals(404))
@@ -149,3 +153,8 @@ def report(_: RequesterHere, house: HouseHere) -> Response:
     made = house.service.desk.export("report.html")
     headers = {"Content-Security-Policy": PAGE_POLICY}
     return Response(made.content, headers=headers, media_type=made.media)
+
+
+def _link(house: House, link: Link) -> dict[str, Any]:
+    holds = not link.revoked and house.settings.clock() < link.expires
+    return {**asdict(link), "holds": holds}

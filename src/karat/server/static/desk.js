@@ -131,4 +131,5 @@ export class Rows {
   }
 }
 
+document.querySelector(".desk-top [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 find("note-close").addEventListener("click", () => note(""));

@@ -4,7 +4,7 @@ import { ask, attempt, find, listen, make, note, page, percent, put } from "./de
 import { labelled, posterior, Review } from "./desk_review.js";
 
 let shown = "";
-const review = new Review({ decided: () => { note("These labels are gold now.", "good"); attempt(load); }, attempt });
+const review = new Review({ decided: () => { note("These labels are gold now.", "good"); attempt(load); }, attempt, quick: false });
 listen(() => attempt(load));
 
 async function load() {
@@ -23,7 +23,7 @@ function showAbout(item) {
   put("card-title", words);
   const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.flags.length && [`reports: ${item.flags.length}`, "bad"]];
   find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
-  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "How likely"), posterior(item), make("h2", {}, "By the answers"), labelled(item, item.found.label ?? item.found.spans)] : []));
+  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "How likely"), posterior(item), make("h2", {}, "What the answers say"), labelled(item, item.found.label ?? item.found.spans)] : []));
   find("said").replaceChildren(...people("Passed by", item.skipped), ...people("Reported by", item.flags));
 }
 

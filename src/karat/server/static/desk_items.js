@@ -40,7 +40,7 @@ async function load() {
 
 function row(one) {
   const name = make("a", { href: link(one.item), "data-item": one.item, dir: "auto" }, one.item);
-  const pills = [one.gold && ["gold", "gold"], one.control && ["control", "soon"], one.flags > 0 && [`reports: ${one.flags}`, "bad"], [one.state === "done" ? "complete" : "open", one.state === "done" ? "good" : "rest"]];
+  const pills = [one.gold && ["gold", "gold"], one.control && ["control", "soon"], one.flags > 0 && [`reports: ${one.flags}`, "bad"], !one.control && (one.state === "done" ? ["complete", "good"] : ["open", "rest"])];
   return make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "line-cell", dir: "auto" }, one.text),
     make("td", { class: "n", "data-name": "Answers" }, one.control ? count(one.answers) : `${one.answers} of ${one.wanted}`),
     make("td", { "data-name": "Certainty", class: "n" }, one.confidence === null ? "–" : percent(one.confidence)),

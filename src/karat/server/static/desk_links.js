@@ -39,7 +39,7 @@ async function copy(text, words) {
 
 function state(one) {
   if (one.revoked) return ["taken back", "bad"];
-  return one.expires <= Date.now() ? ["expired", "rest"] : ["in force", "good"];
+  return one.holds ? ["in force", "good"] : ["expired", "rest"];
 }
 
 function build(one) {

@@ -115,7 +115,7 @@ function showForecast({ points, target, forecast }) {
   const goal = forecast?.to_target;
   if (target && goal) facts.push([`To reach ${percent(target)}`, goal.cost === null ? "out of reach" : money(goal.cost), goal.items === null ? "by this curve" : `${count(Math.ceil(goal.items))} more items, by this curve`]);
   const again = forecast?.ask_again;
-  if (again) facts.push([`${many(again.answers, "more answer")} to doubtful items`, money(again.cost), `${again.right.toFixed(1)} labels set right`]);
+  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to doubtful items`, money(again.cost), `${again.right.toFixed(1)} labels set right`]);
   find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
 }
 

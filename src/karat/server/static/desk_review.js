@@ -11,9 +11,10 @@ import { gaps, showMarked, textOf } from "./text.js";
 const single = page.kind === "single";
 
 export class Review {
-  /** `decided(item)` hears of a decision, `later()` of the wish to leave it. */
-  constructor({ decided, later = () => {}, attempt }) {
-    Object.assign(this, { decided, later, attempt, item: null });
+  /** `decided(item)` hears of a decision, `later()` of the wish to leave it; `quick`: what else
+   *  it may be is offered to be pressed. */
+  constructor({ decided, later = () => {}, attempt, quick = true }) {
+    Object.assign(this, { decided, later, attempt, quick, item: null });
     this.widget = new (single ? ChoiceWidget : SpanWidget)({
       work: find("work"), dock: find("dock"), labels: page.labels, say, changed: () => this.mark(),
       send: () => this.send(), sendsAtOnce: () => false,
@@ -41,7 +42,7 @@ export class Review {
   // ---- what else it may be ----
 
   showAlternatives() {
-    const list = this.item.control ? [] : this.item.found?.alternatives ?? [];
+    const list = this.item.control || !this.quick ? [] : this.item.found?.alternatives ?? [];
     this.chips = list.filter((one) => one.confidence >= 0.005).map((one) => {
       const shown = single ? one.label : `${this.words(one)}`;
       const chip = button([single ? "" : make("span", { class: "tag" }, one.type), make("span", { dir: "auto" }, shown), make("span", { class: "p" }, percent(one.confidence))],
