@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from email import message_from_string
+from email.policy import default
 
 import pytest
 from typer.testing import CliRunner
@@ -87,3 +90,22 @@ def test_what_makes_no_sense_is_refused(run, words, told):
     result = run(*words)
     assert result.exit_code != 0
     assert told in result.output + str(result.exception)
+
+
+def test_a_message_per_worker_is_written_with_a_link_that_holds(run, entrance, tmp_path):
+    team, folder = tmp_path / "team.csv", tmp_path / "letters"
+    team.write_text("ann,ann@example.org\nbob,bob@example.org\n")
+    shown = run("--addresses", str(team), "--mail", str(folder)).stdout
+    assert "/w/" not in shown
+    texts = [path.read_bytes().decode() for path in sorted(folder.iterdir())]
+    assert "To: ann@example.org" in texts[0]
+    mails = [message_from_string(text, policy=default).get_content() for text in texts]
+    tokens = [re.search(r"/w/(\S+)", mail)[1] for mail in mails]
+    assert [entrance.links.read(token).worker for token in tokens] == ["ann", "bob"]
+
+
+def test_no_link_is_made_where_no_message_can_be_written(run, entrance, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("--workers", "ann", "--mail", str(tmp_path / "file" / "letters"))
+    assert result.exit_code != 0
+    assert entrance.links.all() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -87,6 +88,26 @@ class PlayedWork:
         return ME
 
 
+class LateDesk:
+    """The desk of a real campaign without answers, opened when it is first asked."""
+
+    def __getattr__(self, name):
+        return getattr(tiny_desk(), name)
+
+
+@cache
+def tiny_desk():
+    """Give a desk that is closed when the tests are over."""
+    from server.serving import open_round, serve
+
+    folder = TemporaryDirectory()
+    service = serve(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(service.close)
+    open_round(service)
+    return service.desk
+
+
 @cache
 def tiny_setting():
     """Give the setting of a campaign of twenty items, read once."""
@@ -113,8 +134,9 @@ class Played:
             key=self.key, plan=tiny_setting().plan, folder=tiny_setting().folder
         )
         service = SimpleNamespace(
-            setting=setting, ledger=self.ledger, work=self.work, clock=self.clock, engine=None
-        )
+            setting=setting, ledger=self.ledger, work=self.work, clock=self.clock, engine=None,
+            desk=LateDesk(),
+        )  # fmt: skip
         self.app = create_app(service, self.settings)
 
     @property

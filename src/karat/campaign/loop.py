@@ -106,8 +106,10 @@ class Campaign:
         for line in begin(self.setting, self.ledger, now):
             self.tell(f"changed: {line}")
         self.ledger.add_items(self.setting.items(), now)
-        for worker in self.ledger.records("bar").keys() - kept(self.ledger):
-            self.ledger.bar(worker, now)  # decided, and perhaps not done
+        stay = kept(self.ledger)
+        for worker in self.ledger.records("bar"):  # decided, and perhaps not done
+            if worker not in stay:
+                self.ledger.bar(worker, now)
         if self.setting.control:
             self.ledger.set_gold(self.setting.control, now, control=True)
             self.ledger.open_batch(CONTROL, list(self.setting.control), self._n_places(), now)

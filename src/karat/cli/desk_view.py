@@ -17,10 +17,10 @@ def overview(now: dict[str, Any]) -> str:
     lines = [
         f"{now['title']}: {now['state']}{f' ({why})' if why else ''}",
         f"items: {items['answered']} of {items['pool']} have answers",
-        f"answers: {answers['counting']}, {answers['control']} of them to control questions, by "
-        f"{answers['workers']} workers",
-        f"money: {money['spent']} of {money['cap']} {money['currency']} spent, "
-        f"{money['reserved']} reserved, {money['left']} left",
+        f"answers: {answers['counting']}, {answers['control']} of them control",
+        f"workers: {answers['workers']}",
+        " ".join(f"money: {money['spent']} of {money['cap']} {money['currency']}".split()),
+        f"reserved: {money['reserved']}, left: {money['left']}",
         f"time: {now['hours']['used']:.1f} h{'' if left is None else f', {left:.1f} h left'}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []

@@ -77,7 +77,7 @@ def links(
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     if not (names or gone or show):
-        raise typer.BadParameter("say --workers, --addresses, --revoke or --list")
+        raise typer.BadParameter("say --workers, --revoke or --list")
     with (
         _folder(mail) as written,
         _entrance(source, out, store, public_url) as (setting, entrance, settings),

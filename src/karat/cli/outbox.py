@@ -104,10 +104,10 @@ def outbox(
 @contextmanager
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     from karat.campaign import open_setting, read_plan
+    from karat.campaign.awaiting import wall_clock
     from karat.server.opening import open_store
     from karat.server.providers.outbox import Outbox
     from karat.server.providers.registry import open_provider
-    from karat.server.settings import wall_clock
 
     setting = open_setting(read_plan(source), Path(source).parent)
     with open_store(setting, out, store, wall_clock()) as ledger:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +63,7 @@ def serve(
 
       karat links campaign.toml --workers ann,bob
     """
+    from karat.cli.report import write_findings
     from karat.server import Entrance, ServerSettings, create_app, load_keys, open_service
     from karat.server import serve as run
     from karat.server.running import check_exposure, listen
@@ -72,7 +73,8 @@ def serve(
     with listen(host, port) as listening:
         url = public_url or _url(host, listening.getsockname()[1])
         settings = ServerSettings(load_keys(out), url)
-        service = open_service(source, out, settings.keys, store, clock=settings.clock)
+        options: dict[str, Any] = {"clock": settings.clock, "report": write_findings}
+        service = open_service(source, out, settings.keys, store, **options)
         try:
             entrance = Entrance.of(service.ledger, service.setting.key, settings)
             entrance.links.move(settings.public_url)

@@ -10,8 +10,8 @@ import typer
 from karat.cli import reading as r
 from karat.cli.output import emit_json, listed, say, steps
 
-_MOST = "Of the studies li-liu, ntoulas-…, redundancy, rodrigues-… and selection-ner"
-_KEPT = "Of the studies rodrigues-… and selection-ner"
+_MOST = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_KEPT = "Of the studies campaign-ner, rodrigues-… and selection-ner"
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
 

@@ -10,20 +10,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from karat.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
+from karat.campaign.awaiting import wall_clock
 from karat.campaign.findings import Findings
 from karat.campaign.stopping import Stopping
 from karat.campaign.web import Web
 from karat.errors import InputError
-from karat.money import to_micro
 from karat.server.ending import Ending
 from karat.server.engine import Engine
+from karat.server.opening import open_store
 from karat.server.people import People
 from karat.server.providers.registry import open_provider
 from karat.server.providers.sending import Sending, open_sending
 from karat.server.security.secret import Keys
-from karat.server.settings import wall_clock
 from karat.server.work import Completion, Work
-from karat.store import SqlLedger, create_ledger
+from karat.store import SqlLedger
 
 if TYPE_CHECKING:
     from karat.server.desk import Desk
@@ -134,16 +134,8 @@ def open_service(
         InputError: The plan or its files are faulty, or the store holds another campaign.
     """
     setting = open_setting(read_plan(plan), Path(plan).parent)
-    Path(out).mkdir(parents=True, exist_ok=True)
     clock = options.get("clock", wall_clock)
-    ledger = create_ledger(
-        store or Path(out) / "campaign.sqlite",
-        name=setting.plan.name,
-        cap=to_micro(setting.plan.budget.money),
-        currency=setting.plan.prices.currency,
-        tagset=setting.codec,
-        now=clock(),
-    )
+    ledger = open_store(setting, out, store, clock())
     try:
         provider = open_provider(setting.plan, ledger, clock)
         options.setdefault("completion", provider.completion)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import SplitResult, urlsplit
 
+from karat.campaign.awaiting import wall_clock
 from karat.errors import InputError
 from karat.server.security.secret import Keys
 
@@ -40,11 +40,6 @@ class Rates:
     desk: Rate = Rate(20, 60)
     login: Rate = Rate(5 / 60, 5)
     join: Rate = Rate(20 / 60, 20)
-
-
-def wall_clock() -> int:
-    """Give milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 A call to pay is carried out every time that it comes, as the real one does; bonuses are listed
 `lists_after` seconds later. `faults` says what goes wrong with the next calls of a kind: a status
-("400", "429", "429 long", "503"), "lost" (nothing arrives), "cut" (it is done, the answer is lost), "500 after" (it is
-done, the answer is an error).
+("400", "429", "429 long", "503"), "lost" (nothing arrives), "cut" (it is done, the answer is lost),
+"500 after" (it is done, the answer is an error).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from karat.server.providers.prolific.courier import ProlificCourier
 from karat.server.providers.sending import Sending
 from karat.spans import Codec
 from karat.store import create_ledger
+from server.houses import Records
 from server.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from server.serving import Clock
 
@@ -22,16 +23,29 @@ MINUTES = 60
 REASON = "too many words were left without any label, although the instructions show such. " * 2
 
 
-class Post:
-    """An outbox over a real ledger, and the other side."""
+class Memory(Records):
+    """What an outbox needs of a ledger, without a disk, for the many combinations."""
 
-    def __init__(self, folder):
+    def charge(self, *_):
+        return True
+
+    def close(self):
+        pass
+
+
+def real_ledger(folder, clock):
+    return create_ledger(
+        folder / "post.sqlite", name="post", cap=10_000_000, currency="GBP",
+        tagset=Codec.from_types(["PER"], "BIO"), now=clock(),
+    )  # fmt: skip
+
+
+class Post:
+    """An outbox and the other side."""
+
+    def __init__(self, folder=None):
         self.clock = Clock()
-        self.place = folder / "post.sqlite"
-        self.ledger = create_ledger(
-            self.place, name="post", cap=10_000_000, currency="GBP",
-            tagset=Codec.from_types(["PER"], "BIO"), now=self.clock(),
-        )  # fmt: skip
+        self.ledger = Memory() if folder is None else real_ledger(folder, self.clock)
         self.fake = FakeProlific(self.clock)
         self.fake.add(ANN, WORK, "AWAITING REVIEW")
         self.fake.add(BOB, OTHER, "AWAITING REVIEW")
@@ -59,20 +73,26 @@ class Post:
 
 
 @pytest.fixture
-def post(tmp_path):
+def post():
+    return Post()
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Give an outbox over a real ledger."""
     made = Post(tmp_path)
     yield made
     made.ledger.close()
 
 
-def test_a_bonus_is_prepared_paid_and_taken_from_the_budget(post):
-    post.outbox.bonus(ANN, WORK, 1_500_000, "week 1")
-    assert post.send()
-    assert post.fake.cents_of(WORK) == [150]
-    assert post.states() == ["sent"]
-    assert post.ledger.totals().spent == 1_500_000
-    post.send_for()
-    assert post.fake.cents_of(WORK) == [150]
+def test_a_bonus_is_prepared_paid_and_taken_from_the_budget(kept):
+    kept.outbox.bonus(ANN, WORK, 1_500_000, "week 1")
+    assert kept.send()
+    assert kept.fake.cents_of(WORK) == [150]
+    assert kept.states() == ["sent"]
+    assert kept.ledger.totals().spent == 1_500_000
+    kept.send_for()
+    assert kept.fake.cents_of(WORK) == [150]
 
 
 FAULTS = ["lost", "cut", "500 after", "503", "429", ""]
@@ -118,8 +138,8 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("at", ["before the step", "after the step", "after the pay"])
-def test_a_kill_at_any_moment_does_not_pay_twice(post, monkeypatch, at):
-    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
+def test_a_kill_at_any_moment_does_not_pay_twice(kept, monkeypatch, at):
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     real = Outbox.note
 
     def note(self, letter, state, **facts):
@@ -133,12 +153,12 @@ def test_a_kill_at_any_moment_does_not_pay_twice(post, monkeypatch, at):
     with monkeypatch.context() as patched:
         patched.setattr(Outbox, "note", note)
         with pytest.raises(Killed):
-            post.send()
-    assert post.fake.cents_of(WORK) == ([50] if at == "after the pay" else [])
-    post.outbox = Outbox(post.ledger, post.clock)
-    post.send_for()
-    assert post.fake.cents_of(WORK) == [50]
-    assert post.states() == ["sent"]
+            kept.send()
+    assert kept.fake.cents_of(WORK) == ([50] if at == "after the pay" else [])
+    kept.outbox = Outbox(kept.ledger, kept.clock)
+    kept.send_for()
+    assert kept.fake.cents_of(WORK) == [50]
+    assert kept.states() == ["sent"]
 
 
 def test_nothing_is_sent_again_before_payments_had_time_to_be_listed(post):
@@ -153,53 +173,53 @@ def test_nothing_is_sent_again_before_payments_had_time_to_be_listed(post):
     assert post.fake.calls.count("pay") == 2
 
 
-def test_of_two_senders_one_pays(post):
-    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    other = Outbox(post.ledger, post.clock)
-    (mine,), (theirs,) = post.outbox.letters(), other.letters()
-    post.courier().deliver(mine, post.outbox)
-    post.courier().deliver(theirs, other)
-    assert post.fake.calls.count("pay") == 1
+def test_of_two_senders_one_pays(kept):
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    other = Outbox(kept.ledger, kept.clock)
+    (mine,), (theirs,) = kept.outbox.letters(), other.letters()
+    kept.courier().deliver(mine, kept.outbox)
+    kept.courier().deliver(theirs, other)
+    assert kept.fake.calls.count("pay") == 1
 
 
-def test_many_senders_at_once_pay_once(post):
-    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
+def test_many_senders_at_once_pay_once(kept):
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     ready = threading.Barrier(4)
 
     def run():
         ready.wait()
-        send_all(Outbox(post.ledger, post.clock), post.courier().deliver)
+        send_all(Outbox(kept.ledger, kept.clock), kept.courier().deliver)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert post.fake.cents_of(WORK) == [50]
+    assert kept.fake.cents_of(WORK) == [50]
 
 
-def test_the_same_reason_pays_nobody_twice_and_another_amount_for_it_is_refused(post):
+def test_the_same_reason_pays_nobody_twice_and_another_amount_for_it_is_refused(kept):
     for _ in range(2):
-        post.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    assert len(post.outbox.letters()) == 1
+        kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    assert len(kept.outbox.letters()) == 1
     with pytest.raises(InputError, match="was paid with 500000"):
-        post.outbox.bonus(ANN, WORK, 600_000, "week 1")
-    assert post.ledger.totals().spent == 500_000
+        kept.outbox.bonus(ANN, WORK, 600_000, "week 1")
+    assert kept.ledger.totals().spent == 500_000
 
 
-def test_a_bonus_over_the_budget_is_not_written(post):
+def test_a_bonus_over_the_budget_is_not_written(kept):
     with pytest.raises(InputError, match=r"does not hold a bonus of 10\.01"):
-        post.outbox.bonus(ANN, WORK, 10_010_000, "week 1")
-    assert post.outbox.letters() == []
+        kept.outbox.bonus(ANN, WORK, 10_010_000, "week 1")
+    assert kept.outbox.letters() == []
 
 
-def test_what_answers_earned_is_sent_once_in_whole_cents_and_not_charged_again(post):
-    post.outbox.earned(ANN, WORK, 1_239_000)
-    assert post.outbox.earned(ANN, WORK, 1_239_000) is None
-    post.outbox.earned(ANN, WORK, 1_500_000)
-    post.send()
-    assert post.fake.cents_of(WORK) == [123, 27]
-    assert post.ledger.totals().spent == 0
+def test_what_answers_earned_is_sent_once_in_whole_cents_and_not_charged_again(kept):
+    kept.outbox.earned(ANN, WORK, 1_239_000)
+    assert kept.outbox.earned(ANN, WORK, 1_239_000) is None
+    kept.outbox.earned(ANN, WORK, 1_500_000)
+    kept.send()
+    assert kept.fake.cents_of(WORK) == [123, 27]
+    assert kept.ledger.totals().spent == 0
 
 
 def test_a_refused_letter_says_why_and_is_sent_again_when_asked_to(post):
@@ -281,16 +301,16 @@ def test_a_long_pause_is_not_waited_for(post):
     assert post.fake.slept == []
 
 
-def test_the_token_is_in_no_message_and_no_record(post, caplog):
+def test_the_token_is_in_no_message_and_no_record(kept, caplog):
     caplog.set_level("DEBUG")
-    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    post.fake.faults["set up"] = ["400"]
-    post.send()
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    kept.fake.faults["set up"] = ["400"]
+    kept.send()
     with pytest.raises(Later) as caught:
-        post.fake.faults["get"] = ["cut"] * 9
-        post.fake.api().submission(WORK)
-    kept = str([event.body for event in post.ledger.events()])
-    for words in (caplog.text, kept, str(caught.value), repr(post.fake.api())):
+        kept.fake.faults["get"] = ["cut"] * 9
+        kept.fake.api().submission(WORK)
+    log = str([event.body for event in kept.ledger.events()])
+    for words in (caplog.text, log, str(caught.value), repr(kept.fake.api())):
         assert TOKEN not in words
 
 

@@ -60,7 +60,7 @@ def draw(found: dict[str, list[Mean]]) -> Figure:
             handles, names, loc="lower center", ncols=3, frameon=False,
             prop={"family": FONT, "size": 8.5}, labelcolor=INK,
         )  # fmt: skip
-        figure.subplots_adjust(left=0.06, right=0.98, top=0.91, bottom=0.27, wspace=0.08)
+        figure.subplots_adjust(left=0.06, right=0.98, top=0.91, bottom=0.22, wspace=0.08)
     return figure
 
 

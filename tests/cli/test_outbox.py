@@ -1,0 +1,80 @@
+"""`karat outbox`: letters are written, shown and sent, and what is repeated changes nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.test_links import write_plan
+from karat.cli import app
+from karat.server import load_keys, open_service
+from server.providers.fake_prolific import STUDY, FakeProlific, ident
+from server.serving import Clock
+
+ANN, BOB = ident(1), ident(2)
+WORK = ident(101)
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    made = FakeProlific(Clock())
+    monkeypatch.setenv("KARAT_PROLIFIC_TOKEN", "t")
+    place = "karat.server.providers.prolific.provider.Api"
+    monkeypatch.setattr(place, lambda _: made.api())
+    return made
+
+
+@pytest.fixture
+def run(tmp_path, fake):
+    plan = write_plan(tmp_path)
+    options = f'study = "{STUDY}"\ncode = "DONE1"\n'
+    plan.write_text(
+        f'{plan.read_text()}[provider]\nname = "prolific"\n[provider.options]\n{options}'
+    )
+    fake.add(ANN, WORK, "AWAITING REVIEW")
+    service = open_service(plan, tmp_path / "out", load_keys(tmp_path / "out"))
+    service.ledger.record("submission", WORK, {"worker": ANN}, service.clock())
+    service.close()
+
+    def call(*words):
+        out = ["--out", str(tmp_path / "out")]
+        return CliRunner().invoke(app, ["outbox", str(plan), *out, *words])
+
+    return call
+
+
+def test_letters_are_written_once_sent_once_and_shown(run, fake):
+    assert run().stdout == "the outbox is empty\n"
+    words = ("--approve", "all", "--bonus", f"{ANN}=1.5", "--why", "week 1")
+    for _ in range(2):
+        assert len(json.loads(run(*words, "--json").stdout)["letters"]) == 2
+    assert run("--send").stdout == "done: 2\n"
+    assert run("--send").stdout == "done: 0\n"
+    assert fake.cents_of(WORK) == [150]
+    assert fake.submissions[WORK]["status"] == "APPROVED"
+    shown = run("--list").stdout.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == [["sent", "approve"], ["sent", "bonus"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--bonus", f"{BOB}=1", "--why", "x"), "did not come from Prolific"),
+        (("--bonus", f"{ANN}=1"), "--why"),
+        (("--bonus", f"{ANN}=-1", "--why", "x"), "must lie in"),
+        (("--reject", ANN, "--why", "bad"), "100 characters"),
+        (("--reject", ANN, "--why", "x" * 100, "--category", "UGLY"), "LOW_EFFORT"),
+        (("--again", "none"), "no letter"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_with_the_reason(run, words, message):
+    result = run(*words)
+    assert result.exit_code != 0
+    assert message in f"{result.output} {result.exception}"
+    assert run().stdout == "the outbox is empty\n"
+
+
+def test_nothing_is_earned_beyond_the_reward_before_there_are_answers(run):
+    assert json.loads(run("--earned", "--json").stdout)["written"] == []
