@@ -70,6 +70,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs(page, folder):
     names: dict[str, object] = {}
@@ -78,6 +79,7 @@ def test_the_python_of_a_page_runs(page, folder):
     assert folder.exists()
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize("pages", _alike(), ids=lambda pages: "+".join(p.name for p in pages))
 def test_the_commands_of_a_page_run(pages, folder, tmp_path_factory):
     _run([_commands(page) for page in pages], folder, tmp_path_factory)

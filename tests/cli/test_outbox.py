@@ -78,3 +78,12 @@ def test_what_cannot_be_written_is_refused_with_the_reason(run, words, message):
 
 def test_nothing_is_earned_beyond_the_reward_before_there_are_answers(run):
     assert json.loads(run("--earned", "--json").stdout)["written"] == []
+
+
+@pytest.mark.usefixtures("run")
+def test_a_plan_with_a_faulty_provider_is_refused_by_its_check(tmp_path):
+    plan = tmp_path / "campaign.toml"
+    assert CliRunner().invoke(app, ["plan", "check", str(plan)]).exit_code == 0
+    plan.write_text(plan.read_text().replace('code = "DONE1"', "code = 1"))
+    result = CliRunner().invoke(app, ["plan", "check", str(plan)])
+    assert "provider.options.code" in str(result.exception)

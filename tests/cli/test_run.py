@@ -17,7 +17,7 @@ from campaign.tiny import plan_of, toml, write_files
 from karat.cli import app
 
 KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
-KILLS = int(os.environ.get("KARAT_TORTURE", "3"))
+KILLS = int(os.environ.get("KARAT_TORTURE", "2"))
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json", "report.html")
 WORK = {
     "control": {"n": 4, "gold": "truth.csv", "share": 0.2},

@@ -482,22 +482,49 @@ def test_the_raw_answers_without_altered_sentences_are_the_crowd_of_paper_000(ra
     assert_same(replace(answered, attributes=None, gold=None), replace(crowd, **same))
 
 
-@pytest.mark.realdata
-def test_the_unpacked_folder_gives_every_label_a_place_or_a_fault(data, tmp_path, raw):
+@pytest.fixture(scope="module")
+def unpacked(data, tmp_path_factory):
+    """The folder of the archive."""
+    folder = tmp_path_factory.mktemp("raw")
     with zipfile.ZipFile(data / "ner_mturk" / "raw.zip") as archive:
-        archive.extractall(tmp_path)
-        _, count = labels_in(archive)
-    crowd = karat.read_crowd(tmp_path)
-    report = crowd.import_report
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lenient(unpacked):
+    """The same answers, read from the folder; only labels of altered tokens are missing."""
+    return karat.read_crowd(unpacked)
+
+
+@pytest.mark.realdata
+def test_the_unpacked_folder_gives_every_label_a_place_or_a_fault(raw, unpacked, lenient):
+    report = lenient.import_report
     assert report.format == "folder"
     assert report.adds_up
-    assert report.n_labels == count
-    assert crowd.tokens == raw.tokens
-    assert crowd.gold.tolist() == raw.gold.tolist()
-    assert all(f.file.startswith(str(tmp_path)) and f.line and f.worker for f in report.faults)
+    assert (report.n_labels, report.n_placed) == (raw.import_report.n_labels, 404006)
+    assert lenient.tokens == raw.tokens
+    assert lenient.gold.tolist() == raw.gold.tolist()
+    assert all(f.file.startswith(str(unpacked)) and f.line and f.worker for f in report.faults)
     whole = {"glued-suffix", "glued-reference"}
     lost = {(fault.file, fault.line) for fault in report.faults if fault.kind not in whole}
-    assert len(lost) == report.n_labels - report.n_placed == 5360
+    assert len(lost) == sum(report.reasons.values()) == report.n_labels - report.n_placed == 5360
+
+
+@pytest.mark.realdata
+def test_altered_tokens_move_the_votes(data, lenient):
+    folder = data / "ner_mturk"
+    crowds = {
+        "missing": lenient,
+        "keep": karat.read_crowd(folder / "raw.zip", altered="keep"),
+        "drop-sentence": karat.read_crowd(folder / "crowd.tsv.gz"),
+    }
+    f1 = {
+        rule: karat.score(crowd, karat.aggregate(crowd, ties="inside")).f1
+        for rule, crowd in crowds.items()
+    }
+    assert f1["missing"] > f1["keep"] > 0.6
+    assert np.isclose(f1["drop-sentence"], 0.6688, atol=1e-4)
 
 
 def test_a_zip_of_another_kind_is_refused(tmp_path):

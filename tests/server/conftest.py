@@ -6,6 +6,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from karat.server.security import passwords
+from store.conftest import new_place, schemas, server, tables  # noqa: F401 - fixtures
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ def served(tmp_path_factory):
 @pytest.fixture(scope="module")
 def desk(served):
     browser = served.requester()
-    browser.base_url = f"{browser.base_url}api/desk/"
+    browser.base_url = f"{served.settings.public_url}/api/desk/"
     return browser
 
 
@@ -113,7 +113,16 @@ def test_a_download_is_a_file_that_runs_nothing(desk):
 
 def test_pages_lead_to_the_login_and_are_there_afterwards(served):
     browser = served.browser()
-    for path in ("", "/workers", "/doubts", "/items", "/items/d1", "/links", "/exports", "/items/x"):
+    for path in (
+        "",
+        "/workers",
+        "/doubts",
+        "/items",
+        "/items/d1",
+        "/links",
+        "/exports",
+        "/items/x",
+    ):
         answer = browser.get(f"/desk{path}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/login")
     browser = served.requester()

@@ -35,6 +35,14 @@ def test_records_come_back_by_kind_in_order(ledger):
     assert found == {"v2": {"sha256": "ab", "f1": 0.1}, "v1": {"words": ["é", None, True]}}
 
 
+def test_one_record_is_found_and_those_of_a_kind_are_counted(ledger):
+    ledger.record("note", "n", {"a": [1]}, 1)
+    ledger.record("model", "n", {}, 2)
+    assert ledger.fact("note", "n") == {"a": [1]}
+    assert ledger.fact("note", "m") is None
+    assert [ledger.count(kind) for kind in ("note", "model", "other")] == [1, 1, 0]
+
+
 def test_a_record_stands_and_another_under_its_name_is_refused(ledger):
     ledger.record("note", "n", {"a": 1}, 1)
     n_events = ledger.verify()

@@ -44,6 +44,7 @@ def test_who_is_barred_and_whether_it_pauses_can_be_seen(open_ledger):
     open_ledger.bar("v", 3)
     open_ledger.pause(4)
     assert open_ledger.standing() == {"w": False, "v": True}
+    assert [open_ledger.is_barred(name) for name in ("w", "v", "nobody")] == [False, True, False]
     assert open_ledger.is_paused
     open_ledger.pause(5, paused=False)
     assert not open_ledger.is_paused

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import pytest
 
 from karat.errors import InputError, UnknownNameError
@@ -95,16 +98,35 @@ def test_span_f1_on_the_real_crowd_is_not_below_what_was_seen(rows, source, meth
     assert rows[source, method, half]["F1"] >= least
 
 
+@pytest.fixture(scope="module")
+def quarter(data, tmp_path_factory):
+    """Data with every fourth document of the real crowd: a CRF inside takes a minute for all."""
+    name = Path("ner_mturk") / "crowd_6056.tsv.gz"
+    head, *lines = gzip.decompress((data / name).read_bytes()).splitlines(keepends=True)
+    documents = sorted({line.split(b"\t")[0] for line in lines})
+    part = [line for line in lines if line.split(b"\t")[0] in documents[::4]]
+    folder = tmp_path_factory.mktemp("quarter")
+    (folder / name).parent.mkdir()
+    (folder / name).write_bytes(gzip.compress(head + b"".join(part)))
+    return folder
+
+
 @pytest.mark.realdata
-def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(data):
+def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
     study = run_study(
-        "bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0, sources=("raw.zip",)
+        "bsc",
+        quarter,
+        methods=("bsc-seq", "bsc-seq+crf"),
+        tuned=(),
+        deals=0,
+        sources=("crowd_6056.tsv.gz",),
     )
-    table = study.tables[0]
-    found = {row["half"]: row for row in table.to_dict()["rows"]}
-    assert found["test"]["F1"] >= 82.6
-    assert found["all"]["F1"] >= 84.5
-    assert found["all"]["cross-entropy"] <= 0.25
+    rows = study.tables[0].to_dict()["rows"]
+    plain = {row["half"]: row for row in rows if row["method"] == "bsc-seq"}
+    found = {row["half"]: row for row in rows if row["method"] == "bsc-seq+crf"}
+    assert found["test"]["F1"] >= max(69.8, plain["test"]["F1"] + 6)
+    assert found["all"]["F1"] >= max(73.9, plain["all"]["F1"] + 4.5)
+    assert found["all"]["cross-entropy"] <= 0.43
     assert found["all"]["illegal"] == 0
 
 

@@ -1,8 +1,8 @@
 """Beginning a campaign, or taking it up again with a plan that may have changed in its limits.
 
-Money, hours, stopping rules and what a page says may change while a campaign runs: what was decided
-by then stays decided, and a campaign that had stopped is asked again whether to. All else is what
-its answers and decisions rest on, and is refused.
+Money, hours, stopping rules, what a page says and where workers come from may change while a
+campaign runs: what was decided by then stays decided, and a campaign that had stopped is asked
+again whether to. All else is what its answers and decisions rest on, and is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from karat.protocols import Ledger
 
 CHANGE = "change"
 """Kind of the records of changes, under a number each."""
-FREE = ("budget", "stop", "page")
+FREE = ("budget", "stop", "page", "provider")
 """Sections that may change."""
 _WHY = {
     "task": "the answers are of this task",
@@ -103,8 +103,9 @@ def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
         return
     told = "; ".join(f"{_line(*one)} ({_why(one[0])})" for one in wrong)
     raise InputError(
-        f"the store holds this campaign with another plan: {told}: only budget and stop may change "
-        "once it has begun; run it with the plan that it began with, or choose another store"
+        f"the store holds this campaign with another plan: {told}: only "
+        f"{', '.join(FREE)} may change once it has begun; run it with the plan that it "
+        "began with, or choose another store"
     )
 
 

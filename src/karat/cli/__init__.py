@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from karat import __version__
 from karat.cli.aggregate import aggregate
 from karat.cli.agree import agree
+from karat.cli.backup import backup, restore
 from karat.cli.bill import bill
 from karat.cli.check import check
 from karat.cli.control import control
@@ -132,6 +133,8 @@ _COMMANDS: dict[Callable[..., None], str] = {
     serve: "A campaign in browsers: a page for workers, a desk for its requester.",
     links: "Personal links for the workers of a campaign that is served.",
     outbox: "Approvals, rejections and bonuses for a crowd from outside, sent once.",
+    backup: "A copy of a campaign in one file, also while it is served.",
+    restore: "A campaign again, of a backup.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

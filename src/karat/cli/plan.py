@@ -39,6 +39,10 @@ def check(
     from karat.campaign.course import course
 
     setting = open_setting(read_plan(source), Path(source).parent)
+    if setting.plan.provider is not None:
+        from karat.server.providers.registry import check_provider
+
+        check_provider(setting.plan)
     if json:
         emit_json({"id": setting.key, **course(setting)})
         return

@@ -234,6 +234,8 @@ def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     if not columns or source.is_folder or source.is_parquet:
         return None
     cells = header_names(source)
+    if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
+        return None
     roles = {role for role, name in columns.items() if name in cells}
     if "worker" in roles or {"item", "label"} <= roles:
         return "long"

@@ -23,6 +23,7 @@ FORMATS: dict[str, str] = {
     "prodigy": "karat.crowd.formats.prodigy",
     "doccano": "karat.crowd.formats.doccano",
     "spans": "karat.crowd.formats.span_jsonl",
+    "mturk": "karat.crowd.formats.mturk",
     "wide": "karat.crowd.formats.wide",
     "long": "karat.crowd.formats.long",
     "conll": "karat.crowd.formats.conll",

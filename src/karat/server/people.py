@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -52,6 +53,7 @@ class People:
         self.setting, self.ledger = setting, ledger
         self.lock = threading.Lock()
         self._known: dict[str, Person] = {}
+        self._asked, self._n_decisions = Counter[str](), 0
         labels = {
             (row.item, row.worker): row.labels
             for item in setting.control
@@ -79,16 +81,19 @@ class People:
 
     def tests(self, worker: str) -> int:
         """Count the further control questions that the requester asked of a worker."""
-        rows = self.ledger.records(DECISION).values()
-        return sum(
-            row["questions"] for row in rows if row["worker"] == worker and row["verdict"] == TEST
-        )
+        n_decisions = self.ledger.count(DECISION)
+        if n_decisions != self._n_decisions:
+            asked: Counter[str] = Counter()
+            for row in self.ledger.records(DECISION).values():
+                asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
+            self._asked, self._n_decisions = asked, n_decisions
+        return self._asked[worker]
 
     def why_barred(self, worker: str) -> str | None:
         """Say why a worker is asked nothing more, None if they are asked."""
-        if not self.ledger.standing().get(worker):
+        if not self.ledger.is_barred(worker):
             return None
-        return str(self.ledger.records(BAR).get(worker, {}).get("why", ""))
+        return str((self.ledger.fact(BAR, worker) or {}).get("why", ""))
 
     def _add(
         self,

@@ -107,7 +107,7 @@ class Work:
         name = _key(worker, key)
         item = self.tasks.item(worker, task)
         facts = {"item": item, "worker": worker, "reason": reason, "note": note[:LONGEST_NOTE]}
-        if self.ledger.records(FLAG).get(name, facts) != facts:
+        if (self.ledger.fact(FLAG, name) or facts) != facts:
             raise Refused("conflict", "Something else was sent under this key.", 409)
         self.ledger.record(FLAG, name, facts, self.clock())
         self._pass(worker, item, reason)

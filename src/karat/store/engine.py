@@ -21,6 +21,9 @@ from sqlalchemy.exc import (
 
 from karat.errors import InputError, KaratError, MissingExtraError
 
+KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
+"""Connections that stay open between transactions: a server's threads each need one now and then,
+and opening one takes longer than a short transaction."""
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process's."""
 WRITE = {"karat_begin": "BEGIN IMMEDIATE"}
@@ -62,10 +65,10 @@ def connect(url: URL) -> Engine:
     """
     if url.get_backend_name() == "postgresql":
         try:
-            return create_engine(url, pool_pre_ping=True)
+            return create_engine(url, pool_pre_ping=True, **KEPT)
         except ImportError:
             raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **KEPT)
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine

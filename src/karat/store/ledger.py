@@ -181,6 +181,21 @@ class SqlLedger:
         with self.database.read() as connection:
             return watching.standing(connection)
 
+    def is_barred(self, worker: str) -> bool:
+        """Whether a worker is asked nothing more."""
+        with self.database.read() as connection:
+            return watching.is_barred(connection, worker)
+
+    def fact(self, kind: str, name: str) -> dict[str, Any] | None:
+        """Give one fact, None if there is none."""
+        with self.database.read() as connection:
+            return reading.read_fact(connection, kind, name)
+
+    def count(self, kind: str) -> int:
+        """Count the facts of a kind: they only grow, so that what was made of them may be kept."""
+        with self.database.read() as connection:
+            return reading.count_records(connection, kind)
+
     @property
     def is_paused(self) -> bool:
         """Whether the campaign holds no new places."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from karat.crowd import Answers, Crowd
 from karat.crowd.model import list_array
@@ -20,6 +20,10 @@ from karat.store.schema import answers, batches, events, gold, items, records, s
 WHICH = ("answered", "batch", "pool")
 SLOTS = ("wanted", "places", "leased", "filled")
 AT_ONCE = 1_000
+_FACT = select(records.c.body).where(
+    (records.c.kind == bindparam("asked")) & (records.c.name == bindparam("known"))
+)
+_COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 
 
 def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -> Crowd:
@@ -74,6 +78,17 @@ def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]
     """Give all facts of a kind by name, in the order in which they came."""
     query = select(records).where(records.c.kind == kind).order_by(records.c.number)
     return {row.name: read_json(row.body) for row in connection.execute(query)}
+
+
+def read_fact(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
+    """Give one fact of a kind, None if there is none."""
+    body = connection.execute(_FACT, {"asked": kind, "known": name}).scalar_one_or_none()
+    return None if body is None else dict(read_json(body))
+
+
+def count_records(connection: Connection, kind: str) -> int:
+    """Count the facts of a kind."""
+    return int(connection.execute(_COUNT, {"asked": kind}).scalar_one())
 
 
 def read_events(connection: Connection) -> Iterator[Event]:

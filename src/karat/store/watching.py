@@ -20,6 +20,7 @@ _HELD = (
     .where((workers.c.id == bindparam("name")) & (leases.c.expires > bindparam("now")))
     .order_by(leases.c.taken)
 )
+_BARRED = select(workers.c.barred).where(workers.c.id == bindparam("name"))
 _BRIEF = ("status", "reason", "counts", "started", "submitted", "cost")
 _ANSWERS = (
     select(items.c.id.label("item"), workers.c.id.label("worker"), *(answers.c[n] for n in _BRIEF))
@@ -97,6 +98,11 @@ def standing(connection: Connection) -> dict[str, bool]:
     """Give all workers by id, and whether they are asked nothing more."""
     rows = connection.execute(select(workers.c.id, workers.c.barred).order_by(workers.c.number))
     return {row.id: bool(row.barred) for row in rows}
+
+
+def is_barred(connection: Connection, worker: str) -> bool:
+    """Whether a worker is asked nothing more; who is not known is asked."""
+    return bool(connection.execute(_BARRED, {"name": worker}).scalar())
 
 
 def is_paused(connection: Connection) -> bool:

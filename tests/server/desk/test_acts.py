@@ -42,7 +42,8 @@ def test_spans_are_decided_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("item", "label", "status"), [("nothing", "rain", 404), ("control", "rain", 422), ("", "x", 422)]
+    ("item", "label", "status"),
+    [("nothing", "rain", 404), ("control", "rain", 422), ("", "x", 422)],
 )
 def test_a_decision_that_does_not_fit_is_refused(fresh, item, label, status):
     names = {"control": next(iter(fresh.setting.control)), "": fresh.desk.doubts(1)[0]["item"]}

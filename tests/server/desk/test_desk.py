@@ -8,6 +8,7 @@ import pytest
 
 from karat.server.errors import Refused
 from karat.server.work import FLAG
+from server.serving import answer, open_round, serve
 
 
 def test_money_that_is_spent_reserved_and_left_is_the_cap(service):
@@ -45,6 +46,18 @@ def test_the_least_certain_items_come_first_and_control_questions_never(service)
     assert not {row["item"] for row in rows} & set(service.setting.control)
     assert service.desk.doubts(2) == rows[:2]
     assert all(len(row["found"]["tokens"]) == max(1, len(row["tokens"])) for row in rows)
+
+
+def test_an_item_in_which_nothing_is_marked_is_shown(tmp_path):
+    service = serve(tmp_path, spans=True)
+    open_round(service)
+    for turn in range(7):
+        for worker in ("ann.k", "bob.k"):
+            answer(service, worker, wrong=turn > 2)
+    service.engine.look()
+    empty = [row["found"]["spans"] for row in service.desk.doubts()]
+    service.close()
+    assert [] in empty
 
 
 def test_pages_of_items_follow_each_other_and_end(service):

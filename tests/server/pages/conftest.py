@@ -53,18 +53,43 @@ def fake(running):
     return running.fake
 
 
-@pytest.fixture
-def visit(browser, running, fake):  # noqa: ARG001 - begins the fake server anew
-    """Open the page; at the end no script has failed and the policy has stopped nothing."""
-    contexts, faults = [], []
+@pytest.fixture(scope="session")
+def kept():
+    """The contexts that tests have in turn, by their options: to make one costs most of a test."""
+    return {}
 
-    def go(look="desktop", path="/label", context=None, server=running, **options):
-        if context is None:
-            context = browser.new_context(**LOOKS[look], **options)
+
+def forget(context, page, address):
+    """Leave nothing of earlier visits in a context."""
+    context.clear_cookies()
+    session = context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
+    session.detach()
+
+
+@pytest.fixture
+def visit(browser, kept, running, fake):  # noqa: ARG001 - begins the fake server anew
+    """Open the page; at the end no script has failed and the policy has stopped nothing."""
+    used, faults = [], []
+
+    def enter(options):
+        """Give a context that this test has not had yet."""
+        context = kept.get(repr(options))
+        if context is None or context in used:
+            context = browser.new_context(**options)
             context.set_default_timeout(30_000)
             context.add_init_script(WATCH)
-            contexts.append(context)
+            context.new_page()  # keeps the window open, which costs as much as a visit
+            kept.setdefault(repr(options), context)
+        used.append(context)
+        return context
+
+    def go(look="desktop", path="/label", context=None, server=running, **options):
+        again = context is not None
+        context = context or enter({**LOOKS[look], **options})
         page = context.new_page()
+        if not again:
+            forget(context, page, server.address)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"{server.address}{path}")
         if page.url.endswith("/label"):
@@ -72,8 +97,11 @@ def visit(browser, running, fake):  # noqa: ARG001 - begins the fake server anew
         return page
 
     yield go
-    for context in contexts:
-        for page in context.pages:
+    for context in used:
+        for page in context.pages[1:]:
             faults += page.evaluate("window.stopped ?? []")
-        context.close()
+            page.close()
+        context.set_offline(False)
+        if context not in kept.values():
+            context.close()
     assert faults == []

@@ -153,7 +153,7 @@ def test_the_end_of_a_lease_is_told_and_the_answer_still_sent(visit, fake):
 
 def test_without_storage_work_goes_on(visit, fake):
     page = visit()
-    page.context.add_init_script(
+    page.add_init_script(
         "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } })"
     )
     page.reload()

@@ -69,7 +69,7 @@ class FakeProlific:
         fault = self.faults[kind].pop(0) if self.faults[kind] else ""
         if fault == "lost":
             raise httpx2.ConnectTimeout("no way", request=request)
-        if fault[:3] in {"400", "429", "503"}:
+        if fault[:3] in {"400", "401", "429", "503"}:
             wait = "3600" if "long" in fault else "7"
             headers = {"Retry-After": wait} if fault.startswith("429") else {}
             return httpx2.Response(int(fault[:3]), headers=headers, text="not now")

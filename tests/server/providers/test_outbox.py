@@ -246,6 +246,55 @@ def test_an_amount_that_prolific_understands_otherwise_is_not_paid(post):
     assert post.fake.paid == []
 
 
+def test_a_bonus_that_may_be_paid_is_not_called_refused_when_it_cannot_be_looked_up(post):
+    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    post.fake.faults["pay"] = ["cut"]
+    post.send()
+    post.fake.faults["get"] = ["400"]
+    assert not post.send()
+    assert post.states() == ["sending"]
+    post.send()
+    assert post.states() == ["sent"]
+    assert post.fake.cents_of(WORK) == [50]
+
+
+def test_a_wrong_token_refuses_no_letter(post):
+    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    for call in ("get", "set up", "pay"):
+        post.fake.faults[call] = ["401"]
+        assert not post.send()
+    assert post.states() == ["ready"]
+    assert post.send()
+    assert post.fake.cents_of(WORK) == [50]
+
+
+def test_a_sender_that_slept_before_paying_does_not_pay(post, monkeypatch):
+    post.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    real, other = Outbox.note, Outbox(post.ledger, post.clock)
+
+    def sleep(self, letter, state, **facts):
+        made = real(self, letter, state, **facts)
+        if self is post.outbox and state == "sending":
+            post.clock.pass_seconds(2 * MINUTES * 60)
+            send_all(other, post.courier().deliver)
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Outbox, "note", sleep)
+        post.send()
+    assert post.fake.cents_of(WORK) == [50]
+
+
+def test_refused_earnings_are_sent_again_and_not_written_again(post):
+    post.fake.faults["set up"] = ["400"]
+    name = post.outbox.earned(ANN, WORK, 1_000_000)
+    post.send()
+    assert post.outbox.earned(ANN, WORK, 1_000_000) is None
+    post.outbox.reopen(name)
+    post.send()
+    assert post.fake.cents_of(WORK) == [100]
+
+
 def test_parts_of_a_cent_are_refused(post):
     post.outbox.bonus(ANN, WORK, 505_000, "week 1")
     post.send()

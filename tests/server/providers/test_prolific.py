@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 from starlette.testclient import TestClient
 
+from campaign.tiny import plan_of
+from karat.campaign import read_plan
 from karat.campaign.plan import Provider
 from karat.errors import FaultsError, InputError, UnknownNameError
 from karat.server import create_app, open_service
@@ -328,3 +330,9 @@ def test_a_link_provider_gives_what_the_plan_says_and_pays_nobody():
     assert plain.completion("ann") is None
     with pytest.raises(FaultsError, match="https://"):
         check_provider(plan_with(options={"url": "javascript:alert(1)"}))
+
+
+def test_a_provider_belongs_to_people_in_browsers():
+    plan = plan_of({"provider": {"name": "link"}})
+    with pytest.raises(FaultsError, match='provider: belongs to source = "web"'):
+        read_plan(plan)

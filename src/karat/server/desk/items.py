@@ -148,7 +148,7 @@ def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
         ]
         return made
     mine = np.flatnonzero(result.span_array.item == n).tolist()
-    rows = result.spans.take(mine).to_pylist()
+    rows = result.spans.take(pa.array(mine, pa.int64())).to_pylist()
     names = ("start", "end", "type", "confidence")
     made["spans"] = [{name: _plain(row[name]) for name in names} for row in rows]
     made["alternatives"] = []

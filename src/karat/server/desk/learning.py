@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from karat.campaign.record import drawn_curve
+from karat.money import from_micro
 
 if TYPE_CHECKING:
     from karat.server.service import Service
@@ -38,17 +39,16 @@ def _point(one: dict[str, Any]) -> dict[str, Any]:
 
 def _forecast(service: Service) -> dict[str, Any] | None:
     """Give where the curve leads, as the last round saw it, with money as decimal text."""
-    from karat.money import from_micro
-
     stops = [one["facts"] for one in service.ledger.records("stop").values() if one["facts"]]
     if not stops:
         return None
     found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
     return {
-        name: facts and {**facts, "cost": _money(facts.get("cost"), from_micro)}
+        name: facts and {**facts, "cost": _money(facts.get("cost"))}
         for name, facts in found.items()
     }
 
 
-def _money(cost: int | None, write: Any) -> str | None:
-    return None if cost is None else write(round(cost))
+def _money(cost: float | None) -> str | None:
+    """Write what is only estimated, to the cent."""
+    return None if cost is None else from_micro(round(round(cost), -4))

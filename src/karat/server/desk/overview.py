@@ -46,7 +46,9 @@ def _state(service: Service) -> dict[str, Any]:
     state, why = live.state, "" if live.decision is None else live.decision.why
     if state == "starting" and stops and stops[-1]["stop"]:
         state, why = "ended", stops[-1]["why"]
-    elif state != "ended" and service.ledger.records(ENDED):
+    elif state == "starting" and service.ledger.records("picks"):
+        state = "waiting"
+    if state != "ended" and service.ledger.records(ENDED):
         state, why = "ending", "the requester ended it"
     elif state in {"starting", "waiting", "working"} and service.ledger.is_paused:
         state = "paused"

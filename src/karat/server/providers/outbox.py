@@ -127,7 +127,8 @@ class Outbox:
     def earned(self, worker: str, about: str, total: int, unit: int = 10_000) -> str | None:
         """Write that a worker gets as a bonus what their answers earned and was not sent yet.
 
-        The answers have been paid from the budget, so nothing more is taken from it.
+        The answers have been paid from the budget, so nothing more is taken from it. What was
+        refused is sent by `reopen`, and not written again.
 
         Args:
             worker: Whom.
@@ -136,8 +137,7 @@ class Outbox:
             unit: Of which only whole ones are sent: cents.
         """
         before = [one for one in self.letters() if one.id.startswith(f"earned:{worker}:")]
-        sent = sum(one.amount for one in before if one.state != REFUSED)
-        amount = (total - sent) // unit * unit
+        amount = (total - sum(one.amount for one in before)) // unit * unit
         if amount <= 0:
             return None
         # The number is taken once: two who write at the same time do not both pay.

@@ -66,7 +66,7 @@ export function learningCurve({ points, curve, target }, wide = 640) {
   svg.append(words((edge.left + edge.right) / 2, height - 4, "labelled items", "middle"));
   if (target) {
     svg.append(draw("line", { x1: edge.left, x2: edge.right, y1: y(target), y2: y(target), class: "target" }),
-      words(edge.right, y(target) - 6, `target ${target}`, "end", "target-word"));
+      words(edge.right, y(target) + (curve?.score.at(-1) > target ? 16 : -6), `target ${target}`, "end", "target-word"));
   }
   if (curve) svg.append(...fitted(curve, x, y, last.items));
   for (const p of points) {

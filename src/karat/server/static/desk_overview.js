@@ -113,10 +113,16 @@ function showForecast({ points, target, forecast }) {
   const next = forecast?.next;
   if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${money(next.cost)}`]);
   const goal = forecast?.to_target;
-  if (target && goal) facts.push([`To reach ${percent(target)}`, goal.cost === null ? "out of reach" : money(goal.cost), goal.items === null ? "by this curve" : `${count(Math.ceil(goal.items))} more items, by this curve`]);
+  if (target && goal) facts.push([`To reach ${percent(target, 1)}`, ...wayTo(goal)]);
   const again = forecast?.ask_again;
   if (again?.answers) facts.push([`${many(again.answers, "more answer")} to doubtful items`, money(again.cost), `${again.right.toFixed(1)} labels set right`]);
   find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
+}
+
+function wayTo({ cost, items }) {
+  if (items === 0) return ["reached", "by this curve"];
+  if (cost === null || items === null) return ["out of reach", "by this curve"];
+  return [money(cost), `${count(Math.ceil(items))} more items, by this curve`];
 }
 
 function showRounds(rounds) {

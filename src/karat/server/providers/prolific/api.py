@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx2
 
 URL = "https://api.prolific.com/api/v1/"
-TRIES = 5
+TRIES, PAY_TRIES = 5, 2
 SECONDS = 30.0
 """How long an answer may take."""
 LONGEST_WAIT = 120.0
@@ -117,39 +117,39 @@ class Api:
             body: Sent as JSON.
             again: Whether asking twice does no harm.
         """
-        for attempt in range(TRIES):
-            try:
-                answer = self._once(method, path, body, again=again)
-            except Later:
-                answer = None
+        tries = TRIES if again else PAY_TRIES
+        for attempt in range(tries):
+            answer = self._once(method, path, body, again=again)
             if answer is not None and answer.status_code < 300:
                 return answer
             wait = _wait(answer, attempt)
-            if wait > LONGEST_WAIT or attempt + 1 == TRIES:
+            if wait > LONGEST_WAIT or attempt + 1 == tries:
                 break
             self._sleep(wait)
         raise Later("Prolific cannot be reached or asks to wait: send again later")
 
     def _once(self, method: str, path: str, body: Any, *, again: bool) -> Any:
-        """Ask once; raise Later where the request did not arrive, or can be made again."""
+        """Ask once; None where the request did not arrive, or can be made again."""
         import httpx2
 
         headers = {"Authorization": f"Token {self._token}"}
         try:
             answer = self._client.request(method, URL + path, json=body, headers=headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
-            raise Later("no connection") from None  # nothing was sent
+            return None  # nothing was sent
         except httpx2.RequestError as error:
-            words = f"{type(error).__name__} while Prolific was asked"
-            raise (Later(words) if again else Unclear(words)) from None
+            if again:
+                return None
+            raise Unclear(f"{type(error).__name__} while Prolific was asked") from None
         status = answer.status_code
         if status < 300 or status == 429:
             return answer
         if status >= 500 or status == 408:
-            words = f"Prolific answered {status}"
             if not again:
-                raise Unclear(words)
+                raise Unclear(f"Prolific answered {status}")
             return answer
+        if status == 401:  # it is the account's fault, and no letter's
+            raise Later("Prolific does not take the token: is it right, and not deleted?")
         raise Declined(status, answer.text)
 
 

@@ -10,7 +10,6 @@ passed, as Prolific pays some minutes later, and the list is looked at once more
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from karat.server.providers.outbox import (
     APPROVE,
@@ -27,6 +26,8 @@ from karat.server.providers.prolific.api import Api, Declined, Unclear
 
 CENT = 10_000
 """Millionths."""
+MOST_DELAY = 120_000
+"""Milliseconds from keeping that a bonus is sent to sending it; less than any settling time."""
 
 
 class ProlificCourier:
@@ -74,7 +75,7 @@ class ProlificCourier:
             outbox.note(letter, REFUSED, why="Prolific pays whole cents")
             return
         cents = letter.amount // CENT
-        listed = self._count(letter.about, cents)
+        listed = self._listed(letter, cents)
         if letter.state == SENDING and listed > letter.facts["before"]:
             outbox.note(letter, SENT, before=letter.facts["before"], how="listed")
             return
@@ -87,6 +88,9 @@ class ProlificCourier:
             self._pay(sending, outbox)
 
     def _pay(self, letter: Letter, outbox: Outbox) -> None:
+        if self._clock() - letter.time > MOST_DELAY:  # asleep since, and somebody else may pay
+            outbox.note(letter, READY)
+            return
         try:
             self._api.pay(letter.facts["prepared"])
         except Later:  # it has not arrived, or was refused for now
@@ -109,6 +113,13 @@ class ProlificCourier:
         ]
         return any(self._clock() - one.time < self._settle for one in alike)
 
-    def _count(self, submission: str, cents: int) -> int:
-        found: list[Any] = list(self._api.bonuses(submission))
+    def _listed(self, letter: Letter, cents: int) -> int:
+        """Count the bonuses of this amount that Prolific lists."""
+        try:
+            found = self._api.bonuses(letter.about)
+        except Declined as error:
+            if letter.state != SENDING:
+                raise
+            # It may have been paid, so it is not refused.
+            raise Later(f"what became of {letter.id!r} cannot be asked: {error}") from None
         return sum(abs(one - cents) < 0.5 for one in found)

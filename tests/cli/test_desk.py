@@ -1,0 +1,95 @@
+"""`karat desk`: seen and decided on the store, with no server running."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from karat.cli import app
+from karat.server import load_keys, open_service
+from server.serving import answer, open_round, plan_file
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["single", "spans"])
+def store(request, tmp_path_factory):
+    """A folder with a campaign that three people have answered."""
+    folder = tmp_path_factory.mktemp("store")
+    plan_file(folder, spans=request.param)
+    with _closing(folder) as service:
+        open_round(service)
+        for _ in range(5):
+            for worker in ("ann", "bob", "cat"):
+                answer(service, worker)
+    return folder
+
+
+def _closing(folder):
+    from contextlib import closing
+
+    return closing(
+        open_service(folder / "campaign.toml", folder / "out", load_keys(folder / "out"))
+    )
+
+
+@pytest.fixture
+def run(store):
+    def call(command, *words, code=0):
+        where = ["--out", str(store / "out")]
+        plan = str(store / "campaign.toml")
+        found = CliRunner().invoke(app, ["desk", command, plan, *words, *where])
+        assert found.exit_code == code, found.output
+        return found.stdout
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [("overview", "answers: 15, "), ("workers", "ann"), ("agreement", "alpha"),
+     ("doubts", "certain"), ("items", "control"), ("export", "bill.csv")],
+)  # fmt: skip
+def test_what_is_seen_at_the_desk_is_said(run, command, says):
+    assert says in run(command)
+    json.loads(run(command, "--json"))
+
+
+def test_an_item_is_shown_with_its_answers_and_decided(run):
+    one = json.loads(run("doubts", "--limit", "1", "--json"))[0]
+    words = run("item", one["item"])
+    assert one["text"] in words
+    assert "the answers say: " in words
+    found = one["found"]
+    say = ["--label", found["label"]] if "label" in found else ["--span", "0:1:LOC"]
+    assert "is gold" in run("gold", one["item"], *say)
+    assert "gold: " in run("item", one["item"])
+
+
+def test_a_worker_is_judged(run):
+    assert run("judge", "cat", "drop", "--why", "guesses") == "cat is asked nothing more\n"
+    cat = next(row for row in json.loads(run("workers", "--json")) if row["worker"] == "cat")
+    assert (cat["barred"], cat["decided"]) == (True, "drop")
+    assert run("judge", "cat", "keep") == "cat goes on, whatever the rules say\n"
+
+
+def test_a_campaign_is_paused_and_resumed(run):
+    assert run("pause") == "paused\n"
+    assert json.loads(run("overview", "--json"))["state"] == "paused"
+    assert run("resume") == "going on\n"
+
+
+def test_a_stop_is_asked_about_first(run):
+    run("stop", code=1)
+    assert json.loads(run("overview", "--json"))["state"] == "waiting"
+
+
+def test_a_file_is_written_with_pseudonyms(run, tmp_path):
+    path = tmp_path / "record.json"
+    assert run("export", "record.json", "-o", str(path)) == f"written: {path}\n"
+    assert all(name.startswith("w-") for name in json.loads(path.read_text())["workers"])
+
+
+@pytest.mark.parametrize("words", [[], ["--label", "x", "--nothing"], ["--span", "0:PER"]])
+def test_gold_is_one_of_three(run, words):
+    run("gold", "d1", *words, code=2)
