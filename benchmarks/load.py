@@ -41,7 +41,17 @@ class Line:
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, what: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        """Send a body and give status and answer."""
+        """Send a body and give status and answer; a line that the server has closed is opened again.
+
+        As in a browser: nothing comes twice of it, for answers have keys.
+        """
+        try:
+            return await self._post(what, body)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._ends = None
+            return await self._post(what, body)
+
+    async def _post(self, what: str, body: dict[str, Any]) -> tuple[int, bytes]:
         if self._ends is None:
             self._ends = await asyncio.open_connection(self._visitor.host, self._visitor.port)
         reader, writer = self._ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,19 @@ def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
     assert found["test"]["F1"] >= max(69.8, plain["test"]["F1"] + 6)
     assert found["all"]["F1"] >= max(73.9, plain["all"]["F1"] + 4.5)
     assert found["all"]["cross-entropy"] <= 0.43
+    assert found["all"]["illegal"] == 0
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif("KARAT_TORTURE" not in os.environ, reason="takes minutes: set KARAT_TORTURE")
+def test_a_crf_inside_reaches_what_was_seen_on_the_whole_real_crowd(data):
+    study = run_study(
+        "bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0, sources=("raw.zip",)
+    )
+    found = {row["half"]: row for row in study.tables[0].to_dict()["rows"]}
+    assert found["test"]["F1"] >= 82.6
+    assert found["all"]["F1"] >= 84.5
+    assert found["all"]["cross-entropy"] <= 0.25
     assert found["all"]["illegal"] == 0
 
 

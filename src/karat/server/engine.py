@@ -8,6 +8,7 @@ run out. All that is shown is in one frozen `Live`, replaced as a whole.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -28,6 +29,9 @@ LOOK = 5.0
 LEAST, REST = 1.0, 2.0
 """Seconds between two looks at the labels, and how often as long as a look takes it rests."""
 AFTER_ERROR = 15.0
+SWITCH = 0.0001
+"""Seconds after which Python lets another thread go on. By default it is 5 ms, and a request, which
+waits some thirty times for the database, would wait for the loop as often: a tenth of a second."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,11 @@ class Engine:
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="karat-engine", daemon=True)
         self._next_look, self._stale = 0.0, False
+        self._switch = sys.getswitchinterval()
 
     def start(self) -> None:
         """Begin."""
+        sys.setswitchinterval(SWITCH)
         self._thread.start()
 
     def stop(self, seconds: float = 30.0) -> None:
@@ -86,8 +92,9 @@ class Engine:
         with self._changed:
             self._halt = True
             self._changed.notify_all()
-        if self._thread.is_alive():
+        if self._thread.ident is not None:  # it was started
             self._thread.join(seconds)
+            sys.setswitchinterval(self._switch)
 
     def notify(self) -> None:
         """Hear that an answer came, or that the requester changed something."""

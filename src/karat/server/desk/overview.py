@@ -61,10 +61,23 @@ def _round(number: int, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _items(service: Service) -> dict[str, int]:
-    picked = [name for one in service.ledger.records("picks").values() for name in one["items"]]
     crowd = service.engine.live.crowd
     answered = 0 if crowd is None else crowd.n_items
-    return {"pool": service.setting.pool.n_items, "picked": len(picked), "answered": answered}
+    return {"pool": service.setting.pool.n_items, "picked": _picked(service), "answered": answered}
+
+
+def _picked(service: Service) -> int:
+    """Count the items of all rounds; the lists are long, and read once a round."""
+    n_done = len(service.ledger.records("stop"))
+    kept: dict[int, int] = service.__dict__.setdefault("_picked", {})
+    if n_done in kept:
+        return kept[n_done]
+    picks = service.ledger.records("picks")
+    count = sum(len(one["items"]) for one in picks.values())
+    if len(picks) > n_done:  # the next round is open: there is no more to come before its end
+        kept.clear()
+        kept[n_done] = count
+    return count
 
 
 def _answers(service: Service) -> dict[str, int]:
