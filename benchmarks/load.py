@@ -41,9 +41,10 @@ class Line:
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, what: str, body: dict[str, Any]) -> tuple[int, bytes]:
-        """Send a body and give status and answer; a line that the server has closed is opened again.
+        """Send a body and give status and answer.
 
-        As in a browser: nothing comes twice of it, for answers have keys.
+        A connection that the server has closed is opened again, as in a browser: nothing comes
+        twice of it, for answers have keys.
         """
         try:
             return await self._post(what, body)
@@ -85,7 +86,7 @@ async def work(visitor: Visitor, think: float, until: float, tally: Tally, seed:
             continue
         if think:
             await asyncio.sleep(rng.expovariate(1 / think))
-        body = {"task": task["id"], "key": f"{seed:04d}-{n:08d}", **_answer(task, rng)}
+        body = {"task": task["id"], "key": f"{seed:014d}-{n:06d}", **_answer(task, rng)}
         begin = time.perf_counter()
         status, got = await line.post("answers", body)
         tally.pairs.append(asked + time.perf_counter() - begin)

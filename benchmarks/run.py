@@ -18,7 +18,7 @@ from pairs import Row
 
 HERE = Path(__file__).parent
 BENCHMARKS = ("spans", "read", "start", "aggregate", "crf", "hiring", "select", "store")
-TABLES = ("classification",)
+TABLES = ("classification", "bench_server")
 """Modules whose `report()` is text: what they measure is no ratio."""
 PEERS = (
     "numpy",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 
 from campaign.tiny import ledger_of, plan_of, write_files
 from karat.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
-from karat.errors import FaultsError
+from karat.campaign.keys import key_of
+from karat.errors import FaultsError, InputError
+from karat.simulate.crowd import BEGIN
 
 FILES = {
     "crowd": {"source": "files"},
@@ -28,7 +31,12 @@ def run(tmp_path):
     plan["crowd"] = FILES["crowd"]
     setting = open_setting(read_plan(plan), tmp_path)
     ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
-    return lambda: (Campaign(setting, ledger).run(), ledger)
+
+    def again():
+        return Campaign(setting, ledger).run(), ledger
+
+    again.ledger = ledger
+    return again
 
 
 def tasks(folder, name):
@@ -73,6 +81,89 @@ def test_items_that_workers_disagree_about_go_out_again(run, tmp_path):
     assert (more["item"], more["answers"]) == (out[0]["item"], 1)
     answer(tmp_path, "d.jsonl", [(more, "cat")], label="sun")
     assert run()[0].stop
+
+
+def surplus(run, folder):
+    """Let two answer all items unlike, and a third at the same time four of them."""
+    run()
+    out = tasks(folder, "r001.1")
+    answer(folder, "a.jsonl", [(one, "ann") for one in out])
+    answer(folder, "b.jsonl", [(one, "bob") for one in out], label="sun")
+    answer(folder, "c.jsonl", [(one, "cy") for one in out[:4]])
+    return out
+
+
+def test_an_answer_that_found_no_place_counts_when_one_opens(run, tmp_path):
+    out = surplus(run, tmp_path)
+    found, ledger = run()
+    assert (found.answers, found.items) == (2, 2)
+    assert "not counted" not in found.where
+    assert {one["item"] for one in tasks(tmp_path, "r001.2")} == {one["item"] for one in out[4:]}
+    answer(tmp_path, "d.jsonl", [(one, "cy") for one in out])
+    assert run()[0].stop
+    assert ledger.totals().spent == 18 * 50_000
+
+
+def test_an_answer_that_still_finds_no_place_is_told_once_however_often_it_is_read(run, tmp_path):
+    run()
+    out = tasks(tmp_path, "r001.1")
+    answer(tmp_path, "a.jsonl", [(one, w) for one in out[:4] for w in ("ann", "bob", "cy")])
+    answer(tmp_path, "b.jsonl", [(one, "cy") for one in out[:3]])
+    answer(tmp_path, "c.jsonl", [(out[0], "ann")], label="sun")
+    for _ in range(2):
+        found, ledger = run()
+        assert found.answers == 4
+        assert "1 by workers who had answered the item otherwise before, 4 to items" in found.where
+    assert ledger.totals().spent == 8 * 50_000
+
+
+def test_an_answer_whose_key_was_used_up_by_a_draft_still_counts(run, tmp_path):
+    _, ledger = run()
+    out = tasks(tmp_path, "r001.1")
+    ledger.bar("ann", BEGIN)
+    item = out[0]["item"]
+    assert ledger.submit(key_of(item, "ann"), "ann", item, ["sun"], BEGIN).status == "draft"
+    ledger.bar("ann", BEGIN, barred=False)
+    answer(tmp_path, "a.jsonl", [(one, "ann") for one in out])
+    assert run()[0].answers == 6
+
+
+def test_killed_between_answers_it_counts_the_same(run, tmp_path, monkeypatch):
+    surplus(run, tmp_path)
+    ledger = run.ledger
+    n, submit = 0, ledger.submit
+
+    def breaking(*args):
+        nonlocal n
+        n += 1
+        if n % 3 == 0:
+            raise KeyboardInterrupt
+        return submit(*args)
+
+    monkeypatch.setattr(ledger, "submit", breaking)
+    for _ in range(20):
+        with suppress(KeyboardInterrupt):
+            found, _ = run()
+    assert (found.answers, ledger.totals().spent) == (2, 16 * 50_000)
+
+
+@pytest.mark.parametrize("name", ["tasks-r001.1", "test"])
+@pytest.mark.parametrize(
+    ("line", "whose"),
+    [('{"campaign": "other-1"}', "tasks of the campaign 'other-1'"), ("", "no tasks")],
+)
+def test_tasks_of_another_campaign_are_neither_kept_nor_lost(tmp_path, name, line, whose):
+    write_files(tmp_path)
+    plan = plan_of(TEST)
+    plan["crowd"] = FILES["crowd"]
+    setting = open_setting(read_plan(plan), tmp_path)
+    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    path = tmp_path / "tasks" / f"{name}.jsonl"
+    path.parent.mkdir()
+    path.write_text(line)
+    with pytest.raises(InputError, match=f"{name}.jsonl holds {whose}, and this is 'weather-"):
+        Campaign(setting, ledger).run()
+    assert path.read_text() == line
 
 
 @pytest.mark.parametrize(
@@ -154,7 +245,7 @@ def test_who_has_not_taken_the_test_waits_and_who_failed_it_is_not_paid_for_more
     (folder / "b.jsonl").write_text("".join(back("bob", lines, good=False)))
     found = Campaign(setting, ledger).run()
     assert "and 6 answers wait for it" in found.where
-    assert "6 to items that had enough" in found.where
+    assert "6 by workers who are asked no more" in found.where
     assert ledger.records("bar") == {"bob": {"why": "0 of 3 right in the test"}}
     assert ledger.totals().spent == 3 * 50_000
     (folder / "c.jsonl").write_text("".join(back("ann", lines[len(out) :], good=True)))

@@ -308,7 +308,7 @@ def test_the_service_does_what_the_model_does_whatever_the_order(new_place, tmp_
     long = settings.default.max_examples > 1000
     # Making a failure small takes minutes: only where there is time.
     phases = settings.default.phases if long else (Phase.generate,)
-    n = settings.default.max_examples // 10 if long else 3 if "postgresql" in new_place() else 12
+    n = settings.default.max_examples // 10 if long else 2 if "postgresql" in new_place() else 8
     run_state_machine_as_test(
         machine, settings=settings(max_examples=n, stateful_step_count=30, phases=phases)
     )

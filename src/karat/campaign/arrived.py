@@ -87,6 +87,16 @@ class Arrived:
         return ""
 
 
+def campaign_in(line: bytes) -> str | None:
+    """Give the id of the campaign in a line of tasks or answers, None if there is none."""
+    try:
+        row = _parsed(line)
+    except InputError:
+        return None
+    found = row.get("campaign") if isinstance(row, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
 def _parsed(line: bytes) -> Any:
     """Read a line.
 

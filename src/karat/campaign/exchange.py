@@ -5,8 +5,10 @@ how many answers it needs. Answers are any `.jsonl` files in the folder `crowd.b
 
     {"campaign": "…", "worker": "ann", "item": "i1", "labels": ["B-PER", "O"]}
 
-in any order, of any number of workers, complete or not, once or several times: an answer's key is
-its item and worker, and the same answer again changes nothing. A file with a fault is refused
+in any order, of any number of workers, complete or not, once or several times: the same answer
+again changes nothing. An answer that finds no place now is not sent to the ledger at all, but read
+again with its file at the next collection: it counts when a place opens. So what counts depends on
+the ledger and the files alone, whenever the campaign was killed. A file with a fault is refused
 whole, before any of it is taken (`arrived.py`). Where a test comes first it is `test.jsonl`; who
 has not taken all of it waits, and who failed it is asked no more (`admission.py`).
 """
@@ -14,17 +16,18 @@ has not taken all of it waits, and who failed it is asked no more (`admission.py
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from karat.campaign.admission import Admission
-from karat.campaign.arrived import Arrived
+from karat.campaign.arrived import Arrived, campaign_in
 from karat.campaign.awaiting import awaited, missing_answers, wall_clock
-from karat.campaign.keys import key_of
+from karat.campaign.judging import kept
+from karat.campaign.places import Places
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
 from karat.crowd.atomic import write_text
@@ -35,26 +38,10 @@ TEST = "test"
 """The batch of a test that comes first."""
 _WHY = {
     "conflict": "by workers who had answered the item otherwise before",
-    "draft": "to items that had enough, or that the money did not reach, or by workers who are "
-    "asked no more",
+    "full": "to items that have enough: they count if a place opens",
+    "money": "that the money does not reach",
+    "barred": "by workers who are asked no more",
 }
-
-
-@dataclass(frozen=True)
-class Back:
-    """A file of answers that is not done with.
-
-    Attributes:
-        path: Where it is.
-        digest: A hash of its content.
-        rows: Its answers.
-        counts: How many of them were taken, by status.
-    """
-
-    path: Path
-    digest: str
-    rows: list[dict[str, Any]]
-    counts: dict[str, int] = field(default_factory=dict)
 
 
 class Files:
@@ -70,7 +57,8 @@ class Files:
 
     def __init__(self, setting: Setting, ledger: Ledger) -> None:
         self.setting, self.ledger = setting, ledger
-        self.admission, self._waiting = Admission(setting, ledger), 0
+        self.admission, self._told = Admission(setting, ledger), Counter[str]()
+        self._read: dict[str, list[dict[str, Any]]] = {}
         self.out = setting.folder / setting.plan.crowd.out
         self.back = setting.folder / setting.plan.crowd.back
         for folder in (self.out, self.back):
@@ -84,29 +72,52 @@ class Files:
         return wall_clock()
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
-        """Write the tasks if they are not there, read what has come back, say what is missing."""
+        """Read what has come back, write the tasks that are left, say what is missing."""
         path = self.out / f"tasks-{name}.jsonl"
         if self.admission.items:
             self._write(self.out / f"{TEST}.jsonl", TEST, dict.fromkeys(self.admission.items, 1))
-        self._write(path, name, self._needed(items))
+        is_there = self._is_there(path)
         self._take_all()
+        missing = missing_answers(self.ledger, items)
+        if missing and not is_there:
+            self._write(path, name, self._needed(missing))
         where = f"tasks are in {path}; put answers into {self.back}{self._test()}"
         where += self._not_counted()
-        missing = missing_answers(self.ledger, items)
         return awaited(self.setting, self.ledger, missing, self.now(), where)
 
     def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
         """Write tasks, unless they are there."""
-        if path.exists():
+        if self._is_there(path):
             return
         try:
             write_text(path, list(self._tasks(name, needed)))
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror}") from None
 
-    def _needed(self, items: Sequence[str]) -> dict[str, int]:
+    def _is_there(self, path: Path) -> bool:
+        """Whether tasks are written.
+
+        Raises:
+            InputError: What is there are no tasks of this campaign.
+        """
+        try:
+            with path.open("rb") as file:
+                line = file.readline()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        seen = campaign_in(line)
+        if seen != self._id:
+            whose = "no tasks" if seen is None else f"tasks of the campaign {seen!r}"
+            raise InputError(
+                f"{path} holds {whose}, and this is {self._id!r}: move what is in {self.out} and "
+                f"{self.back} elsewhere, or give crowd.out and crowd.back of the plan other folders"
+            )
+        return True
+
+    def _needed(self, missing: Mapping[str, int]) -> dict[str, int]:
         """Give the items of a batch and the control questions among them, with their answers."""
-        missing = missing_answers(self.ledger, items)
         control = list(self.setting.control)[len(self.admission.items) :]
         share = 0.0 if self.setting.plan.control is None else self.setting.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
@@ -131,40 +142,40 @@ class Files:
 
     def _take_all(self) -> None:
         """Take what has come back: answers to the test first, then those of who has taken it."""
-        self._waiting = 0
+        self._told.clear()
         self.admission.judge(self.now())
-        known = self.ledger.records("file")
-        found = [self._open(path, known) for path in sorted(self.back.glob("*.jsonl"))]
-        # Copies of a file are one.
-        new = {file.digest: file for file in found if file is not None}
-        for file in new.values():
-            for row in file.rows:
-                if row["item"] in self.admission.items:
-                    self._submit(file, row)
+        test = set(self.admission.items)
+        rows = self._rows()
+        self._take([row for row in rows if row["item"] in test])
         self.admission.judge(self.now())
-        for file in new.values():
-            self._take(file)
+        self._take([row for row in rows if row["item"] not in test])
 
-    def _take(self, file: Back) -> None:
-        """Take the answers of a file; it is read again if some must wait."""
-        before = self._waiting
-        for row in file.rows:
-            if self.admission.waits(row["worker"], row["item"]):
-                self._waiting += 1
-            elif row["item"] not in self.admission.items:
-                self._submit(file, row)
-        if self._waiting == before:
-            facts = {"name": file.path.name, "answers": file.counts}
-            self.ledger.record("file", file.digest, facts, self.now())
+    def _take(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take the answers that find a place, in their order; count those that do not."""
+        places, barred = Places(self.setting, self.ledger), self._barred()
+        for row in rows:
+            item, worker, labels = row["item"], row["worker"], row["labels"]
+            before = places.given(item, worker)
+            if before is not None:
+                self._told["conflict"] += before != labels
+            elif worker in barred:
+                self._told["barred"] += 1
+            elif self.admission.waits(worker, item):
+                self._told["waiting"] += 1
+            else:
+                self._told[places.take(item, worker, labels, self.now())] += 1
 
-    def _submit(self, file: Back, row: Mapping[str, Any]) -> None:
-        item, worker = row["item"], row["worker"]
-        key = key_of(item, worker)
-        status = self.ledger.submit(key, worker, item, row["labels"], self.now()).status
-        file.counts[status] = file.counts.get(status, 0) + 1
+    def _barred(self) -> set[str]:
+        return set(self.ledger.records("bar")) - kept(self.ledger)
 
-    def _open(self, path: Path, known: Collection[str]) -> Back | None:
-        """Read a file; None if that was done before.
+    def _rows(self) -> list[dict[str, Any]]:
+        """Give the answers of all files, by their names, each once."""
+        read = [self._open(path) for path in sorted(self.back.glob("*.jsonl"))]
+        unique = {_sorted_json(row): row for rows in read for row in rows}
+        return list(unique.values())
+
+    def _open(self, path: Path) -> list[dict[str, Any]]:
+        """Give the answers of a file.
 
         Raises:
             FaultsError: It holds faults.
@@ -175,25 +186,23 @@ class Files:
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from None
         digest = blake2b(data, digest_size=12).hexdigest()
-        if digest in known:
-            return None
-        asked = self.ledger.slots()["item"].to_pylist()
-        lengths = {item: len(self.setting.words[self._place[item]]) for item in asked}
-        arrived = Arrived(self._id, self.setting.codec, lengths)
-        return Back(path, digest, arrived.read(path, data))
+        if digest not in self._read:
+            asked = self.ledger.slots()["item"].to_pylist()
+            lengths = {item: len(self.setting.words[self._place[item]]) for item in asked}
+            self._read[digest] = Arrived(self._id, self.setting.codec, lengths).read(path, data)
+        return self._read[digest]
 
     def _test(self) -> str:
         """Say where the test is, and how many answers wait for it."""
         if not self.admission.items:
             return ""
-        wait = f", and {self._waiting} answers wait for it" if self._waiting else ""
+        n = self._told["waiting"]
+        wait = f", and {n} answers wait for it" if n else ""
         return f"; every worker takes the test first: {self.out / TEST}.jsonl{wait}"
 
     def _not_counted(self) -> str:
         """Say how many answers came that do not count, and why."""
-        files = [one["answers"] for one in self.ledger.records("file").values()]
-        found = {status: sum(one.get(status, 0) for one in files) for status in _WHY}
-        told = [f"{n} {_WHY[status]}" for status, n in found.items() if n]
+        told = [f"{self._told[why]} {words}" for why, words in _WHY.items() if self._told[why]]
         return f" (not counted: {', '.join(told)})" if told else ""
 
     @cached_property
@@ -204,3 +213,7 @@ class Files:
     @property
     def _place(self) -> Mapping[str, int]:
         return self.setting.pool.place
+
+
+def _sorted_json(row: Mapping[str, Any]) -> str:
+    return json.dumps([row["item"], row["worker"], row["labels"]])

@@ -7,28 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from karat.campaign.classifiers import CLASSIFIERS, make_classifier, make_pipeline, told
 from karat.campaign.protocols import Model, Trained
-from karat.errors import InputError, MissingExtraError, UnknownNameError
+from karat.errors import InputError, UnknownNameError
 from karat.select import Pool
+from karat.select.predictions import class_probs, row_blocks
 from karat.tagger import CRF, HMM, Text
 from karat.tagger.base import Tagger
 
 TAGGERS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
-CLASSIFIERS: dict[str, str] = {
-    "logistic": "sklearn.linear_model.LogisticRegression",
-    "naive-bayes": "sklearn.naive_bayes.MultinomialNB",
-    "gaussian-nb": "sklearn.naive_bayes.GaussianNB",
-    "svm": "sklearn.svm.LinearSVC",
-    "forest": "sklearn.ensemble.RandomForestClassifier",
-    "tree": "sklearn.tree.DecisionTreeClassifier",
-    "neighbours": "sklearn.neighbors.KNeighborsClassifier",
-}
 AUTO = {
     "spans": ("crf", "hmm"),
     "text": ("logistic", "naive-bayes"),
@@ -81,12 +73,22 @@ class Classifier:
     seed: int
 
     def train(self, items: NDArray[np.int64], labels: Sequence[Sequence[str]]) -> Trained | None:
-        """Train it; None where there is too little to learn from."""
+        """Train it; None where there is too little to learn from.
+
+        Raises:
+            InputError: It cannot learn from these, or not say what it learned.
+        """
         words = [label[0] for label in labels]
         if len(items) < LEAST or len(set(words)) < 2:
             return None
-        found = _pipeline(self.pool, _made(self.name, self.params, self.seed))
-        return TrainedClassifier(self.name, found.fit(self.pool.rows(items), words))
+        made = make_pipeline(self.pool, make_classifier(self.name, self.params, self.seed))
+        with told(f"{self.name} cannot learn from the items"):
+            trained = TrainedClassifier(self.name, made.fit(self.pool.rows(items), words))
+            few = items[:LEAST]  # some fit what they cannot use
+            trained.predict(self.pool, few)
+            if hasattr(made, "predict_proba"):
+                class_probs(made, self.pool, few)
+        return trained
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,14 @@ class TrainedClassifier:
     model: Any
 
     def predict(self, pool: Pool, items: NDArray[np.int64]) -> list[list[str]]:
-        """Label items of a pool."""
-        if not len(items):
-            return []
-        return [[str(label)] for label in self.model.predict(pool.rows(items))]
+        """Label items of a pool.
+
+        Raises:
+            InputError: It cannot.
+        """
+        with told(f"{self.name} cannot label the items"):
+            found = [self.model.predict(pool.rows(block)) for block in row_blocks(items)]
+        return [[str(label)] for labels in found for label in labels]
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,7 @@ def cross_predict(
     labels: Sequence[Sequence[str]],
     folds: int,
 ) -> list[list[str] | None]:
-    """Let a model label items that it did not learn from; None where it could not learn.
+    """Let a model label items that it did not learn from; None where it could not.
 
     Items, or the documents that they are part of, are dealt in turn; they come in an order that has
     nothing to do with them.
@@ -158,10 +164,13 @@ def cross_predict(
         out = cluster % folds == fold
         if not out.any():
             continue
-        trained = model.train(items[~out], [labels[n] for n in np.flatnonzero(~out).tolist()])
-        if trained is None:
+        rest = [labels[n] for n in np.flatnonzero(~out).tolist()]
+        try:
+            trained = model.train(items[~out], rest)
+            told_labels = [] if trained is None else trained.predict(pool, items[out])
+        except InputError:  # in a fold there are fewer items than in all
             continue
-        for n, one in zip(np.flatnonzero(out), trained.predict(pool, items[out]), strict=True):
+        for n, one in zip(np.flatnonzero(out), told_labels, strict=False):
             found[n] = one
     return found
 
@@ -183,7 +192,7 @@ def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
 
     Raises:
         UnknownNameError: There is no such model, or no such parameter.
-        InputError: It is of the other kind, or "auto" has parameters.
+        InputError: It is of the other kind, no classifier, or "auto" has parameters.
     """
     if name in {"auto", "none"}:
         if params:
@@ -195,7 +204,7 @@ def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
     if not single:
         TAGGERS[name]().set_params(**params)
         return
-    _made(name, params, 0)
+    make_classifier(name, params, 0)
 
 
 def make_model(
@@ -221,43 +230,3 @@ def make_model(
         for one in names
     ]
     return models[0] if len(models) == 1 else Best(pool, tuple(models), measure)
-
-
-def _made(name: str, params: Mapping[str, Any], seed: int) -> Any:
-    """Make a classifier of scikit-learn by its name."""
-    module, _, kind = CLASSIFIERS.get(name, name).rpartition(".")
-    try:
-        made = getattr(import_module(module), kind)()
-    except (ImportError, AttributeError, TypeError):
-        try:
-            import_module("sklearn")
-        except ImportError:
-            raise MissingExtraError("scikit-learn", "campaign", "a classifier") from None
-        raise UnknownNameError("model", name, ["auto", *CLASSIFIERS, "none"]) from None
-    known = made.get_params()
-    for param in params:
-        if param not in known:
-            raise UnknownNameError(f"parameter of {name}", param, known)
-    seeded = {"random_state": seed} if "random_state" in known else {}
-    return made.set_params(**{**seeded, **params})
-
-
-def _pipeline(pool: Pool, classifier: Any) -> Any:
-    from sklearn.feature_extraction import DictVectorizer  # type: ignore[import-untyped]
-    from sklearn.feature_extraction.text import CountVectorizer  # type: ignore[import-untyped]
-    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-    from sklearn.preprocessing import FunctionTransformer  # type: ignore[import-untyped]
-
-    if pool.text is not None:
-        return make_pipeline(CountVectorizer(), classifier)
-    return make_pipeline(FunctionTransformer(_cells), DictVectorizer(sparse=False), classifier)
-
-
-def _cells(rows: Any) -> list[dict[str, Any]]:
-    """Give the rows of a table as dictionaries without missing cells and ids."""
-    import narwhals as nw
-
-    from karat.select.pool import IDS
-
-    table = nw.from_native(rows, eager_only=True).rows(named=True)
-    return [{k: v for k, v in row.items() if v is not None and k not in IDS} for row in table]

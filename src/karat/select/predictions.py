@@ -18,6 +18,8 @@ from karat.tagger.base import Tagger
 Floats = NDArray[np.float64]
 BLOCK_TOKENS = 50_000
 """Tokens that are tagged at once."""
+BLOCK_ROWS = 2_000
+"""Items that a classifier is asked about at once: some need a dense matrix of all their words."""
 
 
 def is_tagger(model: Any) -> bool:
@@ -38,7 +40,8 @@ def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
         InputError: It is neither, or what it gives are no probabilities of the items.
     """
     if hasattr(model, "predict_proba"):
-        probs = np.asarray(model.predict_proba(pool.rows(index)), np.float64)
+        found = [model.predict_proba(pool.rows(block)) for block in row_blocks(index)]
+        probs = np.concatenate([np.asarray(one, np.float64) for one in found])
         n_rows = len(index)
     elif isinstance(model, np.ndarray | list):
         every = np.asarray(model, np.float64)
@@ -46,7 +49,7 @@ def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
     else:
         raise InputError(
             f"a model is a trained tagger, a classifier with predict_proba, or a matrix of "
-            f"probabilities, not {type(model).__name__}"
+            f"probabilities, not {_named(model)}"
         )
     if probs.ndim != 2 or len(probs) != n_rows or not probs.shape[1]:
         raise InputError(
@@ -56,6 +59,18 @@ def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
     if not ((probs >= 0).all() and np.allclose(sums, 1, atol=1e-6)):
         raise InputError("the probabilities of an item must not be negative, and add up to 1")
     return probs if hasattr(model, "predict_proba") else probs[index]
+
+
+def row_blocks(index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Cut items into blocks that a classifier is asked about one after the other."""
+    for at in range(0, len(index), BLOCK_ROWS):
+        yield index[at : at + BLOCK_ROWS]
+
+
+def _named(model: Any) -> str:
+    """Name a model that has no probabilities; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
 
 
 def by_blocks(

@@ -1,0 +1,209 @@
+"""The server under load on loopback: 200 workers who think, saturation, memory, a million items.
+
+The load is a second process (`load.py`) with a connection per worker; the server is a third one
+(`served.py`), without its limits of how often one address may ask. All three share the machine's
+cores with whatever else runs, so beside every time stand the processor time of the server, which is
+steadier, and the machine's load.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from children import Tell, Work, measured
+from postgres import server
+from served import write_campaign
+
+HERE = Path(__file__).parent
+THINK, N_WORKERS, SECONDS = 5.0, 200, 60.0
+N_BUSY, BUSY_SECONDS = 40, 30.0
+MEMORY_ANSWERS, MEMORY_SECONDS = 100_000, 3600.0
+MILLION = 1_000_000
+COLUMNS = (
+    "what", "answers", "answers/s", "p50, ms", "p99, ms", "errors", "server's CPU, ms an answer",
+    "load",
+)  # fmt: skip
+
+
+class Server:
+    """A campaign that is served by another process."""
+
+    def __init__(self, folder: Path, store: str | None, workers: int, *, loop: bool) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "served.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        asked = {"folder": str(folder), "store": store, "workers": workers, "loop": loop}
+        self.opened = self.ask(json.dumps(asked))
+        self.visitors = self._hear()["visitors"]
+
+    def ask(self, line: str = "used") -> dict[str, Any]:
+        """Send a line and give the reply; "used" is what the process has used so far."""
+        pipe = self._process.stdin
+        assert pipe is not None
+        pipe.write(line + "\n")
+        pipe.flush()
+        return self._hear()
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+    def _hear(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        found: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return found
+
+
+def report() -> str:
+    """Measure all, and give the tables."""
+    rows = [_paced()]
+    with server() as socket:
+        rows.append(_saturated("SQLite", None))
+        if socket is None:
+            print("PostgreSQL is not installed: its line is left out", file=sys.stderr)
+        else:
+            place = f"postgresql+psycopg://karat@/postgres?host={quote(socket)}"
+            rows.append(_saturated("PostgreSQL", place))
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1), *rows]
+    return "\n".join([*lines, "", _memory(), "", *_million()])
+
+
+def _paced() -> str:
+    with _served(6_000, None, N_WORKERS, loop=True) as served:
+        what = f"{N_WORKERS} workers, {THINK:g} s to think, SQLite, aggregation beside it"
+        return _row(what, served, THINK, SECONDS)
+
+
+def _saturated(name: str, store: str | None) -> str:
+    with _served(3_000, store, N_BUSY, loop=False) as served:
+        what = f"{N_BUSY} workers without thinking, {name}"
+        return _row(what, served, 0.0, BUSY_SECONDS)
+
+
+def _row(what: str, served: Server, think: float, seconds: float) -> str:
+    before = served.ask()
+    tally = _load(served, think, seconds)
+    after = served.ask()
+    half, tail = np.quantile(tally["pairs"], [0.5, 0.99]) * 1000
+    n = after["answers"] - before["answers"]
+    cpu = 1000 * (after["cpu"] - before["cpu"]) / n
+    cells = (
+        what, f"{n:,}", f"{n / seconds:.1f}", f"{half:.0f}", f"{tail:.0f}",
+        str(len(tally["errors"])), f"{cpu:.1f}", f"{os.getloadavg()[0]:.0f}",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _memory() -> str:
+    """Count the memory after every block of answers."""
+    begin, found = time.monotonic(), []
+    with _served(MEMORY_ANSWERS // 2, None, N_BUSY, loop=True) as served:
+        while not found or found[-1][0] < MEMORY_ANSWERS:
+            if time.monotonic() - begin > MEMORY_SECONDS:
+                break
+            _load(served, 0.0, BUSY_SECONDS)
+            used = served.ask()
+            found.append((used["answers"], used["memory"]))
+    answers, memory = np.array(found).T
+    late = answers >= answers[-1] / 2
+    slope = np.polyfit(answers[late], memory[late], 1)[0] if late.sum() > 1 else float("nan")
+    return (
+        f"Memory of the server after {answers[0]:,.0f} answers {memory[0]:.0f} MiB, after "
+        f"{answers[-1]:,.0f} {memory[-1]:.0f} MiB; in the second half it grows by "
+        f"{1000 * slope:.3f} MiB per 1,000 answers."
+    )
+
+
+def _million() -> list[str]:
+    """Open a campaign over a million items, and look at it."""
+    found = measured(Work(_campaign, _open, _look), 1_000, MILLION, limit=3600.0)
+    told = (
+        f"A pool of {MILLION:,} sentences is opened for the first time in {found.seconds:.0f} s "
+        f"({found.added_mb:.0f} MiB at the peak). Then, half of the times, wall and CPU, ms:"
+    )
+    lines = [told, "", "| what | wall | CPU |", "|---|---:|---:|"]
+    return [*lines, *(f"| {name} | {a:.1f} | {b:.1f} |" for name, a, b in found.value)]
+
+
+def _campaign(n_items: int) -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory(prefix="karat-bench-")
+    write_campaign(Path(folder.name), n_items, min(n_items, 1_000))
+    return folder
+
+
+def _open(folder: tempfile.TemporaryDirectory[str], _: Tell) -> Any:
+    from karat.server import open_service
+    from karat.server.security.secret import Keys
+
+    place = Path(folder.name)
+    service = open_service(place / "campaign.toml", place / "out", Keys(bytes(range(32))))
+    service.campaign.run()
+    return service
+
+
+def _look(folder: tempfile.TemporaryDirectory[str], service: Any) -> list[tuple[str, float, float]]:
+    names = iter(range(10**9))
+
+    def pair() -> None:
+        n = next(names)
+        worker = f"w{n % 50}"
+        task = service.work.next(worker)["task"]
+        service.work.submit(worker, task["id"], f"key-{n:08d}", [])
+
+    found = [_times("next and an answer, without HTTP", pair, 100)]
+    service.engine.look()
+    pages = ("overview", "items", "workers", "doubts")
+    found += [_times(f"the desk's {name}", getattr(service.desk, name), 7) for name in pages]
+    service.close()
+    folder.cleanup()
+    return found
+
+
+def _times(name: str, act: Callable[[], Any], n: int) -> tuple[str, float, float]:
+    act()
+    times = []
+    for _ in range(n):
+        begin, used = time.perf_counter(), time.thread_time()
+        act()
+        times.append((time.perf_counter() - begin, time.thread_time() - used))
+    wall, cpu = np.median(times, axis=0) * 1000
+    return name, float(wall), float(cpu)
+
+
+@contextmanager
+def _served(n_items: int, store: str | None, workers: int, *, loop: bool) -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix="karat-bench-") as folder:
+        write_campaign(Path(folder), n_items, n_items)
+        served = Server(Path(folder), store, workers, loop=loop)
+        try:
+            yield served
+        finally:
+            served.close()
+
+
+def _load(served: Server, think: float, seconds: float) -> dict[str, Any]:
+    """Let the workers label for some seconds, from another process."""
+    asked = {"visitors": served.visitors, "think": think, "seconds": seconds}
+    # Keys must not come again.
+    asked["seed"] = time.time_ns() // 1_000_000
+    words = [sys.executable, str(HERE / "load.py")]
+    done = subprocess.run(
+        words, input=json.dumps(asked), capture_output=True, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
