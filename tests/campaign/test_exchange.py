@@ -9,9 +9,9 @@ import pytest
 
 from campaign.tiny import ledger_of, plan_of, write_files
 from karat.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
+from karat.campaign.awaiting import wall_clock
 from karat.campaign.keys import key_of
 from karat.errors import FaultsError, InputError
-from karat.simulate.crowd import BEGIN
 
 FILES = {
     "crowd": {"source": "files"},
@@ -120,11 +120,13 @@ def test_an_answer_that_still_finds_no_place_is_told_once_however_often_it_is_re
 def test_an_answer_whose_key_was_used_up_by_a_draft_still_counts(run, tmp_path):
     _, ledger = run()
     out = tasks(tmp_path, "r001.1")
-    ledger.bar("ann", BEGIN)
+    now = wall_clock()
+    ledger.bar("ann", now)
     item = out[0]["item"]
-    assert ledger.submit(key_of(item, "ann"), "ann", item, ["sun"], BEGIN).status == "draft"
-    ledger.bar("ann", BEGIN, barred=False)
+    assert ledger.submit(key_of(item, "ann"), "ann", item, ["sun"], now).status == "draft"
     answer(tmp_path, "a.jsonl", [(one, "ann") for one in out])
+    assert "6 by workers who are asked no more" in run()[0].where
+    ledger.bar("ann", now, barred=False)
     assert run()[0].answers == 6
 
 

@@ -248,7 +248,7 @@ def test_the_record_is_plain_and_tells_it_all(folder):
     assert json.loads(json.dumps(record.to_dict()))["rounds"] == list(record.rounds)
     assert record.picks["r002"] == {"random": 2, "margin": 3}
     assert sum(one["answers"] for one in record.workers.values()) == record.counts["answers"]
-    assert record.money["saving"] == 1 - record.money["spent"] / (20 * 4 * 50_000)
+    assert record.money["everything"] == 20 * 4 * 50_000
     assert record.stop["rule"] == "pool"
     assert record.versions["karat"] == karat.__version__
     assert set(record.forecasts) == {"r001", "r002", "r003", "r004"}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
 import pytest
 
 import karat
-from campaign.tiny import campaign_of, write_files
-from karat.campaign import CampaignRecord, write_exports
+from campaign.tiny import campaign_of, setting_of, write_files
+from karat.campaign import Campaign, CampaignRecord, write_exports
 from karat.campaign.findings import CONTROL, HIDDEN, Findings
 from karat.campaign.stopping import curve_of
 
@@ -55,6 +56,42 @@ def test_the_redundancy_adds_up_to_the_answers_that_are_no_control(record):
     assert sum(k * n for k, n in enumerate(record.redundancy)) == own
     assert sum(record.redundancy[1:]) == record.counts["items"]
     assert record.counts["awaited"] == 0
+
+
+def test_the_saving_is_against_fixed_answers_about_the_items_that_were_labelled(folder):
+    part = campaign_of(folder, folder / "part.sqlite", control=CONTROLS, stop={"most_rounds": 1})
+    part.run()
+    record = CampaignRecord.of(part.ledger)
+    assert record.counts["items"] == 10
+    assert record.counts["control_answers"] > 0
+    assert record.money["fixed"] == 10 * 4 * 50_000
+    assert record.money["saving"] == 1 - record.counts["answers"] * 50_000 / (10 * 4 * 50_000)
+    assert record.money["everything"] == 54 * 4 * 50_000
+    part.ledger.close()
+
+
+def test_a_changed_plan_is_told_as_it_is_in_force_with_its_changes(folder):
+    first = campaign_of(folder, folder / "changed.sqlite", stop={"most_rounds": 1})
+    first.run()
+    assert CampaignRecord.of(first.ledger).changes == ()
+    later = setting_of(folder, stop={"most_rounds": 2}, budget={"money": "9"})
+    Campaign(later, first.ledger).run()
+    record = CampaignRecord.of(first.ledger)
+    assert record.changes == (
+        "budget.money was '8' and is '9'",
+        "stop.most_rounds was 1 and is 2",
+    )
+    assert record.plan == later.plan.model_dump(mode="json")
+    assert (record.money["cap"], len(record.rounds)) == (9_000_000, 2)
+    first.ledger.close()
+
+
+def test_a_simulated_answer_takes_its_seconds(campaign, folder):
+    answers = campaign.ledger.crowd().latest
+    assert set((answers.submitted - answers.started).tolist()) == {30_000}
+    rows = list(csv.DictReader((folder / "out" / "bill.csv").read_text().splitlines()))
+    assert sum(float(row["minutes"]) for row in rows) == len(answers) / 2
+    assert all(row["timed"] == row["answers"] for row in rows)
 
 
 def test_the_curve_that_is_drawn_is_the_one_that_is_forecast(record, campaign):
@@ -103,7 +140,7 @@ def test_exporting_again_changes_nothing_in_the_ledger(campaign, folder):
 
 def test_the_record_is_plain_json(record):
     text = json.dumps(record.to_dict(), allow_nan=False)
-    assert json.loads(text)["version"] == 2
+    assert json.loads(text)["version"] == 3
 
 
 def test_a_campaign_that_has_only_begun_has_a_record(folder):

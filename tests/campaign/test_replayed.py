@@ -87,6 +87,8 @@ def test_a_campaign_that_is_taken_up_again_buys_the_same(folder):
         for campaign in (whole, broken)
     ]
     assert times[0] == times[1]
+    answers = broken.ledger.crowd().latest
+    assert set((answers.submitted - answers.started).tolist()) == {30_000}
 
 
 def test_who_was_dropped_is_asked_no_more(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
 from karat.cli import app
+from karat.cli.run import _command
 
 KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
 KILLS = int(os.environ.get("KARAT_TORTURE", "2"))
@@ -83,7 +85,12 @@ def test_run_says_what_was_labelled_paid_and_saved(plan, tmp_path):
     out = tmp_path / "out"
     run = CliRunner().invoke(app, ["run", str(plan), "--out", str(out)])
     assert run.exit_code == 0, run.output
-    for words in ("labelled: 16 of 20 items", "of 8.00 spent", "saving: ", "stopped: no item"):
+    for words in (
+        "labelled: 16 of 20 items",
+        "of 8.00 spent",
+        "% of 3.20, the same",
+        "stopped: no item",
+    ):
         assert words in run.stdout
     assert "accuracy of the labels against the hidden gold" in run.stdout
     assert "round 1: 10 items" in run.stderr
@@ -111,10 +118,19 @@ def test_a_campaign_with_files_ends_well_and_says_what_it_waits_for(plan, tmp_pa
     made = plan_of(model={"name": "none"})
     made["crowd"] = {"source": "files"}
     plan.write_text(toml(made))
-    run = CliRunner().invoke(app, ["run", str(plan), "--out", str(tmp_path / "out")])
+    out, store = str(tmp_path / "my out"), f"sqlite:///{tmp_path / 'my.sqlite'}"
+    words = ["run", str(plan), "--out", out, "--store", store]
+    run = CliRunner().invoke(app, words)
     assert run.exit_code == 0, run.output
+    assert f"then run again: {shlex.join(['karat', *words])}\n" in run.stdout
     assert "waiting for 20 answers to 10 items: tasks are in" in run.stdout
     assert (tmp_path / "tasks" / "tasks-r001.1.jsonl").exists()
+
+
+def test_the_command_that_goes_on_tells_no_password():
+    told = _command("p.toml", "out", "postgresql://ann:secret@host/name")
+    assert told.startswith("karat run p.toml --out out --store")
+    assert "secret" not in told
 
 
 def test_a_faulty_plan_spends_nothing(plan, tmp_path):

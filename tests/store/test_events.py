@@ -108,3 +108,11 @@ def test_a_broken_log_is_not_replayed_and_leaves_nothing(busy, new_place):
             replay(log, copy)
     assert not any(state_of(copy).values())
     copy.engine.dispose()
+
+
+def test_the_first_entry_is_read_without_those_after_it(busy, monkeypatch):
+    asked = []
+    read_page = reading.read_page
+    monkeypatch.setattr(reading, "read_page", lambda *a: asked.append(a[2]) or read_page(*a))
+    assert next(iter(busy.events())).kind == "create"
+    assert asked == [1]

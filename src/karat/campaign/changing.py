@@ -43,8 +43,7 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
         ledger.record("plan", "plan", facts, now)
         return []
     _check_items(setting, ledger)
-    before = {**there["plan"], **_last(ledger).get("sections", {})}
-    changed = list(_differences(_completed(before), plan))
+    changed = list(_differences(_completed(plan_in_force(ledger)), plan))
     _refuse(changed)
     if changed:
         _keep(plan, changed, ledger, now)
@@ -52,6 +51,15 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
     return [_line(key, old, new) for key, old, new in changed]
+
+
+def plan_in_force(ledger: Ledger) -> dict[str, Any]:
+    """Give the plan that a campaign began with, with all that changed since.
+
+    Raises:
+        KeyError: None has begun.
+    """
+    return {**ledger.records("plan")["plan"]["plan"], **_last(ledger).get("sections", {})}
 
 
 def reopened(ledger: Ledger) -> dict[str, int]:

@@ -59,7 +59,7 @@ def make_pipeline(pool: Pool, classifier: Any) -> Any:
     Texts become counts of words, in a dense matrix where the classifier takes no sparse one; the
     cells of a table become columns.
     """
-    from sklearn import pipeline
+    from sklearn import pipeline  # type: ignore[import-untyped]
     from sklearn.feature_extraction import DictVectorizer  # type: ignore[import-untyped]
     from sklearn.feature_extraction.text import CountVectorizer  # type: ignore[import-untyped]
     from sklearn.preprocessing import FunctionTransformer  # type: ignore[import-untyped]

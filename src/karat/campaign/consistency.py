@@ -97,16 +97,29 @@ def _enough_workers(plan: Any) -> Iterator[str]:
             n = len(read_team(list(plan.crowd.workers)))
         except InputError:
             return
-        if n < plan.redundancy.min:
-            yield f"redundancy.min: is {plan.redundancy.min}, and there are {n} workers"
+        for key in ("min", "max"):
+            asked = getattr(plan.redundancy, key)
+            if n < asked:
+                yield f"redundancy.{key}: is {asked}, and there are {n} workers"
 
 
 def _page(plan: Any) -> Iterator[str]:
-    most = 0 if plan.control is None else plan.control.n - plan.control.first
-    if plan.page.training > most:
+    control, training = plan.control, plan.page.training
+    if control is not None and control.first > control.n:
+        return  # told already
+    most = 0 if control is None else control.n - control.first
+    if training > most:
         yield (
-            f"page.training: {plan.page.training} control questions to practise on, and control "
-            f"has {most} besides those of the test"
+            f"page.training: {training} control questions to practise on, and control has {most} "
+            "besides those of the test"
+        )
+
+
+def _unasked(plan: Any) -> Iterator[str]:
+    if not (plan.control.share or plan.control.first or plan.page.training):
+        yield (
+            "control.share: is 0 and there is no test, so no control question would be asked: "
+            "give a share above 0, or set control.first"
         )
 
 
@@ -143,15 +156,10 @@ def _money(plan: Any) -> Iterator[str]:
 
 
 def _select(plan: Any) -> Iterator[str]:
-    from karat.select import read_selector
-    from karat.select.schedule import Schedule
+    from karat.campaign.trial import rules_of
 
     try:
-        rule = read_selector(plan.select.by)
-        rules = [rule]
-        if isinstance(rule, Schedule):
-            stages, shares = rule.plan()
-            rules = [one for one, _ in stages] + [one for _, one in shares]
+        rules = rules_of(plan.select.by)
     except InputError as error:
         yield f"select.by: {error}"
         return
@@ -213,6 +221,7 @@ _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (_redundancy, ("redundancy",)),
     (_enough_workers, ("crowd", "redundancy")),
     (_page, ("page",)),
+    (_unasked, ("control", "page")),
     (_provider, ("crowd", "provider")),
     (_control, ("control",)),
     (_money, ("prices", "budget", "redundancy")),

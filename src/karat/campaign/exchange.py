@@ -27,7 +27,7 @@ from karat.campaign.admission import Admission
 from karat.campaign.arrived import Arrived, campaign_in
 from karat.campaign.awaiting import awaited, missing_answers, wall_clock
 from karat.campaign.judging import kept
-from karat.campaign.places import Places
+from karat.campaign.places import BARRED, FULL, MONEY, Places
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
 from karat.crowd.atomic import write_text
@@ -38,9 +38,9 @@ TEST = "test"
 """The batch of a test that comes first."""
 _WHY = {
     "conflict": "by workers who had answered the item otherwise before",
-    "full": "to items that have enough: they count if a place opens",
-    "money": "that the money does not reach",
-    "barred": "by workers who are asked no more",
+    FULL: "to items that have enough: they count if a place opens",
+    MONEY: "that the money does not reach",
+    BARRED: "by workers who are asked no more",
 }
 
 
@@ -159,7 +159,7 @@ class Files:
             if before is not None:
                 self._told["conflict"] += before != labels
             elif worker in barred:
-                self._told["barred"] += 1
+                self._told[BARRED] += 1
             elif self.admission.waits(worker, item):
                 self._told["waiting"] += 1
             else:

@@ -22,7 +22,7 @@ from karat.campaign.changing import begin, reopened
 from karat.campaign.judging import judge, kept
 from karat.campaign.picking import MONEY, POOL
 from karat.campaign.progress import Progress
-from karat.campaign.protocols import Decision, Picks, Waiting
+from karat.campaign.protocols import Decision, Evaluation, Picks, Waiting
 from karat.campaign.setting import Setting
 from karat.campaign.steps import Steps
 from karat.campaign.stopping import NEXT, ended
@@ -140,6 +140,8 @@ class Campaign:
             self._judge(name)
         facts = self._kept("round", name, lambda: self._facts(number, name))
         self.tell(_line(number, facts))
+        if facts.get("note"):
+            self.tell(f"  no model: {facts['note']}")
         self._kept("stop", name, self._decide)
         return None
 
@@ -215,7 +217,8 @@ class Campaign:
         """Measure what there is after a round."""
         found, totals = self.progress, self.ledger.totals()
         begin = next(iter(self.ledger.events())).time
-        evaluation = self.steps.evaluate.measure(found.model, found.labelled)
+        measure = self.steps.evaluate.measure
+        evaluation = Evaluation() if found.note else measure(found.model, found.labelled)
         probe = self._kept("probe", name, lambda: {"labels": found.probe()})
         return {
             "round": number,
@@ -229,6 +232,7 @@ class Campaign:
             "control": _plain(evaluation.control),
             "truth": found.against_truth(),
             "model": None if found.trained is None else found.trained.name,
+            "note": found.note,
             "stable": found.stability(number, probe["labels"]),
             "ask_again": self._ask_again(found.crowd, found.result),
             "pool": len(self.setting.ids) - len(self.setting.control),

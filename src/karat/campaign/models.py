@@ -104,6 +104,8 @@ class TrainedClassifier:
         Raises:
             InputError: It cannot.
         """
+        if not len(items):
+            return []
         with told(f"{self.name} cannot label the items"):
             found = [self.model.predict(pool.rows(block)) for block in row_blocks(items)]
         return [[str(label)] for labels in found for label in labels]
@@ -164,15 +166,24 @@ def cross_predict(
         out = cluster % folds == fold
         if not out.any():
             continue
-        rest = [labels[n] for n in np.flatnonzero(~out).tolist()]
-        try:
-            trained = model.train(items[~out], rest)
-            told_labels = [] if trained is None else trained.predict(pool, items[out])
-        except InputError:  # in a fold there are fewer items than in all
-            continue
-        for n, one in zip(np.flatnonzero(out), told_labels, strict=False):
+        guesses = _guesses(model, pool, items, labels, out)
+        for n, one in zip(np.flatnonzero(out), guesses, strict=True):
             found[n] = one
     return found
+
+
+def _guesses(
+    model: Model, pool: Pool, items: NDArray[np.int64], labels: Sequence[Sequence[str]],
+    out: NDArray[np.bool_],
+) -> Sequence[list[str] | None]:  # fmt: skip
+    """Learn from the items that are not left out, and label the others; None for what cannot be."""
+    try:
+        trained = model.train(items[~out], [labels[n] for n in np.flatnonzero(~out).tolist()])
+        if trained is not None:
+            return trained.predict(pool, items[out])
+    except InputError:  # told where all items are learned from; a fold has fewer
+        pass
+    return [None] * int(out.sum())
 
 
 def _clusters(pool: Pool, items: NDArray[np.int64]) -> NDArray[np.int64]:

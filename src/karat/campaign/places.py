@@ -9,8 +9,8 @@ from karat.campaign.keys import key_of
 from karat.campaign.setting import Setting
 from karat.protocols import Ledger, Receipt
 
-FULL, MONEY = "full", "money"
-"""Why there is no place for an answer."""
+TAKEN, FULL, MONEY, BARRED = "taken", "full", "money", "barred"
+"""What became of an answer: it counts, or why it does not."""
 
 
 class Places:
@@ -39,17 +39,18 @@ class Places:
         return self._given.get((item, worker))
 
     def take(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> str:
-        """Send an answer, and say what became of it: its status, or why it was not sent."""
+        """Send an answer if it finds a place, and say what became of it."""
         if self._free[item] <= 0:
             return FULL
         if self.setting.costs[self.setting.pool.place[item]] > self._left:
             return MONEY
         receipt = self._send(item, worker, labels, now)
-        if receipt.counts:
-            self._free[item] -= 1
-            self._left -= receipt.cost
-            self._given[item, worker] = list(labels)
-        return receipt.status
+        if not receipt.counts:  # there were place and money
+            return BARRED
+        self._free[item] -= 1
+        self._left -= receipt.cost
+        self._given[item, worker] = list(labels)
+        return TAKEN
 
     def _send(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> Receipt:
         """Send it under the first key that no answer that does not count has used up."""

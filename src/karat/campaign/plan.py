@@ -7,8 +7,9 @@ a fault.
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from unicodedata import category
 
-from karat.errors import MissingExtraError
+from karat.errors import InputError, MissingExtraError
 from karat.money import to_micro
 
 try:
@@ -30,6 +31,18 @@ def _money(value: str | float) -> str | float:
     return value
 
 
+def _name(value: str) -> str:
+    """Refuse what cannot stand in the names of files and the addresses of pages."""
+    usable = all(mark in " .-_" or category(mark)[0] in "LMN" for mark in value)
+    if not usable or not 1 <= len(value) <= 100 or not value[0].isalnum():
+        raise InputError(
+            "must be 1 to 100 letters, digits, spaces, points, dashes and underscores, beginning "
+            f"with a letter or digit, not {value!r}"
+        )
+    return value
+
+
+Name = Annotated[StrictStr, AfterValidator(_name)]
 Words = Annotated[tuple[StrictStr, ...], Field(strict=False)]
 Money = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_money)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -259,11 +272,11 @@ class Plan(Section):
     """A campaign's plan; see the sections.
 
     Attributes:
-        name: Of the campaign.
+        name: Of the campaign; letters, digits, spaces, points, dashes, underscores.
         seed: Of everything random.
     """
 
-    name: str
+    name: Name
     seed: Number = 0
     task: Task
     pool: Items

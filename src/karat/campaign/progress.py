@@ -16,6 +16,7 @@ from karat.campaign.evaluation import kappa, measured
 from karat.campaign.protocols import Labelled, Model, Trained
 from karat.campaign.setting import Setting
 from karat.crowd import Crowd
+from karat.errors import InputError
 from karat.protocols import Ledger
 from karat.select.selection import CONTROL as RANDOM
 
@@ -67,7 +68,12 @@ class Progress:
     @property
     def trained(self) -> Trained | None:
         """The model that learned from them."""
-        return self._now.trained
+        return self._now.learned[0]
+
+    @property
+    def note(self) -> str:
+        """Why no model learned from them, though there are enough; else ""."""
+        return self._now.learned[1]
 
     @property
     def picked(self) -> list[str]:
@@ -181,6 +187,9 @@ class Moment:
         return made
 
     @cached_property
-    def trained(self) -> Trained | None:
-        """The model that learned."""
-        return self.model.train(self.to_learn.items, self.to_learn.labels)
+    def learned(self) -> tuple[Trained | None, str]:
+        """The model that learned, or why it could not: the labels are paid and go on without it."""
+        try:
+            return self.model.train(self.to_learn.items, self.to_learn.labels), ""
+        except InputError as error:
+            return None, str(error)

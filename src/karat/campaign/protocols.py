@@ -169,7 +169,11 @@ class Model(Protocol):
     """What is trained on the labels."""
 
     def train(self, items: NDArray[np.int64], labels: Labels) -> Trained | None:
-        """Train on items of the pool; None where there is too little to learn from."""
+        """Train on items of the pool; None where there is too little to learn from.
+
+        Raises:
+            InputError: It cannot learn from them; the campaign tells it and goes on without.
+        """
         ...
 
 

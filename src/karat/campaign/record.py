@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from karat.campaign.awaiting import HOUR
+from karat.campaign.changing import CHANGE, plan_in_force
 from karat.campaign.covered import coverage_of
 from karat.campaign.plan import Plan
 from karat.campaign.stopping import NEXT, curve_of
 from karat.crowd import Crowd
 from karat.protocols import Ledger
 
-VERSION = 2
+VERSION = 3
 """Of the record's form."""
 POINTS = 200
 """At most so many moments of the spending are told."""
@@ -32,7 +33,8 @@ class CampaignRecord:
 
     Attributes:
         id: The campaign's id: its name, and a hash of the plan.
-        plan: The plan, by section.
+        plan: The plan in force, by section: the first one with what changed since.
+        changes: What changed in the plan while it ran, a line per key, in order.
         versions: Versions of karat and of what its numbers depend on, at the start.
         rounds: One per round: items, answers, spent, score and its interval, the same on items
             drawn at random (`control`), against the truth of a simulation (`truth`), and more.
@@ -48,8 +50,9 @@ class CampaignRecord:
         coverage: Of the pool after every round, see `karat.campaign.covered`; None where it is
             not known.
         stop: The rule that stopped the campaign, why, and its facts; None while it runs.
-        money: cap, reserved, spent; `everything`: what the whole pool costs with the most answers
-            each; `saving`: the share of that which was not spent.
+        money: cap, reserved, spent; `fixed`: what the labelled items had cost with the most answers
+            each; `saving`: the share of that which was not spent, below 0 if more was;
+            `everything`: what the whole pool costs with the most answers each.
         counts: items, answers and control questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         version: Of this form.
@@ -57,6 +60,7 @@ class CampaignRecord:
 
     id: str
     plan: Mapping[str, Any]
+    changes: tuple[str, ...]
     versions: Mapping[str, str]
     rounds: tuple[Mapping[str, Any], ...]
     picks: Mapping[str, Mapping[str, int]]
@@ -78,15 +82,17 @@ class CampaignRecord:
         Raises:
             KeyError: No campaign was ever run over it.
         """
-        begun = ledger.records("plan")["plan"]
+        begun, changes = ledger.records("plan")["plan"], ledger.records(CHANGE)
+        in_force = plan_in_force(ledger)
         stops, rounds = ledger.records("stop"), tuple(ledger.records("round").values())
         last = list(stops.values())[-1] if stops else None
         picks = ledger.records("picks")
         crowd, pool = ledger.crowd(), ledger.crowd("pool")
-        plan = Plan.model_validate(begun["plan"])
+        plan = Plan.model_validate(in_force)
         return cls(
             begun["id"],
-            begun["plan"],
+            in_force,
+            tuple(line for one in changes.values() for line in one["changed"]),
             begun["versions"],
             rounds,
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},
@@ -159,16 +165,24 @@ def _redundancy(ledger: Ledger) -> tuple[int, ...]:
 
 
 def _money(ledger: Ledger, plan: Plan, pool: Crowd) -> dict[str, Any]:
-    totals = ledger.totals()
+    totals, most = ledger.totals(), plan.redundancy.max
     lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
-    everything = plan.redundancy.max * sum(map(plan.cost, lengths))
+    costs = dict(zip(pool.item_ids.to_pylist(), map(plan.cost, lengths), strict=True))
+    # An item that still waits for its first answers is not labelled.
+    labelled = [
+        row["item"]
+        for row in ledger.slots().to_pylist()
+        if row["batch"] != "control" and 0 < row["filled"] >= row["wanted"]
+    ]
+    fixed = most * sum(costs[item] for item in labelled)
     return {
         "currency": totals.currency,
         "cap": totals.cap,
         "reserved": totals.reserved,
         "spent": totals.spent,
-        "everything": everything,
-        "saving": 1 - totals.spent / everything if everything else 0.0,
+        "fixed": fixed,
+        "saving": 1 - totals.spent / fixed if fixed else 0.0,
+        "everything": most * sum(costs.values()),
     }
 
 

@@ -3,8 +3,8 @@
 What the answers of a crowd would have cost with another plan, and how good the labels had been, can
 so be tried on real answers before anybody is paid. Only answers that were recorded can be had: an
 item has no more workers than it had then. Who is asked next is a seeded hash of item and worker,
-and the clock is the number of answers times what one takes, so that the same ledger is always
-continued in the same way.
+and the clock is the number of answers times what one takes, one after the other, so that the same
+ledger is always continued in the same way.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from functools import cached_property
 
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
-from karat.campaign.simulated import LEASE_SECONDS
+from karat.campaign.simulated import LEASE_SECONDS, time_after
 from karat.crowd import Crowd, read_crowd
 from karat.crowd.gold import recode
 from karat.errors import InputError
 from karat.protocols import Ledger
-from karat.simulate.crowd import BEGIN
 from karat.tagger.features import hash64
 
 
@@ -43,8 +42,7 @@ class Replayed:
 
     def now(self) -> int:
         """Give the time that the answers took so far."""
-        seconds = self.setting.plan.crowd.seconds
-        return BEGIN + round(1000 * seconds * self._n_answers / self.recorded.n_workers)
+        return time_after(self.setting, self._n_answers)
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Fill the open places with recorded answers, as far as there are any."""
@@ -67,8 +65,8 @@ class Replayed:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        labels = self._answers[item][worker]
-        receipt = self.ledger.submit(f"{item}:{worker}:1", worker, item, labels, self.now())
+        labels, given = self._answers[item][worker], time_after(self.setting, self._n_answers + 1)
+        receipt = self.ledger.submit(f"{item}:{worker}:1", worker, item, labels, given)
         self._asked.add((item, worker))
         self._n_answers += not receipt.repeated
         return receipt.counts

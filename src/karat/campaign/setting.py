@@ -124,6 +124,7 @@ def open_setting(plan: Plan, folder: str | Path = ".") -> Setting:
     test = _attempt("evaluate.file", faults, lambda: _test(bare))
     found = Setting(plan, base, pool, codec, control, truth, test)
     faults += [Fault(message) for message in _too_little(found)]
+    faults += [Fault(message) for message in _untrained(found)]
     if faults:
         raise FaultsError(faults, "the plan's files are refused")
     return found
@@ -204,6 +205,12 @@ def _test(setting: Setting) -> tuple[Pool, Labels] | None:
     if not labels or not set(labels) <= set(setting.codec.tags):
         raise InputError('a test of single labels is a .jsonl file with "text" and "label"')
     return read.pool, [[label] for label in labels]
+
+
+def _untrained(setting: Setting) -> Iterator[str]:
+    from karat.campaign.trial import model_faults  # loads what trains
+
+    yield from model_faults(setting)
 
 
 def _too_little(setting: Setting) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Who is asked next about an item is a seeded hash of the two; what a worker answers depends on the
 seed, the worker and the item. So the same ledger is always continued in the same way. The clock is
-the number of answers times what one takes, shared among the workers who work side by side.
+the number of answers times what one takes, as one comes after the other: an answer is begun when
+the one before is given.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ LEASE_SECONDS = 1e8
 """Longer than any campaign: what a kill leaves reserved is taken up again."""
 
 
+def time_after(setting: Setting, n_answers: int) -> int:
+    """Give the time in milliseconds since 1970 when so many answers are given."""
+    return BEGIN + round(1000 * setting.plan.crowd.seconds * n_answers)
+
+
 class Simulated:
     """Simulated workers.
 
@@ -42,8 +48,7 @@ class Simulated:
 
     def now(self) -> int:
         """Give the time that the answers took so far."""
-        seconds = self.setting.plan.crowd.seconds
-        return BEGIN + round(1000 * seconds * self._n_answers / len(self.workers))
+        return time_after(self.setting, self._n_answers)
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Ask for every open place, item by item."""
@@ -69,8 +74,8 @@ class Simulated:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        key = key_of(item, worker)
-        receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), self.now())
+        key, given = key_of(item, worker), time_after(self.setting, self._n_answers + 1)
+        receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), given)
         self._asked[worker].add(item)
         self._n_answers += not receipt.repeated
         return receipt.counts

@@ -65,7 +65,7 @@ def run(
                 findings = Findings.of(ledger, campaign.progress.result)
                 files += _page(findings, out)
             if isinstance(found, Waiting):
-                _wait(found, source, files, as_json=json)
+                _wait(found, _command(source, out, store), files, as_json=json)
             else:
                 _tell(findings.record, files, as_json=json)
     except KeyboardInterrupt:
@@ -111,14 +111,27 @@ def _page(findings: Findings, out: str) -> list[str]:
         return []
 
 
-def _wait(found: Waiting, source: str, files: list[str], *, as_json: bool) -> None:
+def _command(source: str, out: str, store: str | None) -> str:
+    """Give the command that goes on, without the password of a database."""
+    import shlex
+
+    from karat.store.opening import where_of
+
+    words = ["karat", "run", source, "--out", out]
+    if store is not None:
+        place = where_of(store)
+        words += ["--store", place if "***" in place else store]
+    return shlex.join(words)
+
+
+def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
     if as_json:
         awaited = {"answers": found.answers, "items": found.items}
         emit_json({"waiting": awaited, "files": files})
         return
     say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
     say(f"written so far: {', '.join(files)}")
-    say(f"then run again: karat run {source}")
+    say(f"then run again: {command}")
 
 
 def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
@@ -143,8 +156,11 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     last: Any = record.rounds[-1] if record.rounds else None
     if last is not None:
         yield from _quality(last, "F1" if record.plan["task"]["types"] else "accuracy")
-    fixed, k = from_micro(money["everything"]), record.plan["redundancy"]["max"]
-    yield f"saving: {100 * money['saving']:.0f} % of {fixed}{unit}, all items with {k} answers each"
+    each = f"{record.plan['redundancy']['max']} answers each"
+    if money["fixed"]:
+        fixed = f"{from_micro(money['fixed'])}{unit}, the same items with {each}"
+        yield f"saving: {100 * money['saving']:.0f} % of {fixed}"
+    yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
 

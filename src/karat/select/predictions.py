@@ -63,7 +63,7 @@ def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
 
 def row_blocks(index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Cut items into blocks that a classifier is asked about one after the other."""
-    for at in range(0, len(index), BLOCK_ROWS):
+    for at in range(0, max(len(index), 1), BLOCK_ROWS):
         yield index[at : at + BLOCK_ROWS]
 
 

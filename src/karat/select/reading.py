@@ -142,7 +142,12 @@ def _crowd(file: Source) -> Crowd:
     try:
         return read_crowd(file)
     except FormatError as error:
-        hint = f"for raw texts or attributes say what it is: {', '.join(FORMATS[:-1])}"
+        hint = (
+            f'a table with a row per item is read with pool.format = "{TABLE}" in a plan, with '
+            f"--{TABLE} in karat select; texts by their format: {', '.join(READERS)}"
+        )
+        if all(fault.kind == "format" for fault in error.faults):  # crowds' formats are no help
+            raise FormatError([Fault(f"it is no crowd; {hint}", file.name)]) from None
         raise FormatError(error.faults, f"{error.headline or 'no crowd'}; {hint}") from None
 
 

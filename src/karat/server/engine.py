@@ -27,7 +27,7 @@ log = logging.getLogger("karat.server.engine")
 LOOK = 5.0
 """Seconds after which the loop looks again, for leases may have run out."""
 LEAST, REST = 1.0, 2.0
-"""Seconds between two looks at the labels, and how often as long as a look takes it rests."""
+"""Seconds between two looks at the labels, and how often as long as a look computes it rests."""
 AFTER_ERROR = 15.0
 SWITCH = 0.0001
 """Seconds after which Python lets another thread go on. By default it is 5 ms, and a request, which
@@ -159,9 +159,9 @@ class Engine:
 
     def _look(self) -> None:
         """Aggregate what there is, unless it was done a moment ago."""
-        now = time.monotonic()
-        if now < self._next_look:
+        if time.monotonic() < self._next_look:
             return
+        begin = time.thread_time()  # a busy machine makes a look slow, and not dear
         progress, live = self.campaign.progress, self.live
         stale, self._stale = self._stale, False
         if stale:
@@ -169,7 +169,7 @@ class Engine:
         crowd = progress.crowd
         if stale or len(crowd.latest) != live.n_answers or live.result is None:
             self._refresh(crowd, progress.result)
-        self._next_look = time.monotonic() + max(LEAST, REST * (time.monotonic() - now))
+        self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
 
     def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
         workers: Mapping[str, Mapping[str, Any]] = {}

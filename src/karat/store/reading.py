@@ -99,10 +99,10 @@ def read_events(connection: Connection) -> Iterator[Event]:
         after = page[-1].number
 
 
-def read_page(connection: Connection, after: int) -> list[Event]:
+def read_page(connection: Connection, after: int, size: int = AT_ONCE) -> list[Event]:
     """Give the next entries of the log after a number."""
     query = select(events).where(events.c.number > after).order_by(events.c.number)
-    rows = connection.execute(query.limit(AT_ONCE))
+    rows = connection.execute(query.limit(size))
     return [Event(row.number, row.time, row.kind, read_json(row.body), row.hash) for row in rows]
 
 

@@ -31,7 +31,8 @@ def test_the_numbers_on_top_are_those_of_the_record(written, page, ended):
         f"items labelled {counts['items']} of 44 in the pool",
         f"answers bought {counts['answers']} ",
         f"spent {spent:.2f} of {cap:.2f}, {100 * spent / cap:.1f} %",
-        f"saved {100 * money['saving']:.0f} % of {money['everything'] / 1e6:.2f} for all items",
+        f"saved {100 * money['saving']:.0f} % of {money['fixed'] / 1e6:.2f} for these items",
+        f"everything: {44 * 4 * 0.05:.2f}",
         "stopped after 4 rounds: no item of the pool is left to pick",
     ):
         assert words in top
@@ -91,6 +92,15 @@ def test_the_rule_that_stopped_it_is_marked(written, page):
     assert row[1:] == ["40 items to label", "40 picked"]
 
 
+def test_what_changed_stands_with_the_plan_and_the_limits_are_those_in_force(ended, page):
+    plan = {**ended.record.plan, "stop": {**ended.record.plan["stop"], "most_rounds": 9}}
+    lines = ("stop.most_rounds was 4 and is 7", "stop.most_rounds was 7 and is 9")
+    text = page(render(replace(ended.record, plan=plan, changes=lines))).text
+    assert "changed since stop.most_rounds was 4 and is 7 was 7 and is 9" in text
+    assert "9 rounds at most" in text
+    assert "changed since" not in page(render(ended.record)).text
+
+
 def test_the_same_campaign_gives_the_same_bytes_however_long_it_took(written, ended):
     given = {"result": ended.result, "tested": ended.tested, "against": ended.against}
     slower = replace(ended.result, seconds=1e3)
@@ -112,7 +122,7 @@ def test_before_the_first_answer_there_is_a_page_too(ended, page):
     begun = replace(
         ended.record, rounds=(), picks={"r001": {"random": 10}}, workers={}, forecasts={},
         curve=None, spending=(), redundancy=(10,), coverage=None, stop=None, counts=counts,
-        money={**ended.record.money, "spent": 0, "saving": 1.0},
+        money={**ended.record.money, "spent": 0, "fixed": 0, "saving": 0.0},
     )  # fmt: skip
     found = page(render(begun))
     assert found.faults == []

@@ -18,7 +18,12 @@ class Numbers(Protocol):
 
     @property
     def plan(self) -> Mapping[str, Any]:
-        """The plan, by section."""
+        """The plan in force, by section."""
+        ...
+
+    @property
+    def changes(self) -> Sequence[str]:
+        """What changed in the plan, a line per key."""
         ...
 
     @property
@@ -73,7 +78,7 @@ class Numbers(Protocol):
 
     @property
     def money(self) -> Mapping[str, Any]:
-        """cap, reserved, spent, everything, saving, currency."""
+        """cap, reserved, spent, fixed, saving, everything, currency."""
         ...
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from karat.report.campaign.numbers import Numbers
@@ -12,13 +12,15 @@ ORDER = (
     "aggregate", "model", "evaluate", "stop",
 )  # fmt: skip
 """Sections as they are read; others follow."""
+CHANGED = "changed since"
 
 
 def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Give the plan by section; what was left open is left out, defaults are told.
+    """Give the plan in force by section; what was left open is left out, defaults are told.
 
     Returns:
-        The section, "" for what stands outside of all, and its keys with lines of values.
+        The section, and its keys with lines of values: "campaign" for what stands outside of all,
+        and "changed since" for what changed while the campaign ran.
     """
     plain = [(k, _lines(v)) for k, v in record.plan.items() if not isinstance(v, Mapping)]
     found = [("campaign", [*plain, ("id", [record.id])])]
@@ -28,7 +30,18 @@ def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
             rows = [(key, _lines(value)) for key, value in section.items() if _is_told(value)]
             if rows:
                 found.append((name, rows))
+    if record.changes:
+        found.append((CHANGED, list(_changes(record))))
     return found
+
+
+def _changes(record: Numbers) -> Iterator[tuple[str, list[str]]]:
+    """Give the keys that changed, with a line per change."""
+    lines: dict[str, list[str]] = {}
+    for line in record.changes:
+        key, _, what = line.partition(" ")
+        lines.setdefault(key, []).append(what)
+    yield from lines.items()
 
 
 def _is_told(value: Any) -> bool:

@@ -84,8 +84,11 @@ def bill_rows(record: Numbers) -> list[tuple[str, str]]:
         each = with_unit(record, round(money["spent"] / counts["items"]))
         rows.append(("Per labelled item", each))
     k = plural(record.plan["redundancy"]["max"], "answer")
-    fixed = f"{with_unit(record, money['everything'])} for all items with {k} each"
-    return [*rows, ("Fixed redundancy", fixed)]
+    if money["fixed"]:
+        fixed = f"{with_unit(record, money['fixed'])} for the labelled items with {k} each"
+        rows.append(("Fixed redundancy", fixed))
+    everything = f"{with_unit(record, money['everything'])} for the whole pool with {k} each"
+    return [*rows, ("Everything", everything)]
 
 
 def redundancy_figure(record: Numbers) -> Figure:

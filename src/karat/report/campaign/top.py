@@ -107,8 +107,8 @@ def _work(record: Numbers) -> Iterator[Fact]:
     share = money["spent"] / money["cap"] if money["cap"] else None
     of = f"of {with_unit(record, money['cap'])}" + (f", {percent(share)}" if share else "")
     yield Fact("spent", with_unit(record, money["spent"]), of, share)
-    if money["everything"]:
+    if money["fixed"]:
         k = record.plan["redundancy"]["max"]
-        fixed = with_unit(record, money["everything"])
-        words = f"of {fixed} for all items with {plural(k, 'answer')} each"
+        fixed, all_ = (with_unit(record, money[key]) for key in ("fixed", "everything"))
+        words = f"of {fixed} for these items with {plural(k, 'answer')} each; everything: {all_}"
         yield Fact("saved", f"{100 * money['saving']:.0f}\u00a0%", words)

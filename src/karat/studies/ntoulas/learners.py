@@ -21,7 +21,7 @@ def learn_and_label(name: str, rows: Any, labels: Labels, others: Any, seed: int
     """Train a classifier of the campaign's toolkit and label other items.
 
     Args:
-        name: In `karat.campaign.classifiers.CLASSIFIERS`; its parameters are scikit-learn's defaults.
+        name: In `karat.campaign.classifiers.CLASSIFIERS`, with scikit-learn's defaults.
         rows: Matrix [n_items, n_features], dense or SciPy CSR.
         labels: bool [n_items]; where all are alike, so is what is given back.
         others: Matrix [n_others, n_features] of the same make.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from karat.campaign.models import CLASSIFIERS
+from karat.campaign.classifiers import CLASSIFIERS
 from karat.errors import InputError, UnknownNameError
 from karat.studies.ntoulas.picture import draw
 from karat.studies.ntoulas.split import Split
