@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import karat
 from campaign.tiny import SPANS, campaign_of, ledger_of, setting_of, write_files, write_spans
 from karat.campaign import Campaign, CampaignRecord, Decision, Steps, write_exports
+from karat.campaign.plan import Redundancy
 from karat.errors import InputError
 
 
@@ -235,10 +237,29 @@ def test_a_step_can_be_replaced_by_an_object(folder):
 
 
 def test_an_item_that_nobody_is_left_for_is_closed(folder):
-    campaign = campaign_of(folder, crowd={"workers": ["flip(0.4) x2"]}, redundancy={"max": 5})
+    setting = setting_of(folder, crowd={"workers": ["flip(0.4) x2"]}, redundancy={"max": 2})
+    asking = setting.plan.model_copy(update={"redundancy": Redundancy(min=2, max=5)})
+    setting = replace(setting, plan=asking)
+    campaign = Campaign(setting, ledger_of(setting, folder / "two.sqlite"))
     assert campaign.run().rule == "pool"
     rows = campaign.ledger.slots().to_pylist()
     assert {(row["wanted"], row["filled"]) for row in rows} == {(2, 2)}
+
+
+def test_a_model_that_cannot_learn_costs_no_label_and_no_bill(folder):
+    # Tried on all of the pool, it has neighbours enough; a round of five items has too few.
+    model = {"name": "neighbours", "params": {"n_neighbors": 6}}
+    setting = setting_of(folder, model=model, select={"batch": 5})
+    told = []
+    ledger = ledger_of(setting, folder / "few.sqlite")
+    campaign = Campaign(setting, ledger, tell=told.append)
+    assert campaign.run().rule == "pool"
+    rounds = list(ledger.records("round").values())
+    assert "neighbours cannot learn from the items: Expected n_neighbors" in told[2]
+    assert rounds[0]["score"] is rounds[0]["model"] is None
+    assert rounds[-1]["model"] == "neighbours"
+    assert rounds[-1]["note"] == ""
+    assert {"gold.csv", "bill.csv"} <= {one.name for one in write_exports(campaign, folder)}
 
 
 def test_the_record_is_plain_and_tells_it_all(folder):

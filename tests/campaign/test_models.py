@@ -27,7 +27,7 @@ def made(name, pool=None, **params):
 
 
 @pytest.mark.parametrize(
-    "name", ["logistic", "naive-bayes", "forest", "sklearn.linear_model.RidgeClassifier"]
+    "name", ["logistic", "gaussian-nb", "forest", "sklearn.linear_model.RidgeClassifier"]
 )
 def test_any_classifier_learns_from_texts(name):
     model, pool = made(name)
@@ -54,6 +54,13 @@ def test_the_model_that_does_best_in_cross_validation_is_kept():
     for models in ((dull, bright), (bright, dull)):
         assert Best(pool, models, share_right).train(shuffled, labels).name == "tree"
     assert [one.name for one in made("auto")[0].models] == ["logistic", "naive-bayes"]
+
+
+def test_what_a_classifier_raises_is_told_and_a_fold_that_cannot_be_learned_is_left_out():
+    model, pool = made("neighbours", n_neighbors=6)
+    with pytest.raises(InputError, match="neighbours cannot learn from the items: Expected n_n"):
+        model.train(ALL[:5], LABELS[:5])
+    assert cross_predict(model, pool, ALL[:6], LABELS[:6], 3) == [None] * 6
 
 
 def test_nothing_is_learned_from_too_few_items_or_a_single_label():

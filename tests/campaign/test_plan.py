@@ -16,6 +16,9 @@ FAULTS = [
     ({"mdel": {"name": "crf"}}, r"mdel: there is no such key: .*did you mean 'model'"),
     ({"select": {"bach": 3}}, r"select.bach: .*did you mean 'batch'"),
     ({"name": 3}, "name: must be text, not 3"),
+    ({"name": ""}, "name: must be 1 to 100 letters"),
+    ({"name": "a/../b"}, "name: must be 1 to 100 letters, .* not 'a/../b'"),
+    ({"name": ".."}, "name: must be .* beginning with a letter or digit"),
     ({"seed": -1}, "seed: must be at least 0, not -1"),
     ({"seed": True}, "seed: must be a whole number, not True"),
     ({"prices": {"per_answer": -1}}, "prices.per_answer: it must lie in 0"),
@@ -24,6 +27,7 @@ FAULTS = [
     ({"budget": {"money": "0.09"}}, "budget.money: 0.09 do not pay for one item"),
     ({"redundancy": {"min": 5, "max": 2}}, "redundancy: min is 5, more than max, 2"),
     ({"redundancy": {"min": 6, "max": 9}}, "redundancy.min: is 6, and there are 5 workers"),
+    ({"redundancy": {"max": 6}}, "redundancy.max: is 6, and there are 5 workers"),
     ({"redundancy": {"stop": "confidnt"}}, r"redundancy.stop: .*did you mean 'confident'"),
     ({"task": {"types": ["X"]}}, "task: give either types"),
     ({"task": {"labels": ["one"]}}, "task.labels: there must be at least two"),
@@ -34,10 +38,15 @@ FAULTS = [
     ({"crowd": {"source": "files"}}, "crowd: workers and truth belong to the source simulated"),
     ({"control": {"n": 3}}, "control.gold: is missing"),
     ({"control": {"n": 3, "gold": "x", "first": 4}}, "control.first: is 4, more than"),
+    ({"control": {"n": 3, "gold": "x", "share": 0.0}}, "control.share: is 0 and there is no test"),
     ({"select": {"by": "mnlpp"}}, "select.by: unknown rule 'mnlpp'"),
     ({"model": {"name": "none"}, "select": {"by": "random, then mnlp"}}, "mnlp needs a model"),
     ({"model": {"name": "none"}, "stop": {"target": 0.9}}, "stop.target: there is no model"),
     ({"model": {"name": "crf"}}, "model: unknown model 'crf'"),
+    ({"model": {"name": "collections.OrderedDict"}}, "OrderedDict is no classifier"),
+    ({"model": {"name": "sklearn.linear_model.LinearRegression"}}, "Regression is no classifier"),
+    ({"model": {"name": "sklearn.preprocessing.StandardScaler"}}, "Scaler is no classifier"),
+    ({"model": {"name": "sklearn.ensemble.VotingClassifier"}}, "cannot be made without arguments"),
     ({"model": {"params": {"alfa": 1}}}, "model: unknown parameter of naive-bayes 'alfa'"),
     ({"aggregate": {"method": "dss"}}, "aggregate: .*'dss'"),
     ({"aggregate": {"method": "mv-token"}}, "redundancy.stop: confident needs probabilities"),
@@ -109,6 +118,42 @@ def test_files_that_do_not_fit_are_named(tmp_path, sections, message):
     write_files(tmp_path)
     with pytest.raises(FaultsError, match=message):
         setting_of(tmp_path, **sections)
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        (
+            {"model": {"name": "svm"}, "select": {"by": "entropy"}},
+            "entropy cannot ask .* svm",
+        ),
+        (
+            {"select": {"by": "random, then vote"}},
+            "select.by: vote cannot ask",
+        ),
+        ({"model": {"params": {"alpha": "x"}}}, "model: naive-bayes cannot learn from the items"),
+    ],
+)
+def test_a_model_is_tried_on_the_pool_before_anything_is_bought(tmp_path, sections, message):
+    write_files(tmp_path)
+    with pytest.raises(FaultsError, match=message):
+        setting_of(tmp_path, **sections)
+
+
+def test_a_negative_number_is_found_wherever_it_stands_in_a_table(tmp_path):
+    write_files(tmp_path, 600)
+    table = tmp_path / "table.csv"
+    table.write_text("item,n\n" + "".join(f"d{i},{-1 if i == 411 else 1}\n" for i in range(600)))
+    with pytest.raises(FaultsError, match=r'pool.file: .*pool.format = "attributes"'):
+        setting_of(tmp_path, pool={"file": "table.csv"})
+    with pytest.raises(FaultsError, match=r"model: naive-bayes cannot learn .*[Nn]egative"):
+        setting_of(tmp_path, pool={"file": "table.csv", "format": "attributes"})
+
+
+def test_a_test_that_takes_more_than_all_control_questions_is_told_once():
+    with pytest.raises(FaultsError) as caught:
+        read_plan(plan_of(control={"n": 10, "gold": "x", "first": 20}))
+    assert [fault.message.split(":")[0] for fault in caught.value.faults] == ["control.first"]
 
 
 def test_items_that_stand_twice_are_refused(tmp_path):

@@ -180,7 +180,7 @@ def test_the_rules_are_listed_and_the_picks_shown(run, pool):
         (["mails.csv", "--attributes", "--templates", "hmm"], 2, "a table has columns"),
         (["mails.csv", "--attributes", "-b", "9tokens"], 1, "no tokens to count"),
         (["mails.csv", "--attributes", "--column", "agee=log2"], 1, "did you mean 'age'"),
-        (["mails.csv"], 1, "for raw texts or attributes say what it is"),
+        (["mails.csv"], 1, "--attributes in karat select"),
         (["twice.jsonl"], 1, "item a stands in the pool twice"),
         (["pool.jsonl", "--labelled", "other.jsonl"], 1, "item t1 has other words"),
         (["pool.jsonl", "--errors", "bad.csv"], 1, "bad.csv line 2"),

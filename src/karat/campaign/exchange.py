@@ -112,7 +112,8 @@ class Files:
             whose = "no tasks" if seen is None else f"tasks of the campaign {seen!r}"
             raise InputError(
                 f"{path} holds {whose}, and this is {self._id!r}: move what is in {self.out} and "
-                f"{self.back} elsewhere, or give crowd.out and crowd.back of the plan other folders"
+                f"{self.back} elsewhere; campaigns side by side need folders of their own, by "
+                "crowd.out and crowd.back of their plans"
             )
         return True
 
@@ -171,7 +172,7 @@ class Files:
     def _rows(self) -> list[dict[str, Any]]:
         """Give the answers of all files, by their names, each once."""
         read = [self._open(path) for path in sorted(self.back.glob("*.jsonl"))]
-        unique = {_sorted_json(row): row for rows in read for row in rows}
+        unique = {_whole(row): row for rows in read for row in rows}
         return list(unique.values())
 
     def _open(self, path: Path) -> list[dict[str, Any]]:
@@ -215,5 +216,6 @@ class Files:
         return self.setting.pool.place
 
 
-def _sorted_json(row: Mapping[str, Any]) -> str:
+def _whole(row: Mapping[str, Any]) -> str:
+    """Give what makes two answers the same."""
     return json.dumps([row["item"], row["worker"], row["labels"]])

@@ -85,7 +85,7 @@ class Classifier:
         with told(f"{self.name} cannot learn from the items"):
             trained = TrainedClassifier(self.name, made.fit(self.pool.rows(items), words))
             few = items[:LEAST]  # some fit what they cannot use
-            trained.predict(self.pool, few)
+            made.predict(self.pool.rows(few))
             if hasattr(made, "predict_proba"):
                 class_probs(made, self.pool, few)
         return trained

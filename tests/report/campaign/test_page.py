@@ -96,7 +96,7 @@ def test_what_changed_stands_with_the_plan_and_the_limits_are_those_in_force(end
     plan = {**ended.record.plan, "stop": {**ended.record.plan["stop"], "most_rounds": 9}}
     lines = ("stop.most_rounds was 4 and is 7", "stop.most_rounds was 7 and is 9")
     text = page(render(replace(ended.record, plan=plan, changes=lines))).text
-    assert "changed since stop.most_rounds was 4 and is 7 was 7 and is 9" in text
+    assert "changed since stop most_rounds was 4 and is 7 most_rounds was 7 and is 9" in text
     assert "9 rounds at most" in text
     assert "changed since" not in page(render(ended.record)).text
 

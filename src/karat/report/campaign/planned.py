@@ -36,11 +36,12 @@ def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
 
 
 def _changes(record: Numbers) -> Iterator[tuple[str, list[str]]]:
-    """Give the keys that changed, with a line per change."""
+    """Give the sections that changed, with a line per change."""
     lines: dict[str, list[str]] = {}
     for line in record.changes:
-        key, _, what = line.partition(" ")
-        lines.setdefault(key, []).append(what)
+        path, _, what = line.partition(" ")
+        section, _, key = path.partition(".")
+        lines.setdefault(section, []).append(f"{key} {what}".strip())
     yield from lines.items()
 
 
