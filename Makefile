@@ -20,7 +20,7 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench study torture clean
+.PHONY: help setup demo test coverage lint docs bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/mypy
 	@$(POSTGRES)
 	@$(CHROMIUM)
+	$(BIN)/python -m pytest -n 2
+
+coverage: $(STAMP) ## Run all tests and say which lines none of them reaches (half as long again)
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 lint: $(STAMP) ## Mend style where a tool can
