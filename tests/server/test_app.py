@@ -13,6 +13,7 @@ from karat.server import ServerSettings
 from karat.server.security.headers import POLICY
 from karat.server.settings import Rate, Rates
 from server.houses import KEYS, Played, code_of
+from server.loops import run_loop
 
 BODY = {"task": "t", "key": "0b9f3a6f-2c8e", "label": "rain"}
 # What answers without a session, and why.
@@ -250,13 +251,13 @@ def test_a_body_of_the_most_bytes_is_read(server):
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "٣", "", "9" * 40, "0x10"])
 def test_a_length_that_is_none_is_refused(server, length):
-    answer = asyncio.run(raw(server, [(b"content-length", length.encode())], [b"{}"]))
+    answer = run_loop(raw, server, [(b"content-length", length.encode())], [b"{}"])
     assert answer[0] == 413
 
 
 def test_a_body_that_never_comes_is_given_up():
     server = Played(settings=ServerSettings(KEYS, body_seconds=0.05))
-    status, body = asyncio.run(raw(server, [], None))
+    status, body = run_loop(raw, server, [], None)
     assert status == 408
     assert b"too long" in body
 

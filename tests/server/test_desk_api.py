@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import anyio
 import pytest
 
 from karat.server.routes import live
 from server.desk.conftest import worked
 from server.desks import Served
 from server.houses import HOUR, code_of
+from server.loops import run_loop
 
 WAYS = [
     ("GET", "overview"), ("GET", "workers"), ("GET", "agreement"), ("GET", "doubts"),
@@ -152,7 +152,7 @@ def stream(served, desk, monkeypatch):
             await events.aclose()
             return heard
 
-        return anyio.run(run)
+        return run_loop(run)
 
     yield hear
     house.leaving.clear()

@@ -7,6 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 import schemathesis
+
+# Loaded now: Python 3.11 cannot parse what is imported after a browser's greenlets have run.
+import schemathesis.specs.openapi.schemas
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
