@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from karat.campaign.keys import key_of
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
 from karat.campaign.simulated import LEASE_SECONDS, time_after
@@ -66,7 +67,7 @@ class Replayed:
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
         labels, given = self._answers[item][worker], time_after(self.setting, self._n_answers + 1)
-        receipt = self.ledger.submit(f"{item}:{worker}:1", worker, item, labels, given)
+        receipt = self.ledger.submit(key_of(item, worker), worker, item, labels, given)
         self._asked.add((item, worker))
         self._n_answers += not receipt.repeated
         return receipt.counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import shutil
@@ -12,13 +13,16 @@ from pathlib import Path
 
 from karat.errors import InputError
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a disk says that has no more room, or a limit of the user's."""
+
 
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
     """Give a temporary path beside `path` that takes its place when the block ends well.
 
     Raises:
-        InputError: The folder does not exist, or it cannot be written to.
+        InputError: The folder does not exist, it cannot be written to, or the disk is full.
     """
     target = Path(path)
     try:
@@ -34,6 +38,11 @@ def new_file(path: str | Path) -> Iterator[Path]:
         if target.is_dir():
             raise InputError(f"cannot write {target}: it is a folder")
         temporary.replace(target)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        why = f"{error.strerror}: make room on the disk; nothing was changed"
+        raise InputError(f"cannot write {target}: {why}") from None
     finally:
         temporary.unlink(missing_ok=True)
 

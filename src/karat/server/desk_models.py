@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
-from karat.server.models import MOST_SPANS, Name, Request, SpanBody, Text
-from karat.spans import Span
+from karat.server.models import LabelsBody, Name, Request, SpanBody, Text
 
 Labels = list[SpanBody] | str | None
 """Spans, one label, or nothing yet."""
@@ -20,24 +19,8 @@ class VerdictBody(Request):
     why: Annotated[Text, Field(max_length=1_000)] = ""
 
 
-class GoldBody(Request):
-    """What an item's labels are: spans, none of which is a decision too, or one label."""
-
-    spans: Annotated[list[SpanBody], Field(max_length=MOST_SPANS)] | None = None
-    label: Name | None = None
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> GoldBody:
-        if (self.spans is None) == (self.label is None):
-            raise ValueError("give either spans or a label")
-        return self
-
-    @property
-    def answer(self) -> list[Span] | str:
-        """What was decided."""
-        if self.label is not None:
-            return self.label
-        return [Span(type=one.type, start=one.start, end=one.end) for one in self.spans or []]
+class GoldBody(LabelsBody):
+    """What an item's labels are, by the requester's word."""
 
 
 class LinksBody(Request):

@@ -6,7 +6,7 @@ inside – which task is a control question – can leak by mistake.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -53,26 +53,31 @@ class NextBody(Request):
     """The wish for a task: an empty object."""
 
 
-class AnswerBody(Request):
-    """An answer: spans, none of which is an answer too, or one label."""
+class LabelsBody(Request):
+    """Labels of an item: spans, none of which is an answer too, or one label."""
 
-    task: TaskId
-    key: Key
     spans: Annotated[list[SpanBody], Field(max_length=MOST_SPANS)] | None = None
     label: Name | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> AnswerBody:
+    def _one_of_both(self) -> Self:
         if (self.spans is None) == (self.label is None):
             raise ValueError("give either spans or a label")
         return self
 
     @property
     def answer(self) -> list[Span] | str:
-        """What was answered."""
+        """The labels, as the campaign takes them."""
         if self.label is not None:
             return self.label
         return [Span(type=one.type, start=one.start, end=one.end) for one in self.spans or []]
+
+
+class AnswerBody(LabelsBody):
+    """An answer to a task."""
+
+    task: TaskId
+    key: Key
 
 
 class SkipBody(Request):

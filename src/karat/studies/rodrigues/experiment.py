@@ -7,15 +7,12 @@ over threads; within a run there is one thread, so that the bits do not depend o
 from __future__ import annotations
 
 import hashlib
-import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import FrameType
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +22,7 @@ from karat.aggregate import get_aggregator
 from karat.aggregate.crf.conc import CrfGold
 from karat.crowd import Crowd
 from karat.protocols import Runner
+from karat.studies.interrupting import at_interrupt
 from karat.studies.rodrigues.journal import Journal, Key
 from karat.studies.rodrigues.methods import UPPER, Effort, Run, learn
 
@@ -130,7 +128,7 @@ def carry_out(
     if open_:
         counter = _Counter(len(keys) - len(open_), len(keys), told)
         bench = _Bench(experiment.prepared(runner), journal, counter)
-        with _at_interrupt(bench.stop):
+        with at_interrupt(bench.stop):
             runner.map(_one_run, open_, bench)
     return {
         (repeat, label): journal.runs[0 if label == UPPER else repeat, label]
@@ -161,21 +159,3 @@ class _Counter:
             self._done += 1
             if self._told:
                 self._told(self._done, self._total)
-
-
-@contextmanager
-def _at_interrupt(stop: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C, which only the main thread hears, end the runs of all threads."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, hear)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

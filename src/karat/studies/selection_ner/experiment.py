@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from karat import __version__
 from karat.protocols import Runner
+from karat.studies.interrupting import at_interrupt
 from karat.studies.selection_ner.bench import STEPS, Bench
 from karat.studies.selection_ner.journal import Journal, Key, Runs
 from karat.studies.selection_ner.lines import Extent, Line
@@ -70,7 +68,7 @@ def carry_out(
     counter = _Counter(sum(n_stops.values()), told)
     counter(sum(n_stops.values()) - sum(n_stops[key] for key in open_))
     work = _Work(bench, lines, journal, counter)
-    with _at_interrupt(work.stop):
+    with at_interrupt(work.stop):
         runner.map(_one_run, open_, work)
     return {key: journal.runs[key] for key in keys}
 
@@ -101,21 +99,3 @@ class _Counter:
             self._done += more
             if self._told:
                 self._told(self._done, self._total)
-
-
-@contextmanager
-def _at_interrupt(stop: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C, which only the main thread hears, end the runs of all threads."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        stop.set()
-        signal.default_int_handler(number, frame)
-
-    before = signal.signal(signal.SIGINT, hear)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
