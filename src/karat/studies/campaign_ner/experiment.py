@@ -62,7 +62,7 @@ def carry_out(
 def _run(bench: Bench, way: Way, key: Key, journal: Journal) -> int:
     """Do a run unless it is kept, and say how many points it is."""
     if key not in journal.runs:
-        journal.add(key, list(way.play(bench, key[0])))
+        journal.add(key, tuple(way.play(bench, key[0])))
     return way.n_points
 
 
