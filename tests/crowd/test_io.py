@@ -182,7 +182,7 @@ def broken():
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
 def test_a_write_that_fails_leaves_what_was_there_before(tmp_path, name):
     (tmp_path / name).write_text("before", encoding="utf-8")
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(InputError, match="No space left on device: make room on the disk"):
         write_text(tmp_path / name, broken())
     assert leave(tmp_path) == [name]
     assert (tmp_path / name).read_text(encoding="utf-8") == "before"
