@@ -121,7 +121,7 @@ def report(service: Any) -> None:
             tell(seconds=time.perf_counter() - begin)
         else:
             memory = settled_memory()
-            n = sum(service.ledger.slots()["filled"].to_pylist())
+            n = service.ledger.n_answers
             live = service.engine.live
             tell(cpu=time.process_time(), memory=memory, answers=n, aggregated=live.n_answers,
                  looks=live.version)  # fmt: skip

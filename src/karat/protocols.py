@@ -260,6 +260,11 @@ class Ledger(Protocol):
         """Give the money."""
         ...
 
+    @property
+    def n_answers(self) -> int:
+        """How many answers count."""
+        ...
+
     def slots(self) -> pa.Table:
         """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
         ...

@@ -58,6 +58,7 @@ class Campaign:
         self.tell: Tell = tell or (lambda _: None)
         self.progress = Progress(setting, ledger, self.steps)
         self._has_begun = False
+        self._opened = ""
 
     def run(self) -> Waiting | Decision:
         """Run until the campaign stops, or until answers from outside are awaited.
@@ -131,8 +132,10 @@ class Campaign:
             self._kept("stop", name, lambda: asdict(ended(picks["stopped"], why, {})))
             return None
         self.tell(f"round {number}: {len(items)} items to label")
-        least = self.setting.plan.redundancy.min
-        self.ledger.open_batch(name, items, least, self.steps.label.now())
+        if self._opened != name:  # as above: whoever answers would wait meanwhile
+            least = self.setting.plan.redundancy.min
+            self.ledger.open_batch(name, items, least, self.steps.label.now())
+            self._opened = name
         waiting = self._collect(name, items)
         if waiting is not None:
             return waiting

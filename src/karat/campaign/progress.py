@@ -125,7 +125,7 @@ class Progress:
 
     @property
     def _now(self) -> Moment:
-        n = sum(self.ledger.slots()["filled"].to_pylist())
+        n = self.ledger.n_answers
         if n != self._n_answers:
             self._moment, self._n_answers = Moment(self), n
         return self._moment

@@ -37,7 +37,7 @@ class Replayed:
     def __init__(self, setting: Setting, ledger: Ledger) -> None:
         self.setting, self.ledger = setting, ledger
         self.recorded = read_record(setting)
-        self._n_answers = int(sum(ledger.slots()["filled"].to_pylist()))
+        self._n_answers = ledger.n_answers
         self._asked: set[tuple[str, str]] = set()
         self._barred: set[str] = set()
 

@@ -43,7 +43,7 @@ class Simulated:
     def __init__(self, setting: Setting, ledger: Ledger) -> None:
         self.setting, self.ledger = setting, ledger
         self.workers = list(read_team(list(setting.plan.crowd.workers)))
-        self._n_answers = int(sum(ledger.slots()["filled"].to_pylist()))
+        self._n_answers = ledger.n_answers
         self._asked: dict[str, set[str]] = {}
 
     def now(self) -> int:

@@ -106,7 +106,7 @@ class Course:
             cap=totals.cap,
             round=len(picks),
             items=sum(len(one["items"]) for one in picks),
-            answers=sum(ledger.slots()["filled"].to_pylist()),
+            answers=ledger.n_answers,
             spent=totals.spent,
             facts=rounds[-1] if rounds else {},
         )

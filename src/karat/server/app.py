@@ -26,6 +26,7 @@ from karat.server.settings import ServerSettings
 
 ROUTERS = (
     "karat.server.routes.join:router",
+    "karat.server.routes.work:often",
     "karat.server.routes.work:router",
     "karat.server.app:pages",
     "karat.server.routes.desk_api:router",

@@ -72,6 +72,15 @@ def _enter(request: Request, role: str, token: str | None) -> Session:
 async def _worker(
     request: Request, _: Annotated[str | None, Security(_worker_cookie)], token: Token = None
 ) -> Session:
+    return await worker_at_the_door(request, token)
+
+
+async def worker_at_the_door(request: Request, token: str | None) -> Session:
+    """Give the session of the worker who asks.
+
+    Raises:
+        Refused: As in `worker_here`.
+    """
     return await _at_the_door(request, WORKER, token)
 
 

@@ -11,7 +11,8 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -29,9 +30,10 @@ LOOK = 5.0
 LEAST, REST = 1.0, 2.0
 """Seconds between two looks at the labels, and how often as long as a look computes it rests."""
 AFTER_ERROR = 15.0
-SWITCH = 0.0001
-"""Seconds after which Python lets another thread go on. By default it is 5 ms, and a request, which
-waits some thirty times for the database, would wait for the loop as often: a tenth of a second."""
+SWITCH = 0.0005
+"""Seconds after which Python lets another thread go on while the loop computes. By default it is
+5 ms, and a request, which waits some ten times for the database, would wait for the loop as often.
+Always on it would cost more than it gives: threads of requests would interrupt each other."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,9 @@ class Engine:
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="karat-engine", daemon=True)
         self._next_look, self._stale = 0.0, False
-        self._switch = sys.getswitchinterval()
 
     def start(self) -> None:
         """Begin."""
-        sys.setswitchinterval(SWITCH)
         self._thread.start()
 
     def stop(self, seconds: float = 30.0) -> None:
@@ -94,7 +94,6 @@ class Engine:
             self._changed.notify_all()
         if self._thread.ident is not None:  # it was started
             self._thread.join(seconds)
-            sys.setswitchinterval(self._switch)
 
     def notify(self) -> None:
         """Hear that an answer came, or that the requester changed something."""
@@ -128,7 +127,8 @@ class Engine:
         while not self._halt:
             self._publish(state="working", error="")
             try:
-                found = self.campaign.run()
+                with _giving_way():
+                    found = self.campaign.run()
                 if isinstance(found, Decision):
                     self._end(found)
                     return
@@ -162,6 +162,11 @@ class Engine:
         if time.monotonic() < self._next_look:
             return
         begin = time.thread_time()  # a busy machine makes a look slow, and not dear
+        with _giving_way():
+            self._compute()
+        self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
+
+    def _compute(self) -> None:
         progress, live = self.campaign.progress, self.live
         stale, self._stale = self._stale, False
         if stale:
@@ -169,7 +174,6 @@ class Engine:
         crowd = progress.crowd
         if stale or len(crowd.latest) != live.n_answers or live.result is None:
             self._refresh(crowd, progress.result)
-        self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
 
     def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
         workers: Mapping[str, Mapping[str, Any]] = {}
@@ -194,3 +198,14 @@ class Engine:
         with self._changed:
             self.live = replace(self.live, version=self.live.version + 1, **changes)
             self._changed.notify_all()
+
+
+@contextmanager
+def _giving_way() -> Iterator[None]:
+    """Let requests go on at once while the loop computes."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -162,6 +162,12 @@ class SqlLedger:
         """How many entries the log has: it grows with every change."""
         return int(self._row()["n_events"])
 
+    @property
+    def n_answers(self) -> int:
+        """How many answers count."""
+        with self.database.read() as connection:
+            return watching.n_answers(connection)
+
     def held(self, worker: str, now: int) -> list[Lease]:
         """Give the leases of a worker that hold, the oldest first."""
         with self.database.read() as connection:

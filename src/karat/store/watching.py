@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from karat.protocols import Lease
 from karat.store.chain import read_json
-from karat.store.schema import answers, campaign, items, leases, skips, workers
+from karat.store.schema import answers, campaign, items, leases, skips, slots, workers
 
 _HELD = (
     select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
@@ -22,6 +22,7 @@ _HELD = (
 )
 _BARRED = select(workers.c.barred).where(workers.c.id == bindparam("name"))
 _BRIEF = ("status", "reason", "counts", "started", "submitted", "cost")
+_FILLED = select(func.coalesce(func.sum(slots.c.filled), 0))
 _ANSWERS = (
     select(items.c.id.label("item"), workers.c.id.label("worker"), *(answers.c[n] for n in _BRIEF))
     .join(items, items.c.number == answers.c.item)
@@ -108,6 +109,11 @@ def is_barred(connection: Connection, worker: str) -> bool:
 def is_paused(connection: Connection) -> bool:
     """Whether the campaign holds no new places."""
     return bool(connection.execute(select(campaign.c.paused)).scalar_one())
+
+
+def n_answers(connection: Connection) -> int:
+    """Count the answers that count."""
+    return int(connection.execute(_FILLED).scalar_one())
 
 
 def _row(row: Any) -> Given:

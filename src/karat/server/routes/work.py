@@ -20,17 +20,19 @@ from karat.server.models import (
     SkipBody,
     refusals,
 )
+from karat.server.routes.direct import DirectRoute
 
 router = APIRouter(prefix="/api/work", tags=["work"])
+often = APIRouter(prefix="/api/work", tags=["work"], route_class=DirectRoute)
 
 
-@router.post("/next", response_model=NextAnswer, responses=refusals())
+@often.post("/next", response_model=NextAnswer, responses=refusals())
 def next_task(worker: WorkerHere, house: HouseHere, _: NextBody) -> Response:
     """Give the next task, the same one while it is held; or say why there is none."""
     return _told(NextAnswer, house.service.work.next(worker.person))
 
 
-@router.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
+@often.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
 def answer(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> Response:
     """Take an answer; the same key and body again give the same reply and count once."""
     return _told(

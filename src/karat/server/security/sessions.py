@@ -8,8 +8,8 @@ something was last done in a requester's session, which after a restart counts f
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from hashlib import sha256
-from hmac import compare_digest, new
+from functools import lru_cache
+from hmac import compare_digest, digest
 from threading import Lock
 from typing import Any
 
@@ -23,6 +23,8 @@ WORKER, DESK = "worker", "desk"
 REQUESTER = "requester"
 ENDED, PASSWORD = "session-ended", "password"
 """Kinds of records."""
+KEPT = 2_000
+"""Cookies whose signature need not be checked again."""
 HOUR, MINUTE = 3_600_000, 60_000
 
 
@@ -71,6 +73,8 @@ class Sessions:
         self._campaign, self._settings = campaign, settings
         self._seen: dict[str, int] = {}
         self._turn = Lock()
+        # What a cookie says never changes; whether its session still holds is asked every time.
+        self._opened = lru_cache(KEPT)(lambda cookie: _session(seal.read(cookie)))
 
     def begin_work(self, link: Link) -> Session:
         """Begin a worker's session; it never outlives the link."""
@@ -96,7 +100,7 @@ class Sessions:
         Raises:
             Refused: There is none, or it has ended.
         """
-        session = _session(self._seal.read(cookie)) if cookie else None
+        session = self._opened(cookie) if cookie else None
         if session is None or session.role != role or not self.holds(session):
             raise Refused("session", _ASK[role], 401)
         if role == DESK:
@@ -132,12 +136,12 @@ class Sessions:
 
     def csrf(self, session: Session) -> str:
         """Give what the page of a session sends with every change."""
-        return new(self._csrf_key, session.id.encode(), sha256).hexdigest()
+        return digest(self._csrf_key, session.id.encode(), "sha256").hex()
 
     def scope(self, session: Session) -> str:
         """Name what a browser keeps for a person of this campaign, and for nobody else."""
         words = f"{session.campaign} {session.role} {session.person}"
-        return new(self._csrf_key, words.encode(), sha256).hexdigest()[:16]
+        return digest(self._csrf_key, words.encode(), "sha256").hex()[:16]
 
     def is_csrf(self, session: Session, token: str | None) -> bool:
         """Whether a request comes from a page of the session; takes the same time if not."""
