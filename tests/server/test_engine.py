@@ -29,21 +29,39 @@ def label_all(service, workers=("ann", "bob", "cid")):
     """Work until the campaign has ended."""
 
     def work():
-        for worker in workers:
-            answer(service, worker)
+        if not any([answer(service, worker) for worker in workers]):
+            time.sleep(0.1)  # the loop computes, and would wait for who asks for tasks
         return service.engine.is_over()
 
     wait_until(work)
 
 
-def test_a_served_campaign_runs_to_its_end_and_writes_its_files(tmp_path):
+def test_a_served_campaign_runs_to_its_end_and_writes_its_files(tmp_path, monkeypatch):
+    failed = []
     with serve(tmp_path) as service:
+        monkeypatch.setattr(service.engine, "_fail", failed.append)
         label_all(service)
         live = service.engine.live
+        assert failed == []
         assert live.decision.rule == "rounds"
         assert live.n_answers == len(live.crowd.latest) > 20
         assert (tmp_path / "out" / "gold.csv").exists()
         assert service.work.next("ann")["state"] == "done"
+
+
+def test_answers_that_come_while_it_is_looked_at_wait_for_the_next_look(tmp_path):
+    service = serve(tmp_path)
+    service.campaign.run()
+    progress = service.campaign.progress
+    for worker in ("ann", "bob"):
+        answer(service, worker)
+    with progress.still():
+        crowd = progress.crowd
+        answer(service, "cid")
+        assert len(progress.result.crowd.latest) == len(crowd.latest) == 2
+        assert len(progress.crowd.latest) == 2
+    assert len(progress.crowd.latest) == len(progress.result.crowd.latest) == 3
+    service.close()
 
 
 def test_labels_are_seen_while_people_answer(tmp_path):
@@ -80,6 +98,40 @@ def test_a_served_campaign_goes_on_where_it_was(tmp_path):
         wait_until(lambda: again.engine.live.state == "waiting")
         assert again.work.me("ann")["done"] == 4
         label_all(again)
+
+
+def test_gold_that_another_process_wrote_is_noticed_without_an_answer(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        answered = [answer(service, "ann")[0] for _ in range(4)]
+        wait_until(lambda: service.engine.live.n_answers == 4)
+        item = next(name for name in answered if name not in service.setting.control)
+        said = service.engine.live.result.tagged_by_id()[item]
+        beside = serve(tmp_path)
+        other = {"rain": "sun", "sun": "rain"}[said[0]]
+        beside.desk.adjudicate(item, other)
+        beside.close()
+        wait_until(lambda: service.engine.live.result.tagged_by_id()[item] == [other])
+
+
+def test_a_round_that_is_open_is_not_opened_again(tmp_path, monkeypatch):
+    service = serve(tmp_path)
+    service.campaign.run()
+    n_events, real = service.ledger.n_events, service.ledger.open_batch
+    monkeypatch.setattr(service.ledger, "open_batch", lambda *_: pytest.fail("it was"))
+    service.campaign.run()
+    assert service.ledger.n_events == n_events
+    monkeypatch.setattr(service.ledger, "open_batch", real)
+    service.close()
+
+
+def test_the_record_that_is_left_names_nobody(tmp_path):
+    with serve(tmp_path) as service:
+        label_all(service)
+        shown = service.desk.names("ann")
+    words = (tmp_path / "out" / "record.json").read_text(encoding="utf-8")
+    assert f'"{shown}"' in words
+    assert '"ann"' not in words
 
 
 def test_what_fails_in_the_loop_is_shown_and_tried_again(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -31,6 +32,14 @@ with listen("127.0.0.1", 0) as listening:
     finally:
         print("closed")
 """
+
+
+def test_a_reply_is_sent_without_waiting_for_its_end():
+    with listen("127.0.0.1", 0) as listening:
+        caller = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+        with caller, accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -56,6 +56,11 @@ def test_a_request_reaches_the_work_of_the_worker_who_asks(server, worker, path,
     assert server.work.calls == [call]
 
 
+def test_a_body_may_name_its_letters(worker):
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert worker.post("/api/work/next", content=b"{}", headers=headers).status_code == 200
+
+
 def test_what_a_worker_has_done_is_told(server, worker):
     assert worker.get("/api/work/me").json() == ME
     assert server.work.calls == [("me", "ann")]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from karat.campaign.protocols import Waiting
 from karat.campaign.setting import Setting
 from karat.protocols import Ledger
@@ -22,10 +25,12 @@ def wall_clock() -> int:
 
 def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
     """Count the answers that are missing, by item; items that have enough are left out."""
-    asked = set(items)
-    rows = [row for row in ledger.slots().to_pylist() if row["item"] in asked]
-    found = {row["item"]: row["wanted"] - row["filled"] for row in rows}
-    return {item: n for item, n in found.items() if n > 0}
+    asked, slots = set(items), ledger.slots()
+    missing = pc.subtract(slots["wanted"], slots["filled"])
+    places = pa.table({"item": slots["item"], "missing": missing})
+    short = places.filter(pc.greater(places["missing"], 0))
+    found = zip(short["item"].to_pylist(), short["missing"].to_pylist(), strict=True)
+    return {item: n for item, n in found if item in asked}
 
 
 def awaited(

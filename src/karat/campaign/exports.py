@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,17 @@ from karat.hiring import PayPlan, make_bill
 from karat.tagger.base import Tagger
 
 
-def write_exports(campaign: Campaign, out: str | Path) -> list[Path]:
+def write_exports(
+    campaign: Campaign,
+    out: str | Path,
+    shown: Callable[[CampaignRecord], CampaignRecord] = lambda record: record,
+) -> list[Path]:
     """Write what a campaign found.
 
     Args:
         campaign: A campaign that has run, or waits.
         out: The folder; it is made if it is not there.
+        shown: Gives the record as it may be shown: with other names for workers, for example.
 
     Returns:
         The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.karat (single labels:
@@ -45,12 +50,13 @@ def write_exports(campaign: Campaign, out: str | Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"cannot make {folder}: {error.strerror}") from None
     keep_hidden_gold(campaign.setting, campaign.ledger, campaign.steps.label.now())
-    written = [*_labels(campaign, folder), *_model(campaign, folder), *_bill(campaign, folder)]
+    with campaign.progress.still():
+        written = [*_labels(campaign, folder), *_model(campaign, folder), *_bill(campaign, folder)]
     record = CampaignRecord.of(campaign.ledger)
     rounds = folder / "rounds.jsonl"
     write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
     whole = folder / "record.json"
-    write_text(whole, [json.dumps(record.to_dict(), ensure_ascii=False, indent=1) + "\n"])
+    write_text(whole, [json.dumps(shown(record).to_dict(), ensure_ascii=False, indent=1) + "\n"])
     return [*written, rounds, whole]
 
 

@@ -139,9 +139,10 @@ class Campaign:
         waiting = self._collect(name, items)
         if waiting is not None:
             return waiting
-        if self.progress.crowd.n_items:
-            self._judge(name)
-        facts = self._kept("round", name, lambda: self._facts(number, name))
+        with self.progress.still():
+            if self.progress.crowd.n_items:
+                self._judge(name)
+            facts = self._kept("round", name, lambda: self._facts(number, name))
         self.tell(_line(number, facts))
         if facts.get("note"):
             self.tell(f"  no model: {facts['note']}")
@@ -169,7 +170,8 @@ class Campaign:
             if waiting is not None:
                 return waiting
             closed = {item for wave in waves for item in wave["closed"]}
-            waves.append(self._kept("wave", key, partial(self._next_wave, items, closed)))
+            with self.progress.still():
+                waves.append(self._kept("wave", key, partial(self._next_wave, items, closed)))
             self._adjust(waves[-1])
         return None
 

@@ -5,6 +5,8 @@ Everything is a function of the ledger, and kept until the number of answers cha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,20 @@ class Progress:
         self.setting, self.ledger, self.steps = setting, ledger, steps
         self._moment = Moment(self)
         self._n_answers = -1
+        self._still = 0
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Stay at one moment, for `with`: people answer while it is looked at.
+
+        What belongs together – answers, and the labels made of them – is of one moment then.
+        """
+        self._refresh()
+        self._still += 1
+        try:
+            yield
+        finally:
+            self._still -= 1
 
     def forget(self) -> None:
         """Work everything out again: known labels changed, for example."""
@@ -125,10 +141,16 @@ class Progress:
 
     @property
     def _now(self) -> Moment:
+        if not self._still:
+            self._refresh()
+        return self._moment
+
+    def _refresh(self) -> None:
+        if self._still:
+            return
         n = self.ledger.n_answers
         if n != self._n_answers:
             self._moment, self._n_answers = Moment(self), n
-        return self._moment
 
 
 class Moment:

@@ -22,6 +22,7 @@ from karat.campaign import Campaign, Decision, Waiting
 from karat.campaign.judging import judge
 from karat.crowd import Crowd
 from karat.errors import KaratError
+from karat.server.desk.items import GOLD
 from karat.server.people import BAR
 
 log = logging.getLogger("karat.server.engine")
@@ -81,7 +82,7 @@ class Engine:
         self._halt = False
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="karat-engine", daemon=True)
-        self._next_look, self._stale = 0.0, False
+        self._next_look, self._stale, self._n_gold = 0.0, False, 0
 
     def start(self) -> None:
         """Begin."""
@@ -169,11 +170,14 @@ class Engine:
     def _compute(self) -> None:
         progress, live = self.campaign.progress, self.live
         stale, self._stale = self._stale, False
+        n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
+        stale, self._n_gold = stale or n_gold != self._n_gold, n_gold
         if stale:
             progress.forget()
-        crowd = progress.crowd
-        if stale or len(crowd.latest) != live.n_answers or live.result is None:
-            self._refresh(crowd, progress.result)
+        with progress.still():
+            crowd = progress.crowd
+            if stale or len(crowd.latest) != live.n_answers or live.result is None:
+                self._refresh(crowd, progress.result)
 
     def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
         workers: Mapping[str, Mapping[str, Any]] = {}
@@ -185,8 +189,9 @@ class Engine:
 
     def _end(self, decision: Decision) -> None:
         progress = self.campaign.progress
-        self._refresh(progress.crowd, progress.result)
-        self._tell_end(self.campaign)
+        with progress.still():
+            self._refresh(progress.crowd, progress.result)
+            self._tell_end(self.campaign)
         self._publish(state="ended", decision=decision, waiting=None)
 
     def _fail(self, why: str) -> None:

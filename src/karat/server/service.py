@@ -115,7 +115,7 @@ class Service:
         self.close()
 
     def _export(self, campaign: Campaign) -> None:
-        write_exports(campaign, self.out)
+        write_exports(campaign, self.out, self.desk.names.record)
 
 
 def open_service(
