@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.test_links import write_plan
+from karat.campaign import open_setting, read_plan
+from karat.campaign.awaiting import wall_clock
 from karat.cli import app
 from karat.server import load_keys, open_service
+from karat.server.opening import open_store
 from server.providers.fake_prolific import STUDY, FakeProlific, ident
 from server.serving import Clock
 
@@ -45,6 +48,12 @@ def run(tmp_path, fake):
     return call
 
 
+def opened(folder):
+    """Give the store of the campaign."""
+    setting = open_setting(read_plan(folder / "campaign.toml"), folder)
+    return open_store(setting, folder / "out", None, wall_clock())
+
+
 def test_letters_are_written_once_sent_once_and_shown(run, fake):
     assert run().stdout == "the outbox is empty\n"
     words = ("--approve", "all", "--bonus", f"{ANN}=1.5", "--why", "week 1")
@@ -56,6 +65,20 @@ def test_letters_are_written_once_sent_once_and_shown(run, fake):
     assert fake.submissions[WORK]["status"] == "APPROVED"
     shown = run("--list").stdout.splitlines()
     assert [line.split()[:2] for line in shown[1:]] == [["sent", "approve"], ["sent", "bonus"]]
+
+
+def test_a_reason_pays_a_worker_once_who_came_with_two_submissions(run, fake, tmp_path):
+    words = ("--bonus", f"{ANN}=1.5", "--why", "week 1")
+    run(*words)
+    fake.add(ANN, ident(102))
+    with opened(tmp_path) as ledger:
+        ledger.record("submission", ident(102), {"worker": ANN}, wall_clock())
+    assert len(json.loads(run(*words, "--json").stdout)["letters"]) == 1
+    run("--send")
+    assert fake.cents_of(WORK) == [150]
+    assert fake.cents_of(ident(102)) == []
+    with opened(tmp_path) as ledger:
+        assert ledger.totals().spent == 1_500_000
 
 
 @pytest.mark.parametrize(

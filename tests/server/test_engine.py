@@ -29,7 +29,8 @@ def label_all(service, workers=("ann", "bob", "cid")):
     """Work until the campaign has ended."""
 
     def work():
-        if not any([answer(service, worker) for worker in workers]):
+        done = [answer(service, worker) for worker in workers]
+        if not any(done):
             time.sleep(0.1)  # the loop computes, and would wait for who asks for tasks
         return service.engine.is_over()
 

@@ -23,6 +23,7 @@ from sqlalchemy import select
 
 from campaign.tiny import write_files
 from karat.campaign import open_setting, read_plan
+from karat.server.opening import with_id
 from karat.server.security.secret import load_keys
 from karat.server.tasks import Tasks
 from karat.store import faults_of, open_ledger
@@ -102,8 +103,9 @@ class Place:
 
         setting = open_setting(read_plan(self.plan), self.plan.parent)
         keys = load_keys(self.plan.parent / "out")
-        self.tasks = Tasks(setting, keys)
         with open_ledger(self.store) as ledger:
+            setting = with_id(setting, ledger, 0)
+            self.tasks = Tasks(setting, keys)
             entrance = Entrance.of(ledger, setting.key, ServerSettings(keys))
             links = entrance.links.make([hand.name for hand in self.hands], 30)
         for hand, (_, token) in zip(self.hands, links, strict=True):

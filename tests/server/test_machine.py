@@ -27,7 +27,7 @@ from karat.server.desk.items import gold
 from karat.server.errors import Refused
 from karat.server.service import open_service
 from karat.store import faults_of
-from karat.store.answers import BARRED, BROKE, FULL, OFTEN
+from karat.store.answers import BARRED, BROKE, FULL, OFTEN, PASSED
 from server.serving import KEYS, Clock, key, plan_file
 
 COST, CAP, K, N_CONTROL = 50_000, 500_000, 2, 3
@@ -100,6 +100,8 @@ class Model:
             return "accepted", ""
         if worker in self.barred:
             return "draft", BARRED
+        if worker in slot.skips:
+            return "draft", PASSED
         if not slot.free:
             return "draft", FULL
         return ("draft", BROKE) if self.left < COST else ("late", "")

@@ -21,7 +21,7 @@ from karat.errors import InputError
 from karat.protocols import PoolItem, Receipt, Totals
 from karat.spans import Codec
 from karat.store import choosing, create_ledger, faults_of, open_ledger
-from karat.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER
+from karat.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
 from karat.store.opening import empty_database
 from karat.store.replay import replay, state_of
 
@@ -111,6 +111,8 @@ class Model:
             return "accepted", ""
         if worker in self.barred:
             return "draft", BARRED
+        if worker in slot.skips:
+            return "draft", PASSED
         if not slot.free:
             return "draft", FULL
         return ("draft", BROKE) if COSTS[item] > self.left else ("late", "")

@@ -154,7 +154,7 @@ def test_a_clock_that_goes_back_is_refused_where_something_would_change(ledger):
     ledger.pause(99_000, paused=False)
     assert [event.time for event in ledger.events(after=2)] == [100_000, 100_000]
     ledger.pause(1, paused=False)
-    with pytest.raises(InputError, match="the clock went back by 100 seconds"):
+    with pytest.raises(StoreError, match="the clock went back by 100 seconds"):
         ledger.pause(1)
     assert ledger.verify() == 4
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -71,9 +72,15 @@ class Setting:
 
     @cached_property
     def key(self) -> str:
-        """The campaign's id: its name, and a hash of the plan."""
+        """The campaign's id: its name, and a hash of the plan, if it has no other (`named`)."""
         text = json.dumps(self.plan.model_dump(mode="json"), sort_keys=True)
         return f"{self.plan.name}-{hash64(text) % 16**8:08x}"
+
+    def named(self, key: str) -> Setting:
+        """Give the same setting under an id that stays when the plan changes."""
+        found = copy(self)  # with all that was worked out
+        vars(found)["key"] = key
+        return found
 
     def ranks(self, use: str) -> NDArray[np.int64]:
         """Give the items in a random order, int64 [n_items]; other uses have other orders."""

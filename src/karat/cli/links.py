@@ -113,11 +113,12 @@ def _entrance(
 
     from karat.campaign import open_setting, read_plan
     from karat.server import Entrance, ServerSettings, load_keys
-    from karat.server.opening import open_store
+    from karat.server.opening import open_store, with_id
 
     setting = open_setting(read_plan(source), Path(source).parent)
     settings = ServerSettings(load_keys(out))
     with open_store(setting, out, store, settings.clock()) as ledger:
+        setting = with_id(setting, ledger, settings.clock())
         entrance = Entrance.of(ledger, setting.key, settings)
         place = public_url or entrance.links.place() or settings.public_url
         yield setting, entrance, replace(settings, public_url=place)

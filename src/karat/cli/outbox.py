@@ -55,7 +55,7 @@ def outbox(
         ),
     ] = None,
     earned: Annotated[
-        bool, typer.Option("--earned", help="Pay what answers earned beyond the study's reward.")
+        bool, typer.Option("--earned", help="Pay what answers earned beyond the rewards.")
     ] = False,
     why: Annotated[str, typer.Option(help="The reason of a rejection or a bonus.")] = "",
     category: Annotated[str, typer.Option(help="Of a rejection: LOW_EFFORT, …")] = "OTHER",
@@ -145,7 +145,7 @@ def _earned(desk: _Desk) -> list[str]:
 
     people, written = People(desk.setting, desk.ledger), []
     for worker in desk.provider.workers():
-        owed = desk.provider.owed(people[worker].earned)
+        owed = desk.provider.owed(worker, people[worker].earned)
         written.append(desk.outbox.earned(worker, desk.provider.about(worker), owed))
     return [name for name in written if name is not None]
 

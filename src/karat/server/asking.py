@@ -14,6 +14,8 @@ from karat.server.people import BAR, People, Person
 from karat.store import SqlLedger
 from karat.tagger.features import hash64
 
+FAILED_TEST = "right in the test"
+"""How the record of who failed the test ends."""
 TRIES = 5
 """Control questions that are tried before one goes on without."""
 
@@ -33,7 +35,10 @@ class Asking:
         self._ready = False
 
     def next(self, worker: str, now: int) -> Lease | None:
-        """Hold a task for a worker: the one that is held already, or a new one."""
+        """Hold a task for a worker: the one that is held already, or a new one.
+
+        Before the practice and the test are done there is nothing else.
+        """
         held = self.ledger.held(worker, now)
         if held or not self.is_ready():
             return held[0] if held else None
@@ -43,6 +48,8 @@ class Asking:
                 got = self.ledger.lease(worker, now, self.seconds, 1, [item])
                 if got:
                     return got[0]
+            if len(person.control) < self._opening:
+                return None
         got = self.ledger.lease(worker, now, self.seconds, 1)
         return got[0] if got else None
 
@@ -50,6 +57,11 @@ class Asking:
         """Whether the first round is open."""
         self._ready = self._ready or bool(self.ledger.records("picks"))
         return self._ready
+
+    def is_at_an_end(self, worker: str) -> bool:
+        """Whether a worker has passed on so many questions that the test cannot be finished."""
+        person = self.people[worker]
+        return len(person.control) < self._opening and not self._questions(worker, person)
 
     def is_practice(self, worker: str, item: str) -> bool:
         """Whether the right answer to an item is shown to the worker afterwards."""
@@ -71,18 +83,22 @@ class Asking:
         if len(test) < control.first or found.share >= control.least:
             return
         if worker not in self.ledger.records(BAR):
-            why = f"{found.right} of {found.total} right in the test"
+            why = f"{found.right} of {found.total} {FAILED_TEST}"
             self.ledger.record(BAR, worker, {"why": why}, now)
             self.ledger.bar(worker, now)
 
-    def _is_due(self, worker: str, person: Person) -> bool:
+    @property
+    def _opening(self) -> int:
+        """Count the control questions that come before everything else: practice and the test."""
         control = self.setting.plan.control
-        if control is None:
+        return 0 if control is None else self.setting.plan.page.training + control.first
+
+    def _is_due(self, worker: str, person: Person) -> bool:
+        if self.setting.plan.control is None:
             return False
-        opening = self.setting.plan.page.training + control.first
-        if len(person.control) < opening:
+        if len(person.control) < self._opening:
             return True
-        due = opening + self.people.tests(worker) + self._mixed(worker, person.regular)
+        due = self._opening + self.people.tests(worker) + self._mixed(worker, person.regular)
         return len(person.control) < due
 
     def _mixed(self, worker: str, regular: int) -> int:
@@ -101,7 +117,8 @@ class Asking:
         return stretch + (place >= drawn)
 
     def _questions(self, worker: str, person: Person) -> list[str]:
-        """Order the control questions that the worker has not answered."""
+        """Order the control questions that the worker has neither answered nor passed on."""
         seed = self.setting.plan.seed
-        rest = [item for item in self.setting.control if item not in person.control]
+        seen = {*person.control, *person.passed}
+        rest = [item for item in self.setting.control if item not in seen]
         return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))

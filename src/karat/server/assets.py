@@ -6,6 +6,7 @@ names, and a browser may keep them for ever: other content has another address.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ TYPES = {
 }
 """Kinds of files that are served, by their endings; others in the folder are not."""
 FOR_EVER = "public, max-age=31536000, immutable"
+_IMPORT = re.compile(rb"""^(?:import|export)\b[^;]*?"\./([^"]+)";""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,18 @@ class Assets:
             raise LookupError(f"there is no static file {name!r}: {', '.join(self.files)}")
         return f"/static/{self.version}/{name}"
 
+    def modules(self, name: str) -> list[str]:
+        """Give the addresses of a script and of all that it imports.
+
+        A page names them in its head: the browser then gets them at once, and not one after the
+        other as it comes to their imports.
+        """
+        found = [name]
+        for one in found:
+            names = [match.decode() for match in _IMPORT.findall(self.files[one])]
+            found += [new for new in dict.fromkeys(names) if new not in found]
+        return [self.address(one) for one in found]
+
 
 @cache
 def assets() -> Assets:
@@ -64,7 +78,7 @@ def static_files() -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/static/{version}/{name}")
-    def static_file(version: str, name: str) -> Response:
+    async def static_file(version: str, name: str) -> Response:
         known = assets()
         # A name is looked up among those that were read, and never becomes a path.
         if version != known.version or name not in known.files:

@@ -132,6 +132,7 @@ class Engine:
                     found = self.campaign.run()
                 if isinstance(found, Decision):
                     self._end(found)
+                    self._stay(found)
                     return
                 self._publish(state="waiting", waiting=found)
                 self._watch(found)
@@ -169,7 +170,8 @@ class Engine:
 
     def _compute(self) -> None:
         progress, live = self.campaign.progress, self.live
-        stale, self._stale = self._stale, False
+        with self._changed:
+            stale, self._stale = self._stale, False
         n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
         stale, self._n_gold = stale or n_gold != self._n_gold, n_gold
         if stale:
@@ -193,6 +195,15 @@ class Engine:
             self._refresh(progress.crowd, progress.result)
             self._tell_end(self.campaign)
         self._publish(state="ended", decision=decision, waiting=None)
+
+    def _stay(self, decision: Decision) -> None:
+        """Take into the files what comes after the end: answers of who held a place then."""
+        while not self._halt:
+            with self._changed:
+                seen = self._n_new
+                self._changed.wait_for(partial(self._is_newer, seen), AFTER_ERROR)
+            if self.campaign.ledger.n_answers != self.live.n_answers:
+                self._end(decision)
 
     def _fail(self, why: str) -> None:
         self._publish(state="failed", error=why)

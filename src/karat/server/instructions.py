@@ -83,6 +83,32 @@ def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]
     return tuple(blocks)
 
 
+def plain_words(text: str) -> str:
+    r"""Give instructions without marks, for a letter: what stands in brackets keeps its kind.
+
+    >>> print(plain_words("# Names\n\nMark **all**.\n\n> [Ann](PER) sang"))
+    Names
+    <BLANKLINE>
+    Mark all.
+    <BLANKLINE>
+        Ann (PER) sang
+    """
+    targets = [found["target"] for found in _INLINE.finditer(text) if found["target"]]
+    blocks = read_instructions(text, targets)
+    return "\n\n".join("\n".join(_plain_lines(block)) for block in blocks)
+
+
+def _plain_lines(block: Block) -> list[str]:
+    marks = {"list": "- ", "example": "    "}
+    words = [
+        "".join(f"{it.text} ({it.target})" if it.target else it.text for it in line)
+        for line in block.lines
+    ]
+    if block.kind == "numbers":
+        return [f"{number}. {line}" for number, line in enumerate(words, start=1)]
+    return [marks.get(block.kind, "") + line for line in words]
+
+
 def _grouped(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
     blocks: list[tuple[str, list[str]]] = []
     fresh = True

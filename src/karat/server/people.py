@@ -27,6 +27,7 @@ class Person:
     Attributes:
         control: Control questions that were answered, in order, whether the answer counts or not.
         right: Of each of them, how much was right.
+        passed: Control questions that the worker passed on: others are asked instead.
         regular: Answers to other items.
         counting: Answers that count, control questions among them.
         drafts: Answers that are kept and do not count.
@@ -35,6 +36,7 @@ class Person:
 
     control: list[str] = field(default_factory=list)
     right: list[Tested] = field(default_factory=list)
+    passed: set[str] = field(default_factory=set)
     regular: int = 0
     counting: int = 0
     drafts: int = 0
@@ -62,6 +64,8 @@ class People:
         for row in ledger.given():
             given = labels.get((row.item, row.worker))
             self._add(row.worker, row.item, given, counts=row.counts, cost=row.cost)
+        for skip in ledger.skipped():
+            self.passed(skip.worker, skip.item)
 
     def __getitem__(self, worker: str) -> Person:
         """Give what a worker has done; nothing for a new one."""
@@ -78,6 +82,12 @@ class People:
         with self.lock:
             self._add(worker, item, labels, counts=receipt.counts, cost=receipt.cost)
             return self._known[worker]
+
+    def passed(self, worker: str, item: str) -> None:
+        """Hear that a worker passed an item on."""
+        if item in self.setting.control:
+            with self.lock:
+                self._known.setdefault(worker, Person()).passed.add(item)
 
     def tests(self, worker: str) -> int:
         """Count the further control questions that the requester asked of a worker."""

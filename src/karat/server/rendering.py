@@ -55,4 +55,5 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.globals["static"] = assets().address
+    made.globals["modules"] = assets().modules
     return made

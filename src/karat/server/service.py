@@ -17,7 +17,7 @@ from karat.campaign.web import Web
 from karat.errors import InputError
 from karat.server.ending import Ending
 from karat.server.engine import Engine
-from karat.server.opening import open_store
+from karat.server.opening import open_store, with_id
 from karat.server.people import People
 from karat.server.providers.registry import open_provider
 from karat.server.providers.sending import Sending, open_sending
@@ -137,6 +137,7 @@ def open_service(
     clock = options.get("clock", wall_clock)
     ledger = open_store(setting, out, store, clock())
     try:
+        setting = with_id(setting, ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)
         options.setdefault("completion", provider.completion)
         options.setdefault("sending", open_sending(provider, ledger, clock))

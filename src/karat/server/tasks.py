@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from hmac import digest
 from typing import Any
 
 from karat.campaign import Setting
@@ -18,8 +19,10 @@ from karat.spans import Span, write
 class Tasks:
     """Makes tasks of leases, and labels of answers.
 
-    A task's id names the item by its number and the worker, signed: a worker cannot ask for an
-    item, and the items' ids, which may say too much, are never shown.
+    A task's id names the item and the worker, signed: a worker cannot ask for an item. Neither the
+    items' ids, which may say too much, nor their places in the pool, which tell control questions
+    from others, can be read from it: the number is masked with a keyed hash that differs for every
+    item and worker (as in synthetic initialization vectors, so that a task keeps its id).
 
     Args:
         setting: The campaign.
@@ -28,7 +31,8 @@ class Tasks:
 
     def __init__(self, setting: Setting, keys: Keys) -> None:
         self.setting = setting
-        self._seal = Seal(keys.of(f"task {setting.key}"))
+        self._key = keys.of(f"task {setting.key}")
+        self._seal = Seal(self._key)
         self._starts = lru_cache(maxsize=1_000)(self._find_starts)
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
@@ -37,7 +41,7 @@ class Tasks:
         single = self.setting.plan.is_single
         text = self._text(number) if single else self._starts(number)[0]
         return {
-            "id": self._seal.sign({"n": number, "w": lease.worker}),
+            "id": self._seal.sign({**self._masked(number, lease.worker), "w": lease.worker}),
             "kind": "single" if single else "spans",
             "tokens": [] if single else list(lease.tokens),
             "text": text,
@@ -53,9 +57,9 @@ class Tasks:
             Refused: The id was not made for this worker.
         """
         facts = self._seal.read(task)
-        if facts is None or facts.get("w") != worker or not isinstance(facts.get("n"), int):
+        if facts is None or facts.get("w") != worker or "m" not in facts:
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
-        return str(self.setting.ids[facts["n"]])
+        return str(self.setting.ids[facts["n"] ^ self._mask(facts["m"])])
 
     def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
         """Turn an answer into labels, one per token.
@@ -98,6 +102,13 @@ class Tasks:
 
         found = parse(list(labels), self.setting.codec.encoding)
         return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
+
+    def _masked(self, number: int, worker: str) -> dict[str, Any]:
+        mark = digest(self._key, f"{number} {worker}".encode(), "sha256")[:12].hex()
+        return {"n": number ^ self._mask(mark), "m": mark}
+
+    def _mask(self, mark: str) -> int:
+        return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
 
     def _single(self, answer: Sequence[Span] | str) -> str:
         known = self.setting.plan.task.labels

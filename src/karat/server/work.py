@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from karat.campaign import Setting
+from karat.campaign.awaiting import ENDED
 from karat.errors import FaultsError
 from karat.money import from_micro
 from karat.protocols import Receipt
-from karat.server.asking import Asking
+from karat.server.asking import FAILED_TEST, Asking
 from karat.server.errors import Refused
 from karat.server.people import People
 from karat.server.security.secret import Keys
@@ -30,6 +31,11 @@ _SAID = {
     "draft": "Your answer is kept, but does not count: {reason}.",
     "duplicate": "Your answer is kept, but does not count: {reason}.",
 }
+_FAILED = (
+    "Your answers to the first texts did not agree enough with what is known of them, so there "
+    "are no more for you in this campaign."
+)
+_NO_MORE = "There are no more tasks for you in this campaign."
 Completion = Callable[[str], dict[str, Any] | None]
 
 
@@ -147,6 +153,7 @@ class Work:
     def _pass(self, worker: str, item: str, reason: str) -> None:
         """Give an item back for good, also after its time is over."""
         now, why = self.clock(), reason.strip() or "no reason given"
+        self.people.passed(worker, item)
         if not self.ledger.release(worker, item, now, skip=why):
             self.ledger.lease(worker, now, 60, 1, [item])
             self.ledger.release(worker, item, now, skip=why)
@@ -155,16 +162,22 @@ class Work:
         """Say why there is no task."""
         barred = self.people.why_barred(worker)
         if barred is not None:
-            return self._done(worker, "You have done all that we can offer you here.")
-        if self.is_over():
-            return self._done(worker, "The campaign has ended.")
+            return self._done(worker, _FAILED if FAILED_TEST in barred else _NO_MORE)
+        if self.is_over() or self.ledger.count(ENDED):
+            thanks = self.setting.plan.page.finished
+            return self._done(worker, f"The campaign has ended. {thanks}".strip())
+        if self.asking.is_at_an_end(worker):
+            return self._done(worker, _NO_MORE)
         if self.ledger.is_paused:
             return {"state": "paused", "seconds": POLL, "message": "There is a pause. Stay here."}
         message = "There is nothing to do at the moment. The page will look again by itself."
         return {"state": "wait", "seconds": POLL, "message": message}
 
     def _done(self, worker: str, message: str) -> dict[str, Any]:
-        said = f"{message} {self.setting.plan.page.finished}".strip()
+        """Tell a worker that there is nothing more, and what they are paid."""
+        me = self.me(worker)
+        paid = f"Your {me['done']} answers that count are paid: {me['earned']} {me['currency']}."
+        said = f"{message} {paid}" if me["done"] else message
         return {"state": "done", "message": said, "completion": self.completion(worker)}
 
 

@@ -18,13 +18,14 @@ from karat.spans import Codec
 from karat.store.chain import canonical
 from karat.store.leases import expire_due
 from karat.store.names import check_name, is_name
-from karat.store.schema import answers, items, leases, slots, workers
+from karat.store.schema import answers, items, leases, skips, slots, workers
 from karat.store.workers import Worker, worker_of
 
 if TYPE_CHECKING:
     from karat.store.journal import Entry
 
 OFTEN = "you have answered this item already"
+PASSED = "you have passed this item on"
 FULL = "enough others have answered this item meanwhile"
 BROKE = "the budget is used up"
 BARRED = "you are asked no more in this campaign"
@@ -54,6 +55,9 @@ _COUNTS = select(answers.c.number).where(
     (answers.c.item == bindparam("number"))
     & (answers.c.worker == bindparam("who"))
     & (answers.c.counts == 1)
+)
+_SKIPPED = select(skips.c.item).where(
+    (skips.c.item == bindparam("number")) & (skips.c.worker == bindparam("who"))
 )
 _LAST = select(func.max(answers.c.number))
 _FILL = (
@@ -165,6 +169,9 @@ def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker) -> Receipt:
 def _without_lease(entry: Entry, item: Any, worker: Worker) -> tuple[str, str]:
     if worker.barred:
         return "draft", BARRED
+    mine = {"number": item.number, "who": worker.number}
+    if entry.connection.execute(_SKIPPED, mine).first() is not None:
+        return "draft", PASSED
     if item.free <= 0:
         return "draft", FULL
     return ("draft", BROKE) if item.cost > entry.purse.left else ("late", "")

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from karat.errors import InputError
 from karat.store.chain import canonical, link
-from karat.store.engine import WRITE, is_busy, is_outside, is_sqlite, store_error
+from karat.store.engine import WRITE, StoreError, is_busy, is_outside, is_sqlite, store_error
 from karat.store.money import Purse
 from karat.store.registry import effect_of
 from karat.store.schema import campaign, events
@@ -67,10 +67,10 @@ class Entry:
         """Append an event and do what it says.
 
         Raises:
-            InputError: The clock went back by more than a minute since the last event.
+            StoreError: The clock went back by more than a minute since the last event.
         """
         if self.now < self.clock - BACK:
-            raise InputError(
+            raise StoreError(
                 f"the clock went back by {(self.clock - self.now) / 1000:.0f} seconds, from "
                 f"{self.clock} to {self.now} (milliseconds since 1970): set it right; nothing was "
                 "changed"
@@ -123,8 +123,8 @@ class Database:
         """Do work in one transaction; when it returns, the work is on the disk.
 
         Raises:
-            InputError: `now` is no time, or the clock went back.
-            StoreError: The database cannot be written; nothing was changed.
+            InputError: `now` is no time.
+            StoreError: The database cannot be written, or the clock went back; nothing was changed.
         """
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")

@@ -13,11 +13,25 @@ from karat.crowd import Crowd
 from karat.errors import InputError
 from karat.protocols import Event, Lease, PoolItem, Receipt, Totals
 from karat.spans import Codec
-from karat.store import answers, batches, leases, money, pool, reading, records, watching, workers
+from karat.store import (
+    answers,
+    batches,
+    leases,
+    money,
+    paging,
+    pool,
+    reading,
+    records,
+    watching,
+    workers,
+)
 from karat.store.alone import alone, check_sums
 from karat.store.chain import check_chain, read_json
 from karat.store.engine import StoreError
+from karat.store.grown import Grown
 from karat.store.journal import Database
+from karat.store.order import Asked, Order
+from karat.store.paging import Slot
 from karat.store.schema import campaign
 from karat.store.watching import Given, Skipped
 
@@ -38,6 +52,7 @@ class SqlLedger:
 
     def __init__(self, database: Database) -> None:
         self.database, self._is_checked = database, False
+        self._order = Order(database)
 
     @cached_property
     def name(self) -> str:
@@ -138,11 +153,42 @@ class SqlLedger:
 
     def slots(self) -> pa.Table:
         """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        return self._order.slots()
+
+    def page(
+        self,
+        after: int = -1,
+        state: str = "all",
+        limit: int = 100,
+        numbers: Sequence[int] | None = None,
+    ) -> list[Slot]:
+        """Give the next items of the batches behind a position: "open" ones, "done" ones, or all.
+
+        Raises:
+            UnknownNameError: There is no such state.
+        """
         with self.database.read() as connection:
-            return reading.read_slots(connection)
+            return paging.page(connection, after, state, limit, numbers)
+
+    def position(self, item: str) -> int | None:
+        """Give where an item stands in the order of all batches, None if it is in none."""
+        with self.database.read() as connection:
+            return paging.position_of(connection, item)
+
+    def asked(self) -> Asked:
+        """Give the items of all batches in order; they neither move nor go."""
+        return self._order.asked()
+
+    @property
+    def n_slots(self) -> int:
+        """How many items are in a batch."""
+        with self.database.read() as connection:
+            return paging.n_slots(connection)
 
     def crowd(self, which: str = "answered") -> Crowd:
         """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        if which == "answered":
+            return self._grown.crowd()
         with self.database.read() as connection:
             return reading.read_crowd(connection, self.tagset, which)
 
@@ -252,6 +298,10 @@ class SqlLedger:
     def __repr__(self) -> str:
         """Say whose ledger it is and where."""
         return f"SqlLedger({self.name!r}, {self.database.where!r})"
+
+    @cached_property
+    def _grown(self) -> Grown:
+        return Grown(self.database, self.tagset)
 
     @cached_property
     def _facts(self) -> Mapping[str, Any]:

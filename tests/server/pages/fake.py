@@ -49,7 +49,7 @@ class Fake:
         status: What is said of an answer.
         broken: So many requests are answered 503.
         lost: So many answers are taken, and the reply is an error.
-        refused: So many answers are found faulty.
+        refused: So many answers are refused, with `refusal`: status, code and message.
         end: What is said when no task is left.
         done: Answers of before.
     """
@@ -62,6 +62,7 @@ class Fake:
         self.page, self.tasks, self.answers, self.posts = page, list(tasks), {}, []
         self.truth, self.status, self.message = {}, "accepted", ""
         self.broken = self.lost = self.refused = self.delay = 0
+        self.refusal = 422, "invalid", "The spans do not fit."
         self.session, self.done = True, 0
         self.end = {"state": "done", "message": "That was all.", "completion": None}
         for name, value in turned.items():
@@ -112,7 +113,7 @@ class Fake:
     def _take(self, path, body):
         if self.refused > 0:
             self.refused -= 1
-            return _error(422, "invalid", "The spans do not fit.")
+            return _error(*self.refusal)
         old = self.answers.get(body["key"])
         if old is not None and old != (path, body):
             return _error(409, "conflict", "Another answer was sent under this key.")

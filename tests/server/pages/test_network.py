@@ -142,6 +142,65 @@ def test_an_answer_that_is_refused_comes_back_to_be_mended(visit, fake):
     assert fake.sent == [ANN]
 
 
+def offline_answer(visit, fake):
+    """Give a browser that holds an answer to the first text, which others have done since."""
+    page = visit()
+    fake.broken = 1_000
+    send_ann(page)
+    page.locator("#banner", has_text="The server has a problem").wait_for()
+    page.close()
+    fake.broken = 0
+    fake.tasks = fake.tasks[1:]
+    return page.context
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [(422, "invalid", "The campaign cannot take this."), (403, "error", ""), (413, "too-large", ""),
+     (410, "gone", ""), (409, "busy", ""), (400, "host", "")],
+    ids=lambda refusal: str(refusal[0]),
+)  # fmt: skip
+def test_a_queued_answer_that_is_refused_is_told_of_and_kept_to_be_seen_and_sent(
+    visit, fake, refusal
+):
+    context = offline_answer(visit, fake)
+    fake.refused, fake.refusal = 1, refusal
+    page = visit(context=context)
+    next_task(page)
+    assert "What you have marked is kept in this browser" in page.text_content("#note-text")
+    page.click("summary:has-text('One answer was not taken')")
+    assert "Ann PER Lee went" in " ".join(page.inner_text("#refused .sampled").split())
+    assert fake.answers == {}
+    page.click("#refused >> text=Send again")
+    page.locator("#note-text", has_text="The answer has arrived.").wait_for()
+    assert fake.sent == [ANN]
+    assert page.locator("#refused").is_hidden()
+    assert page.locator(".token", has_text="Bo").is_visible()
+
+
+def test_a_faulty_answer_is_not_sent_again_by_itself_and_others_are(visit, fake):
+    for refusal, sent in (((422, "invalid", ""), []), ((403, "error", ""), [ANN])):
+        fake.reset(SPANS, [span_task(number=1), span_task("Bo sang", number=2)])
+        context = offline_answer(visit, fake)
+        fake.refused, fake.refusal = 1, refusal
+        next_task(visit(context=context))
+        next_task(visit(context=context))
+        assert fake.sent == sent
+        visit(path="/help")
+
+
+def test_a_refused_answer_can_be_thrown_away(visit, fake):
+    context = offline_answer(visit, fake)
+    fake.refused = 1
+    page = visit(context=context)
+    page.click("summary:has-text('One answer was not taken')")
+    page.click("#refused >> text=Throw away")
+    assert page.locator("#refused").is_hidden()
+    page.reload()
+    next_task(page)
+    assert page.locator("#refused").is_hidden()
+
+
 def test_the_end_of_a_lease_is_told_and_the_answer_still_sent(visit, fake):
     fake.tasks[0]["expires"] = 0
     page = visit()

@@ -202,8 +202,46 @@ def test_the_same_reason_pays_nobody_twice_and_another_amount_for_it_is_refused(
     for _ in range(2):
         kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     assert len(kept.outbox.letters()) == 1
-    with pytest.raises(InputError, match="was paid with 500000"):
+    with pytest.raises(InputError, match=r"bonus of 0\.50 was written for .week 1., not of 0\.60"):
         kept.outbox.bonus(ANN, WORK, 600_000, "week 1")
+    assert kept.ledger.totals().spent == 500_000
+
+
+def test_the_same_reason_pays_nobody_twice_who_came_in_with_more_work_since(kept):
+    first = kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    assert kept.outbox.bonus(ANN, ident(103), 500_000, "week 1") == first
+    assert [one.about for one in kept.outbox.letters()] == [WORK]
+    assert kept.ledger.totals().spent == 500_000
+    with pytest.raises(InputError, match="give another reason"):
+        kept.outbox.bonus(ANN, ident(103), 600_000, "week 1")
+
+
+def test_a_bonus_that_was_charged_and_not_written_is_written_about_later_work_for_nothing(
+    kept, monkeypatch
+):
+    def killed(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Outbox, "_write", killed)
+        with pytest.raises(Killed):
+            kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    kept.outbox.bonus(ANN, ident(103), 500_000, "week 1")
+    assert len(kept.outbox.letters()) == 1
+    assert kept.ledger.totals().spent == 500_000
+
+
+def test_of_two_who_write_a_bonus_about_different_work_at_once_one_does(kept, monkeypatch):
+    other, real = Outbox(kept.ledger, kept.clock), kept.ledger.charge
+
+    def late(*words):
+        monkeypatch.setattr(kept.ledger, "charge", real)
+        other.bonus(ANN, ident(103), 500_000, "week 1")
+        return real(*words)
+
+    monkeypatch.setattr(kept.ledger, "charge", late)
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    assert [one.about for one in kept.outbox.letters()] == [ident(103)]
     assert kept.ledger.totals().spent == 500_000
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from karat.errors import FaultsError, InputError, UnknownNameError
 from karat.server import create_app, open_service
 from karat.server.providers.outbox import Outbox
 from karat.server.providers.prolific.webhooks import sign
+from karat.server.providers.reception import Reception
 from karat.server.providers.registry import check_provider, open_provider
 from server import houses
 from server.houses import Played, Records
@@ -180,6 +183,71 @@ def test_who_has_returned_the_submission_is_out_and_comes_in_with_a_new_one(site
     assert site.hook("RETURNED").json() == {"status": "repeated"}
     site.clock.now += 2_000
     assert browser.get("/api/work/me").status_code == 200
+
+
+def test_whose_link_was_taken_back_stays_out_until_there_is_a_new_one(site):
+    site.join()
+    (link,) = site.entrance.links.all()
+    site.entrance.links.revoke(link.id)
+    for submission in (WORK, ident(103)):
+        site.fake.add(ANN, submission)
+        _, got = site.join(submission=submission)
+        assert got.status_code == 403
+        assert "has ended your work here" in got.text
+        assert "set-cookie" not in got.headers
+    assert len(site.entrance.links.all()) == 1
+    site.entrance.links.make([ANN], days=1)
+    browser, got = site.join()
+    assert got.status_code == 303
+    assert browser.get("/api/work/me").status_code == 200
+
+
+def test_who_was_shut_out_does_not_come_in_by_leaving(site):
+    site.join()
+    (link,) = site.entrance.links.all()
+    site.entrance.links.revoke(link.id)
+    site.hook("RETURNED")
+    site.fake.add(ANN, ident(103))
+    assert site.join(submission=ident(103))[1].status_code == 403
+
+
+def test_many_visits_at_once_make_one_link(site):
+    ready = threading.Barrier(4)
+    reception = Reception(site.provider(), site.ledger, site.entrance.links, site.clock)
+    came = {"PROLIFIC_PID": ANN, "STUDY_ID": STUDY, "SESSION_ID": WORK}
+    make = site.entrance.links.make
+
+    def slowly(*words):
+        time.sleep(0.02)
+        return make(*words)
+
+    site.entrance.links.make = slowly
+
+    def visit():
+        ready.wait()
+        reception.enter(came)
+
+    threads = [threading.Thread(target=visit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(site.entrance.links.all()) == 1
+
+
+def test_every_submission_that_may_be_paid_takes_its_reward_off_what_is_owed(monkeypatch):
+    site = Site(monkeypatch, reward="1")
+    owed = lambda: site.provider().owed(ANN, 2_500_000)  # noqa: E731 - asked after each step
+    site.join()
+    assert owed() == 1_500_000
+    site.fake.add(ANN, ident(103))
+    site.join(submission=ident(103))
+    assert owed() == 500_000
+    assert site.provider().owed(BOB, 2_500_000) == 2_500_000
+    site.hook("TIMED-OUT")
+    assert owed() == 500_000
+    site.hook("RETURNED", ident(103))
+    assert owed() == 1_500_000
 
 
 def test_a_message_counts_once_under_its_id_and_under_its_signature(site):

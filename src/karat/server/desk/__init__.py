@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from karat.server.desk import acts, downloads, items
 from karat.server.desk.agreement import agreement
 from karat.server.desk.doubts import doubts
+from karat.server.desk.finding import Finder
 from karat.server.desk.overview import overview
 from karat.server.desk.pseudonyms import Pseudonyms
 from karat.server.desk.workers import workers
@@ -35,6 +36,7 @@ class Desk:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.names = Pseudonyms(service.keys, service.setting.key)
+        self.finder = Finder(service)
 
     def mark(self) -> tuple[int, int]:
         """Give what grows with every change of what the desk shows."""

@@ -16,11 +16,11 @@ def agreement(service: Service) -> dict[str, Any]:
     if crowd is None or not crowd.n_items:
         return {"n_answers": 0, "measures": None}
     n = service.engine.live.n_answers
-    kept: dict[int, Any] = service.__dict__.setdefault("_agreement", {})
-    if n not in kept:
-        kept.clear()
-        kept[n] = _measure(crowd)
-    return {"n_answers": n, "measures": kept[n]}
+    kept: tuple[int, Any] | None = service.__dict__.get("_agreement")
+    if kept is None or kept[0] != n:
+        kept = n, _measure(crowd)
+        service.__dict__["_agreement"] = kept
+    return {"n_answers": n, "measures": kept[1]}
 
 
 def _measure(crowd: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.server.desk.items import MOST, found_labels, gold
+from karat.server.desk.items import MOST, found_at, gold
 
 if TYPE_CHECKING:
     from karat.server.service import Service
@@ -18,20 +18,19 @@ def doubts(service: Service, limit: int) -> list[dict[str, Any]]:
     if result is None:
         return []
     settled = {*gold(service), *service.setting.control}
-    names = result.crowd.item_ids.to_pylist()
     bounds = result.crowd.by_item.bounds
     counts = bounds[1:] - bounds[:-1]
     found: list[dict[str, Any]] = []
     for n in np.argsort(result.confidence, kind="stable").tolist():
         if len(found) == min(limit, MOST):
             break
-        item = names[n]
+        item = result.crowd.item_ids[n].as_py()
         if item in settled:
             continue
         found.append({
             "item": item,
             **service.work.tasks.shown(item),
-            "found": found_labels(result, item),
+            "found": found_at(result, n),
             "answers": int(counts[n]),
         })  # fmt: skip
     return found

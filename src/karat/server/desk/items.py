@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from karat.server.work import FLAG
 if TYPE_CHECKING:
     from karat.aggregate import Consensus
     from karat.server.service import Service
+    from karat.store.paging import Slot
 
 STATES = ("all", "open", "done", "flagged", "gold")
 MOST = 200
@@ -43,22 +44,14 @@ def page(service: Service, after: str, find: str, state: str, limit: int) -> dic
     """
     if state not in STATES:
         raise Refused("invalid", f"{state!r} is none of {', '.join(STATES)}.", 422)
-    slots = service.ledger.slots()
     flagged, decided = flags(service), set(gold(service))
-    known = set(flagged) if state == "flagged" else decided if state == "gold" else None
+    names = {"flagged": set(flagged), "gold": decided}.get(state)
+    limit = min(limit, MOST)
+    places = state if state in {"open", "done"} else "all"
+    rows = service.desk.finder.rows(after, find, names, places, limit + 1)
     made = _Rows(service, flagged, decided)
-    found: list[dict[str, Any]] = []
-    more = False
-    for row in _in_state(_behind(slots, after), state):
-        if known is not None and row["item"] not in known:
-            continue
-        if not made.holds(row["item"], find.casefold()):
-            continue
-        if len(found) == min(limit, MOST):
-            more = True
-            break
-        found.append(made.brief(row))
-    return {"items": found, "more": more, "total": slots.num_rows}
+    found = made.brief(rows[:limit])
+    return {"items": found, "more": len(rows) > limit, "total": service.ledger.n_slots}
 
 
 def one(service: Service, item: str) -> dict[str, Any]:
@@ -132,9 +125,12 @@ def shown_labels(service: Service, labels: Any) -> Any:
 
 def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
     """Give what the answers say together: labels with their confidence, and alternatives."""
-    if result is None or item not in places(result):
-        return None
-    n = places(result)[item]
+    (n,) = places(result, [item])
+    return None if result is None or n is None else found_at(result, n)
+
+
+def found_at(result: Consensus, n: int) -> dict[str, Any]:
+    """Give what the answers to an item of a result say together."""
     made: dict[str, Any] = {"confidence": round(float(result.confidence[n]), 4)}
     begin, end = result.crowd.offsets[n : n + 2].tolist()
     made["tokens"] = [round(one, 3) for one in result.token_confidence[begin:end].tolist()]
@@ -153,20 +149,19 @@ def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
     made["spans"] = [{name: _plain(row[name]) for name in names} for row in rows]
     made["alternatives"] = []
     if result.posterior is not None:
-        found = result.alternatives(item)
+        found = result.alternatives(result.crowd.item_ids[n].as_py())
         made["alternatives"] = [
             {name: _plain(getattr(s, name)) for name in names} for s in found[:LIKELY]
         ]
     return made
 
 
-def places(result: Consensus) -> dict[str, int]:
-    """Give the number of every item of a result, worked out once."""
-    kept: dict[str, int] | None = result.__dict__.get("_places")
-    if kept is None:
-        kept = {name: n for n, name in enumerate(result.crowd.item_ids.to_pylist())}
-        result.__dict__["_places"] = kept
-    return kept
+def places(result: Consensus | None, items: Sequence[str]) -> list[int | None]:
+    """Give the numbers of items in a result, None for those without an answer."""
+    if result is None:
+        return [None] * len(items)
+    found = pc.index_in(pa.array(items, pa.string()), value_set=result.crowd.item_ids)
+    return list(found.to_pylist())
 
 
 def _plain(value: Any) -> Any:
@@ -181,43 +176,26 @@ class _Rows:
     flagged: dict[str, list[dict[str, str]]]
     decided: set[str]
 
-    def holds(self, item: str, word: str) -> bool:
-        """Whether an item's id or its whole text holds a word."""
-        if not word or word in item.casefold():
-            return True
-        return word in self.service.work.tasks.text(item).casefold()
+    def brief(self, slots: Sequence[Slot]) -> list[dict[str, Any]]:
+        """Give items in short."""
+        result = self.service.engine.live.result
+        numbers = places(result, [slot.item for slot in slots])
+        sure = [None if result is None or n is None else result.confidence[n] for n in numbers]
+        return [self._brief(slot, one) for slot, one in zip(slots, sure, strict=True)]
 
-    def brief(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Give an item in short."""
-        item, result, confidence = row["item"], self.service.engine.live.result, None
-        if result is not None and item in places(result):
-            confidence = round(float(result.confidence[places(result)[item]]), 4)
+    def _brief(self, slot: Slot, sure: float | None) -> dict[str, Any]:
+        item = slot.item
         text = self.service.work.tasks.text(item)
         return {
             "item": item,
             "text": text if len(text) <= BRIEF else f"{text[:BRIEF]}…",
-            "batch": row["batch"],
-            "wanted": row["wanted"],
-            "answers": row["filled"],
-            "leased": row["leased"],
-            "state": "done" if row["filled"] >= row["wanted"] else "open",
-            "confidence": confidence,
+            "batch": slot.batch,
+            "wanted": slot.wanted,
+            "answers": slot.filled,
+            "leased": slot.leased,
+            "state": "done" if slot.filled >= slot.wanted else "open",
+            "confidence": None if sure is None else round(float(sure), 4),
             "control": item in self.service.setting.control,
             "flags": len(self.flagged.get(item, ())),
             "gold": item in self.decided,
         }
-
-
-def _behind(slots: pa.Table, after: str) -> pa.Table:
-    """Leave what stands behind an item; all, where there is none of this name."""
-    place = pc.index(slots["item"], after).as_py() if after else -1
-    return slots.slice(place + 1)
-
-
-def _in_state(slots: pa.Table, state: str) -> Iterator[dict[str, Any]]:
-    """Give the rows that are open, or done, some at a time."""
-    if state in {"open", "done"}:
-        filled = pc.greater_equal(slots["filled"], slots["wanted"])
-        slots = slots.filter(filled if state == "done" else pc.invert(filled))
-    for batch in slots.to_batches(max_chunksize=MOST):
-        yield from batch.to_pylist()

@@ -18,14 +18,13 @@ def learning(service: Service, rounds: list[dict[str, Any]]) -> dict[str, Any]:
         service: The campaign.
         rounds: The records of its rounds.
     """
-    kept: dict[int, Any] = service.__dict__.setdefault("_learning", {})
-    if len(rounds) not in kept:
-        drawn = drawn_curve(service.setting.plan, rounds) if rounds else None
-        kept.clear()
-        kept[len(rounds)] = drawn
+    kept: tuple[int, Any] | None = service.__dict__.get("_learning")
+    if kept is None or kept[0] != len(rounds):
+        kept = len(rounds), drawn_curve(service.setting.plan, rounds) if rounds else None
+        service.__dict__["_learning"] = kept
     return {
         "points": [_point(one) for one in rounds if one["control"] or one["score"]],
-        "curve": kept[len(rounds)],
+        "curve": kept[1],
         "target": service.setting.plan.stop.target,
         "forecast": _forecast(service),
     }

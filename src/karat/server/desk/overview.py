@@ -36,7 +36,7 @@ def overview(service: Service) -> dict[str, Any]:
         "hours": _hours(service),
         "rounds": [_round(number, one) for number, one in enumerate(rounds, 1)],
         "learning": learning(service, rounds),
-        "flags": len(ledger.records(FLAG)),
+        "flags": ledger.count(FLAG),
     }  # fmt: skip
 
 
@@ -46,9 +46,9 @@ def _state(service: Service) -> dict[str, Any]:
     state, why = live.state, "" if live.decision is None else live.decision.why
     if state == "starting" and stops and stops[-1]["stop"]:
         state, why = "ended", stops[-1]["why"]
-    elif state == "starting" and service.ledger.records("picks"):
+    elif state == "starting" and service.ledger.count("picks"):
         state = "waiting"
-    if state != "ended" and service.ledger.records(ENDED):
+    if state != "ended" and service.ledger.count(ENDED):
         state, why = "ending", "the requester ended it"
     elif state in {"starting", "waiting", "working"} and service.ledger.is_paused:
         state = "paused"
@@ -68,16 +68,12 @@ def _items(service: Service) -> dict[str, int]:
 
 def _picked(service: Service) -> int:
     """Count the items of all rounds; the lists are long, and read once a round."""
-    n_done = len(service.ledger.records("stop"))
-    kept: dict[int, int] = service.__dict__.setdefault("_picked", {})
-    if n_done in kept:
-        return kept[n_done]
-    picks = service.ledger.records("picks")
-    count = sum(len(one["items"]) for one in picks.values())
-    if len(picks) > n_done:  # the next round is open: there is no more to come before its end
-        kept.clear()
-        kept[n_done] = count
-    return count
+    kept: tuple[int, int] | None = service.__dict__.get("_picked")
+    if kept is None or kept[0] != service.ledger.count("picks"):
+        picks = service.ledger.records("picks").values()
+        kept = len(picks), sum(len(one["items"]) for one in picks)
+        service.__dict__["_picked"] = kept
+    return kept[1]
 
 
 def _answers(service: Service) -> dict[str, int]:

@@ -60,7 +60,7 @@ class Link:
         """Give nobody: letters are written to no one."""
         return []
 
-    def owed(self, _: int) -> int:
+    def owed(self, _: str, __: int) -> int:
         """Give 0: the requester pays by other means."""
         return 0
 

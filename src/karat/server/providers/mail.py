@@ -17,6 +17,7 @@ from email.policy import SMTP
 from pathlib import Path
 
 from karat.errors import Fault, FaultsError, InputError
+from karat.server.instructions import plain_words
 
 _ADDRESS = re.compile(r"[^@\s<>,;:\"()\\\[\]]+@[^@\s<>,;:\"()\\\[\]]+")
 _TEXT = """Hello,
@@ -42,7 +43,7 @@ class Invitation:
         url: The personal link.
         expires: Until when it holds, in milliseconds since 1970.
         title: Of the campaign.
-        instructions: Text.
+        instructions: In Markdown; the letter says them in plain words.
     """
 
     worker: str
@@ -110,7 +111,8 @@ def message(invitation: Invitation) -> EmailMessage:
     mail["Subject"] = f"Labelling: {' '.join(invitation.title.split())}"
     mail["X-Unsent"] = "1"  # mail programs open it as a draft
     until = datetime.fromtimestamp(invitation.expires / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-    told = f"\n{invitation.instructions.strip()}\n" if invitation.instructions.strip() else ""
+    words = plain_words(invitation.instructions)
+    told = f"\n{words}\n" if words else ""
     mail.set_content(
         _TEXT.format(title=invitation.title, url=invitation.url, until=until, instructions=told)
     )

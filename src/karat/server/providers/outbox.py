@@ -111,18 +111,30 @@ class Outbox:
     def bonus(self, worker: str, about: str, amount: int, why: str) -> str:
         """Write that a worker gets a bonus, once for every reason; its money is taken at once.
 
+        The reason is the worker's, whatever work of theirs the letter is about: with more work
+        come in since, it is the same bonus, and is paid on the work that it was written for.
+
         Raises:
             InputError: The money is short, or another amount was written for this reason.
         """
         if not amount:
             raise InputError(f"a bonus of nothing for {worker}")
-        name = f"{BONUS}:{about}:{why}"
+        there = self._bonus(worker, amount, why)
+        if there is not None:
+            return there
+        name = f"{BONUS}:{worker}:{why}"
         if not self._store.charge(name, amount, self.clock()):
             raise InputError(
                 f"the budget does not hold a bonus of {from_micro(amount)} for {worker}: raise "
                 "budget.money in the plan"
             )
-        return self._write(name, BONUS, worker, about, amount=amount, why=why)
+        try:
+            return self._write(name, BONUS, worker, about, amount=amount, why=why)
+        except InputError:  # somebody else was first, perhaps about other work
+            there = self._bonus(worker, amount, why)
+            if there is None:
+                raise
+            return there
 
     def earned(self, worker: str, about: str, total: int, unit: int = 10_000) -> str | None:
         """Write that a worker gets as a bonus what their answers earned and was not sent yet.
@@ -170,6 +182,19 @@ class Outbox:
         body = {"act": act, "worker": worker, "about": about, **more}
         self._store.record(LETTER, name, body, self.clock())
         return name
+
+    def _bonus(self, worker: str, amount: int, why: str) -> str | None:
+        """Give the bonus that was written for a worker and a reason, None if there is none."""
+        prefix = f"{BONUS}:"  # what answers earned has no reason of anybody's
+        for one in self.letters():
+            if (one.worker, one.why) == (worker, why) and one.id.startswith(prefix):
+                if one.amount != amount:
+                    raise InputError(
+                        f"{worker}: a bonus of {from_micro(one.amount)} was written for {why!r}, "
+                        f"not of {from_micro(amount)}: give another reason"
+                    )
+                return one.id
+        return None
 
     def _decide(self, act: str, worker: str, about: str, **more: str) -> str:
         """Write a decision, unless there is one; one that was refused can be written anew."""

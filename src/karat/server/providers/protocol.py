@@ -101,7 +101,7 @@ class Provider(Protocol):
         """Give everybody who came in from the provider."""
         ...
 
-    def owed(self, earned: int) -> int:
+    def owed(self, worker: str, earned: int) -> int:
         """Give what of a worker's earnings is paid in bonuses, in millionths."""
         ...
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 
+from karat.server.errors import Refused
 from karat.server.providers.protocol import Provider, Store
 from karat.server.security.links import Link, Links
 
 DAYS = 30.0
 """How long somebody who came in can come back on the same device."""
+LEFT = "link-left"
+"""Kind of records: links that ended as their worker went, and that nobody took back."""
+_TAKEN_BACK = (
+    "Whoever runs this study has ended your work here, and you cannot come in again. If you have a "
+    "question, please send them a message on the site from which you came."
+)
 
 
 class Reception:
@@ -25,18 +33,26 @@ class Reception:
         self, provider: Provider, store: Store, links: Links, clock: Callable[[], int]
     ) -> None:
         self.provider, self._store, self._links, self._clock = provider, store, links, clock
+        self._turn = Lock()
 
     def enter(self, parameters: Mapping[str, str]) -> Link:
         """Give the link of who came in: the one that they have, if it holds.
 
+        Who was shut out by the requester, whose last link was taken back, stays out until the
+        requester makes them a new one.
+
         Raises:
-            Refused: They are nobody's whom this campaign is for.
+            Refused: They are nobody's whom this campaign is for, or were shut out.
         """
-        worker, now = self.provider.identify(parameters), self._clock()
-        for link in reversed(self._links.all()):
-            if link.worker == worker and not link.revoked and now < link.expires:
-                return link
-        ((link, _),) = self._links.make([worker], DAYS)
+        worker = self.provider.identify(parameters)
+        with self._turn:  # of two visits at once one makes the link: the requester sees one
+            mine = [link for link in self._links.all() if link.worker == worker]
+            for link in reversed(mine):
+                if not link.revoked and self._clock() < link.expires:
+                    return link
+            if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
+                raise Refused("revoked", _TAKEN_BACK, 403)
+            ((link, _),) = self._links.make([worker], DAYS)
         return link
 
     def hear(self, headers: Mapping[str, str], body: bytes) -> str:
@@ -55,5 +71,6 @@ class Reception:
                 self._store.release(event.left, lease.item, now)
             for link in self._links.all():
                 if link.worker == event.left and not link.revoked:
+                    self._store.record(LEFT, link.id, {"worker": link.worker}, now)
                     self._links.revoke(link.id)
         return event.said

@@ -79,7 +79,7 @@ def _make(path: Path) -> None:
     """Write a new secret where there is none; of two servers that do so, one wins."""
     if path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -1,6 +1,6 @@
 // The widget for one label per item: a text, and labels that are chosen by a press or a single key.
 
-import { button, make } from "./panels.js";
+import { button, handBack, make, sign } from "./panels.js";
 
 export class ChoiceWidget {
   constructor({ work, dock, labels, say, changed, send, sendsAtOnce }) {
@@ -8,6 +8,7 @@ export class ChoiceWidget {
     this.text = make("div", { class: "text prose", dir: "auto" });
     work.replaceChildren(this.text);
     dock.replaceChildren(this.makeChoices(), this.makeActs());
+    handBack(dock, () => this.focus());
   }
 
   makeChoices() {
@@ -20,9 +21,10 @@ export class ChoiceWidget {
   }
 
   makeActs() {
-    this.undoButton = button("Undo", () => this.act("undo"), { class: "quiet" });
+    this.undoButton = button(sign("undo", "Undo"), () => this.act("undo"), { class: "quiet" });
+    this.redoButton = button(sign("redo", "Redo"), () => this.act("redo"), { class: "quiet" });
     this.sendButton = button("Send", this.send, { class: "primary", id: "send" });
-    return make("div", { class: "acts" }, this.undoButton, make("span", { class: "fill" }), this.sendButton);
+    return make("div", { class: "acts" }, this.undoButton, this.redoButton, make("span", { class: "fill" }), this.sendButton);
   }
 
   open(task, work) {
@@ -70,6 +72,7 @@ export class ChoiceWidget {
   draw() {
     this.radios.forEach((radio, i) => { radio.checked = i === this.label; });
     this.undoButton.setAttribute("aria-disabled", String(!this.past.length));
+    this.redoButton.setAttribute("aria-disabled", String(!this.future.length));
     this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
   }
 

@@ -2,6 +2,7 @@
 
 import { ask, attempt, button, find, link, listen, make, many, percent, put } from "./desk.js";
 import { Review } from "./desk_review.js";
+import { handBack } from "./panels.js";
 
 let queue = [];
 let at = null;
@@ -11,6 +12,7 @@ const passed = new Set();
 const review = new Review({ decided: next, later: () => leave(), attempt });
 
 find("later").addEventListener("click", () => leave());
+handBack(find("queue"), () => review.widget.focus());
 listen(() => { stale = true; if (!at) attempt(load); });
 
 async function load() {

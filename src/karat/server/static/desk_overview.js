@@ -54,18 +54,20 @@ function showTiles() {
 
 function showItems() {
   const { items, answers, waiting } = now;
+  const over = now.state === "ended";
   put("items-big", `${count(items.answered)} of ${count(items.pool)}`);
-  bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }, { share: Math.max(0, items.picked - items.answered) / items.pool, kind: "soon" }],
+  bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }, { share: over ? 0 : Math.max(0, items.picked - items.answered) / items.pool, kind: "soon" }],
     `${percent(items.answered / items.pool)} of the pool has answers`);
-  const waits = waiting && now.state !== "ended" ? `; ${many(waiting.answers, "answer")} awaited` : "";
+  const waits = waiting && !over ? `; ${many(waiting.answers, "answer")} awaited` : "";
   put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them control${waits}`);
 }
 
 function showMoney() {
-  const { cap, reserved, spent, left } = now.money;
+  const { cap, reserved, spent, left, labels, control } = now.money;
   put("money-big", `${money(spent)} of ${money(cap)}`);
   const share = (value) => Number(value) / Number(cap) || 0;
   bar(find("money-bar"), [{ share: share(spent), kind: "good" }, { share: share(reserved), kind: "soon" }], `${percent(share(spent))} spent, ${percent(share(reserved))} reserved`);
+  put("money-sub", control === undefined ? "" : `labels ${money(labels)}, control answers ${money(control)}`);
   const rows = [["spent", "good", spent], ["reserved", "soon", reserved], ["left", "rest", left]];
   find("money-legend").replaceChildren(...rows.map(([name, kind, value]) =>
     make("li", {}, make("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), `${name} ${money(value)}`)));

@@ -4,6 +4,7 @@ import { ask, button, find, make, page, percent, post, say } from "./desk.js";
 import { bar } from "./desk_charts.js";
 import { ChoiceWidget } from "./choice.js";
 import { commandOf, ownsKey } from "./keys.js";
+import { handBack } from "./panels.js";
 import { SpanWidget } from "./spans.js";
 import * as marks from "./state.js";
 import { gaps, showMarked, textOf } from "./text.js";
@@ -20,6 +21,7 @@ export class Review {
       send: () => this.send(), sendsAtOnce: () => false,
     });
     this.widget.sendButton.textContent = "Make it gold";
+    handBack(find("either"), () => this.widget.focus());
     document.addEventListener("keydown", (event) => this.onKey(event));
   }
 
@@ -125,7 +127,6 @@ export function labelled(item, labels) {
   if (single) return make("p", {}, make("span", { class: `sample type-${number(labels) % 10}`, dir: "auto" }, labels));
   const box = make("p", { class: "sampled", dir: "auto" });
   showMarked(box, item.tokens, gaps(item.tokens, item.text, item.starts), labels, number);
-  if (!labels.length) box.append(make("span", { class: "sub" }, " – nothing marked"));
   return box;
 }
 

@@ -1,10 +1,12 @@
 // The labelling page: asks for a task, shows it, sends the answer, asks for the next.
 
 import { ChoiceWidget } from "./choice.js";
+import { askNext, memory, page, server } from "./early.js";
 import { commandOf, ownsKey } from "./keys.js";
-import { Memory, newKey } from "./memory.js";
+import { newKey } from "./memory.js";
 import { amount, askReason, banner, button, find, make, note, say } from "./panels.js";
-import { insist, Outbox, Refused, Server, wakeUp } from "./sending.js";
+import { RefusedList } from "./refused.js";
+import { insist, Outbox, Refused, wakeUp } from "./sending.js";
 import { SpanWidget } from "./spans.js";
 import { gaps, showMarked } from "./text.js";
 
@@ -13,10 +15,8 @@ const STATUS = {
   draft: "Your answer is kept, but it does not count: nobody is needed for this text any more.",
   duplicate: "You have answered this text before; the first answer counts.",
 };
-const page = JSON.parse(find("page").textContent);
-const memory = new Memory(page.scope);
-const server = new Server(page.csrf);
 const outbox = new Outbox(server, memory, tellTrouble);
+const refused = new RefusedList({ after: find("note"), outbox, show: copy, send: sendAgain });
 let widget = null;
 let task = null; // {id, tokens, …} and its `key`
 let phase = "loading"; // then "task", "sending", "feedback" or "message"
@@ -49,7 +49,7 @@ async function start() {
 
 async function next() {
   phase = "loading";
-  const reply = await insist(() => server.post("next", {}), tellTrouble);
+  const reply = await insist(askNext, tellTrouble);
   banner("");
   showMe(reply.me);
   if (reply.state === "task") openTask(reply.task);
@@ -61,6 +61,7 @@ function openTask(given) {
   task = { ...given, key: draft?.key ?? newKey() };
   // The key is kept at once: another window, or this one after a crash, sends under the same.
   if (!draft?.key) memory.keepDraft(task, task.key, draft?.work ?? null);
+  refused.draw(task.key);
   show("task");
   find("card-title").textContent = task.training ? "Practice" : `Text ${done + 1}`;
   widget.open(task, draft?.work);
@@ -115,7 +116,8 @@ async function hand(path, content) {
   note("");
   setBusy(true);
   await attempt(async () => {
-    const reply = await outbox.send(path, { task: task.id, key: task.key, ...content });
+    const { kind, tokens, text, starts } = task;
+    const reply = await outbox.send(path, { task: task.id, key: task.key, ...content }, { kind, tokens, text, starts });
     memory.dropDraft(task);
     setBusy(false);
     banner("");
@@ -124,6 +126,21 @@ async function hand(path, content) {
     if (reply.feedback) showFeedback(reply.feedback, widget.work);
     else await next();
   });
+}
+
+/** Send what was refused once more, beside the text on the page. */
+async function sendAgain(entry) {
+  try {
+    const reply = await outbox.deliver(entry);
+    banner("");
+    showMe(reply.me);
+    note("The answer has arrived.", "good");
+    tellFate(reply);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    note(error.isConflict ? CONFLICT : notTaken(error), "bad");
+  }
+  refused.draw(phase === "task" ? task.key : undefined);
 }
 
 /** Do something that speaks with the server; what it refuses is told in words. */
@@ -274,7 +291,10 @@ function narrowHelp() {
 
 function setUpHelp() {
   showHelp(memory.setting("help", true));
-  find("show-help").addEventListener("click", toggleHelp);
+  find("show-help").addEventListener("click", (event) => {
+    toggleHelp();
+    if (event.detail > 0 && !narrowHelp()) focusTask();
+  });
   find("hide-help").addEventListener("click", () => { toggleHelp(); find("show-help").focus(); });
   find("start").addEventListener("click", () => { toggleHelp(); focusTask(); });
 }

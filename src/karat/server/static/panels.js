@@ -17,6 +17,26 @@ export function button(content, press, attributes = {}) {
   return made;
 }
 
+/** After a press with mouse or finger on a button in `box`, the keys belong to the work again: Enter
+ *  then sends, and does not press once more. Who presses with keys stays on the button. */
+export function handBack(box, focus) {
+  box.addEventListener("click", (event) => {
+    if (event.detail > 0 && event.target.closest("button")) focus();
+  });
+}
+
+const SIGNS = { undo: "M9 5 4 10l5 5M4 10h10a5 5 0 0 1 0 10h-3", redo: "m15 5 5 5-5 5m5-5H10a5 5 0 0 0 0 10h3" };
+
+/** The sign and the word of a button; a phone has room for the sign only. */
+export function sign(name, word) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [key, value] of [["viewBox", "0 0 24 24"], ["class", "sign"], ["aria-hidden", "true"]]) svg.setAttribute(key, value);
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", SIGNS[name]);
+  svg.append(path);
+  return [svg, make("span", { class: "word" }, word)];
+}
+
 export const find = (id) => document.getElementById(id);
 
 /** Tell screen readers; the same words twice are heard twice. */

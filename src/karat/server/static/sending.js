@@ -1,7 +1,9 @@
 // Speaking with the server. An answer is written down before it is sent, and crossed out when the
-// server has said what became of it; until then it is sent again, under the same key.
+// server has taken it, or another one under its key; until then it is sent again. What the server
+// finds faulty is sent again only when the worker says so, and stays where the worker sees it.
 
 const PATIENCE = 15000;
+const PASSING = [0, 408, 425, 429];
 const PAUSES = [1000, 2000, 4000, 8000, 15000, 30000];
 
 /** A reply that is not good: `code` as in the API, "network" when there was none. */
@@ -13,7 +15,22 @@ export class Refused extends Error {
 
   /** Whether the same request may be answered later. */
   get passes() {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return PASSING.includes(this.status) || this.status >= 500;
+  }
+
+  /** Whether nothing can be sent before the worker has come in anew. */
+  get shutsOut() {
+    return this.status === 401 || this.code === "csrf";
+  }
+
+  /** Whether another answer has been taken under the key of this one. */
+  get isConflict() {
+    return this.status === 409 && this.code === "conflict";
+  }
+
+  /** Whether the server has found the answer itself faulty. */
+  get isFault() {
+    return this.status === 422 && this.code === "invalid";
   }
 }
 
@@ -92,13 +109,19 @@ export class Outbox {
     Object.assign(this, { server, memory, told });
   }
 
+  /** How many will be sent without being asked for. */
   get size() {
-    return this.memory.unsent().length;
+    return this.memory.unsent().filter((entry) => !entry.faulty).length;
   }
 
-  /** Send an answer, a skip or a report; gives the server's reply. */
-  async send(path, body) {
-    const entry = { path, body, at: Date.now() };
+  /** What the server did not take, with `why`, oldest first. */
+  get refused() {
+    return this.memory.unsent().filter((entry) => "why" in entry);
+  }
+
+  /** Send an answer, a skip or a report about a text; gives the server's reply. */
+  async send(path, body, about) {
+    const entry = { path, body, about, at: Date.now() };
     this.memory.keepUnsent(entry);
     return this.deliver(entry);
   }
@@ -106,13 +129,17 @@ export class Outbox {
   /** Send what an earlier visit has left; gives the replies, of whatever kind. */
   async sendRest() {
     const replies = [];
-    for (const entry of this.memory.unsent()) {
+    for (const entry of this.memory.unsent().filter((one) => !one.faulty)) {
       replies.push(await this.deliver(entry).catch((error) => {
-        if (keeps(error)) throw error;
+        if (!(error instanceof Refused) || error.shutsOut) throw error;
         return { status: "refused", message: error.message };
       }));
     }
     return replies;
+  }
+
+  forget(entry) {
+    this.memory.dropUnsent(entry);
   }
 
   async deliver(entry) {
@@ -121,13 +148,14 @@ export class Outbox {
       this.memory.dropUnsent(entry);
       return reply;
     } catch (error) {
-      if (!keeps(error)) this.memory.dropUnsent(entry);
+      if (error instanceof Refused && !error.shutsOut) this.settle(entry, error);
       throw error;
     }
   }
-}
 
-// Without a session nothing can be said about an answer: it waits for the next one.
-function keeps(error) {
-  return !(error instanceof Refused) || error.status === 401 || error.code === "csrf";
+  /** Keep what was refused, for whatever reason: only a faulty skip or report is of no use. */
+  settle(entry, error) {
+    if (error.isConflict || (error.isFault && entry.path !== "answers")) this.memory.dropUnsent(entry);
+    else this.memory.keepUnsent({ ...entry, why: error.message, faulty: error.isFault });
+  }
 }

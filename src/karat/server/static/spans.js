@@ -1,8 +1,10 @@
 // The span widget: a text whose tokens are marked by mouse, touch or keys, and its commands.
 
+import { followDrag } from "./drag.js";
+import { button, handBack, make, sign } from "./panels.js";
 import * as marks from "./state.js";
+import { cutNames } from "./tags.js";
 import { gaps, textOf, wordAt } from "./text.js";
-import { button, make } from "./panels.js";
 
 const HINT = {
   mouse: "Drag over words, or click one; then choose what they are.",
@@ -22,7 +24,9 @@ export class SpanWidget {
       "aria-describedby": "held-hint",
     });
     work.replaceChildren(this.text);
+    this.dock = dock;
     dock.replaceChildren(this.makeHeld(), this.makeTypes(), this.makeActs(send));
+    handBack(dock, () => this.focus());
     this.listen();
   }
 
@@ -45,11 +49,12 @@ export class SpanWidget {
   }
 
   makeActs(send) {
-    this.undoButton = button("Undo", () => this.act("undo"), { class: "quiet" });
+    this.undoButton = button(sign("undo", "Undo"), () => this.act("undo"), { class: "quiet" });
+    this.redoButton = button(sign("redo", "Redo"), () => this.act("redo"), { class: "quiet" });
     this.clearButton = button("Clear", () => this.act("clear"), { class: "quiet" });
     this.nothingButton = button("Nothing here", () => this.act("nothing"), { class: "toggle", "aria-pressed": "false" });
     this.sendButton = button("Send", send, { class: "primary", id: "send" });
-    return make("div", { class: "acts" }, this.undoButton, this.clearButton, make("span", { class: "fill" }), this.nothingButton, this.sendButton);
+    return make("div", { class: "acts" }, this.undoButton, this.redoButton, this.clearButton, make("span", { class: "fill" }), this.nothingButton, this.sendButton);
   }
 
   /** Show a task; `work` is what a draft has kept. */
@@ -127,6 +132,12 @@ export class SpanWidget {
       const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
       this.paintSeam(i, `gap${within}`);
     }
+    cancelAnimationFrame(this.cutting);
+    this.cutting = requestAnimationFrame(() => this.cut());
+  }
+
+  cut() {
+    cutNames(this.text, this.state.spans.map((span) => this.cells[span.start]), this.rtl);
   }
 
   // Only what has changed is touched: a text may have thousands of tokens.
@@ -173,6 +184,7 @@ export class SpanWidget {
     });
     this.nothingButton.setAttribute("aria-pressed", String(this.state.nothing));
     this.undoButton.setAttribute("aria-disabled", String(!this.state.past.length));
+    this.redoButton.setAttribute("aria-disabled", String(!this.state.future.length));
     this.clearButton.setAttribute("aria-disabled", String(!this.state.spans.length && !this.state.nothing));
     this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
   }
@@ -259,6 +271,7 @@ export class SpanWidget {
     this.text.addEventListener("click", (event) => this.onClick(event));
     this.text.addEventListener("dblclick", (event) => this.onDouble(event));
     this.text.addEventListener("focusin", (event) => this.onFocus(event));
+    new ResizeObserver(() => this.state && this.cut()).observe(this.text);
   }
 
   onKey(event) {
@@ -318,24 +331,26 @@ export class SpanWidget {
     this.drag = { anchor, moved: event.shiftKey };
     const fresh = !event.shiftKey && marks.spanAt(this.state, i);
     this.become(fresh ? marks.move(this.state, i) : marks.select(this.state, anchor, i));
-    this.follow();
+    followDrag(event, {
+      move: (x, y) => this.onDrag(x, y), end: (finished) => this.onDragEnd(finished),
+      bounds: () => this.bounds(),
+    });
   }
 
-  follow() {
-    const stop = new AbortController();
-    const end = (finish) => {
-      stop.abort();
-      const was = this.drag;
-      this.drag = null;
-      if (finish && was && this.state.selection && this.brush !== null) this.put(this.brush);
-    };
-    addEventListener("pointermove", (event) => this.onDrag(event), { signal: stop.signal });
-    addEventListener("pointerup", () => end(true), { signal: stop.signal });
-    addEventListener("pointercancel", () => end(false), { signal: stop.signal });
+  /** Where the text goes on beyond what can be seen of it. */
+  bounds() {
+    const [{ top, bottom }, foot] = [this.text.getBoundingClientRect(), Math.min(innerHeight, this.dock.getBoundingClientRect().top)];
+    return { top: top < 0 ? 0 : -Infinity, bottom: bottom > foot ? foot : Infinity };
   }
 
-  onDrag(event) {
-    const i = tokenOf(document.elementFromPoint(event.clientX, event.clientY));
+  onDragEnd(finished) {
+    const was = this.drag;
+    this.drag = null;
+    if (finished && was && this.state.selection && this.brush !== null) this.put(this.brush);
+  }
+
+  onDrag(x, y) {
+    const i = tokenOf(document.elementFromPoint(x, y));
     if (i === null || !this.drag || (i === this.drag.anchor && !this.drag.moved)) return;
     this.drag.moved = true;
     if (this.state.selection?.focus !== i || this.state.selection.anchor !== this.drag.anchor) {

@@ -66,6 +66,11 @@ export function showMarked(into, tokens, between, spans, numberOf) {
     at = span.end;
   }
   add(into, at, tokens.length);
+  if (spans.length) return;
+  const none = document.createElement("span");
+  none.className = "none";
+  none.textContent = "Nothing marked";
+  into.append(none);
 }
 
 function joined(tokens, between) {

@@ -26,8 +26,8 @@ class ProlificOptions(Section):
         check: Whether Prolific is asked who comes in; if not, whoever knows the study's id can
             come in under any name.
         approve: Whether a submission that awaits review is approved, unless its worker was dropped.
-        reward: What Prolific pays for a submission; what a worker's answers earned beyond it is
-            sent by `karat outbox --earned`.
+        reward: What Prolific pays for a submission; what a worker's answers earned beyond that of
+            all their submissions is sent by `karat outbox --earned`.
         send: Whether the server sends letters by itself.
         settle_minutes: How long a bonus of which no answer came may take to be listed, before it is
             sent again.

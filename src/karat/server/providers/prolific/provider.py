@@ -110,9 +110,10 @@ class Prolific:
         """Give everybody who came in."""
         return self.submissions.workers()
 
-    def owed(self, earned: int) -> int:
-        """Give what of a worker's earnings the study's reward does not pay."""
-        return max(0, earned - to_micro(self.options.reward))
+    def owed(self, worker: str, earned: int) -> int:
+        """Give what of a worker's earnings the rewards of their submissions do not pay."""
+        rewards = self.submissions.count_paid(worker) * to_micro(self.options.reward)
+        return max(0, earned - rewards)
 
     def about(self, worker: str) -> str:
         """Give a worker's last submission."""

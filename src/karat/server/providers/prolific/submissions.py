@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 SUBMISSION, STATUS = "submission", "submission-status"
 """Kinds of records: who came with which submission; the messages about it."""
-COURSE = ("RESERVED", "ACTIVE", "TIMED-OUT", "RETURNED", "AWAITING REVIEW",
+RETURNED = "RETURNED"
+COURSE = ("RESERVED", "ACTIVE", "TIMED-OUT", RETURNED, "AWAITING REVIEW",
           "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED")  # fmt: skip
 """Statuses in the order in which they follow each other within the same second."""
 OVER = frozenset(COURSE[2:])
@@ -53,6 +54,16 @@ class Submissions:
         """Give the last submission of a worker."""
         rows = self._store.records(SUBMISSION).items()
         return next((name for name, row in reversed(rows) if row["worker"] == worker), None)
+
+    def count_paid(self, worker: str) -> int:
+        """Count the submissions of a worker for which Prolific pays a reward, or yet may.
+
+        What is paid too much is gone: only a submission that was returned, and so never will be
+        paid, does not count. One that has timed out may still be approved.
+        """
+        rows = self._store.records(SUBMISSION).items()
+        mine = [name for name, row in rows if row["worker"] == worker]
+        return sum(self.status(name) != RETURNED for name in mine)
 
     def workers(self) -> list[str]:
         """Give everybody who came."""
