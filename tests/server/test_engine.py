@@ -9,7 +9,7 @@ import pytest
 from karat.errors import InputError
 from karat.server import engine
 from karat.server.ending import end
-from server.serving import answer, serve
+from server.serving import answer, key, right_answer, serve
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +133,22 @@ def test_the_record_that_is_left_names_nobody(tmp_path):
     words = (tmp_path / "out" / "record.json").read_text(encoding="utf-8")
     assert f'"{shown}"' in words
     assert '"ann"' not in words
+
+
+def test_an_answer_that_comes_after_the_end_is_in_the_files(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        for _ in range(4):
+            answer(service, "ann")
+        held = service.work.next("bob")["task"]["id"]
+        end(service.ledger, service.clock())
+        service.engine.notify()
+        wait_until(service.engine.is_over)
+        said = right_answer(service, service.work.tasks.item("bob", held))
+        assert service.work.submit("bob", held, key(), said)["status"] == "accepted"
+        wait_until(lambda: service.engine.live.n_answers == 5)
+        assert "bob" in (tmp_path / "out" / "bill.csv").read_text(encoding="utf-8")
+        assert service.engine.is_over()
 
 
 def test_what_fails_in_the_loop_is_shown_and_tried_again(tmp_path, monkeypatch):

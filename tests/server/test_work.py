@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from karat.server.ending import end
 from karat.server.errors import Refused
 from karat.spans import Span
 from server.serving import Clock, answer, key, open_round, right_answer, serve
@@ -79,6 +80,67 @@ def test_who_fails_the_test_is_asked_no_more_and_told_so(service):
     assert got["message"]
     assert service.people.why_barred("eve") == "0 of 2 right in the test"
     assert service.work.next("ann")["state"] == "task"
+
+
+def test_who_fails_the_test_is_told_why_and_what_is_paid(service):
+    for _ in range(3):
+        answer(service, "eve", wrong=True)
+    said = service.work.next("eve")["message"]
+    assert "did not agree enough" in said
+    assert said.endswith("For 3 answers that count you get 0.15.")
+
+
+def test_a_control_question_that_is_passed_on_is_followed_by_another(service):
+    n_first = 1 + 2  # practice and test
+    for _ in range(len(service.setting.control) - n_first):
+        task = task_of(service, "ann")["id"]
+        assert service.work.tasks.item("ann", task) in service.setting.control
+        service.work.skip("ann", task, key(), "too hard")
+    for _ in range(n_first):
+        assert answer(service, "ann")[0] in service.setting.control
+    assert answer(service, "ann")[0] not in service.setting.control
+
+
+def test_who_passes_on_the_whole_test_gets_nothing_else(tmp_path, clock):
+    service = serve(tmp_path, clock=clock)
+    open_round(service)
+    for _ in service.setting.control:
+        service.work.skip("eve", task_of(service, "eve")["id"], key(), "too hard")
+    assert service.work.next("eve")["state"] == "done"
+    service.close()
+    again = serve(tmp_path, clock=clock)  # the skips are read from the ledger
+    assert again.work.next("eve")["state"] == "done"
+    assert again.work.next("ann")["state"] == "task"
+    again.close()
+
+
+def test_a_task_that_was_passed_on_is_not_paid_any_more(service):
+    task = task_of(service, "ann")["id"]
+    service.work.skip("ann", task, key(), "too hard")
+    got = service.work.submit("ann", task, key(), "rain")
+    assert (got["status"], got["paid"]) == ("draft", "0.00")
+    assert "passed this item on" in got["message"]
+
+
+def test_the_id_of_a_task_does_not_tell_where_the_item_stands_in_the_pool(service):
+    seal = service.work.tasks._seal
+    shown = {}
+    for worker in ("ann", "bob", "cid"):
+        task = task_of(service, worker)["id"]
+        place = service.setting.pool.place[service.work.tasks.item(worker, task)]
+        shown[worker] = seal.read(task)["n"] ^ place
+    assert len(set(shown.values())) == 3
+    assert 0 not in shown.values()
+
+
+def test_after_the_requester_has_ended_it_nothing_is_handed_out(service):
+    end(service.ledger, service.clock())
+    service.ledger.pause(service.clock())
+    got = service.work.next("ann")
+    assert (got["state"], got["message"]) == (
+        "done",
+        f"The campaign has ended. {service.setting.plan.page.finished}",
+    )
 
 
 def test_mistakes_in_practice_do_not_count_in_the_test(service):

@@ -176,7 +176,8 @@ class Work:
     def _done(self, worker: str, message: str) -> dict[str, Any]:
         """Tell a worker that there is nothing more, and what they are paid."""
         me = self.me(worker)
-        paid = f"Your {me['done']} answers that count are paid: {me['earned']} {me['currency']}."
+        answers = "1 answer that counts" if me["done"] == 1 else f"{me['done']} answers that count"
+        paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
         said = f"{message} {paid}" if me["done"] else message
         return {"state": "done", "message": said, "completion": self.completion(worker)}
 

@@ -77,6 +77,7 @@ def _panel(ax: Axes, lines: Mapping[str, Sequence[Mean]], of: str, target: float
         )  # fmt: skip
     ax.axhline(100 * target, color=INK, linewidth=0.8, linestyle="--")
     ax.annotate(
-        "all answers less 1 point", (0.01, 100 * target), xycoords=("axes fraction", "data"),
-        xytext=(0, 3), textcoords="offset points", fontfamily=FONT, fontsize=8, color=INK,
+        "all answers less 1 point", (0.99, 100 * target), xycoords=("axes fraction", "data"),
+        xytext=(0, -5), textcoords="offset points", ha="right", va="top", fontfamily=FONT,
+        fontsize=8, color=INK,
     )  # fmt: skip
