@@ -126,10 +126,15 @@ def test_a_round_that_is_open_is_not_opened_again(tmp_path, monkeypatch):
     service.close()
 
 
-def test_the_record_that_is_left_names_nobody(tmp_path):
+def test_the_record_and_the_report_that_are_left_name_nobody(tmp_path):
+    told = []
     with serve(tmp_path) as service:
+        service.report = lambda findings, path: told.append((findings, path))
         label_all(service)
         shown = service.desk.names("ann")
+    findings, path = told[-1]
+    assert path == tmp_path / "out" / "report.html"
+    assert shown in findings.record.workers
     words = (tmp_path / "out" / "record.json").read_text(encoding="utf-8")
     assert f'"{shown}"' in words
     assert '"ann"' not in words

@@ -131,8 +131,8 @@ class Campaign:
             why = _WHY.get(picks["stopped"], picks["stopped"])
             self._kept("stop", name, lambda: asdict(ended(picks["stopped"], why, {})))
             return None
-        self.tell(f"round {number}: {len(items)} items to label")
         if self._opened != name:  # as above: whoever answers would wait meanwhile
+            self.tell(f"round {number}: {len(items)} items to label")
             least = self.setting.plan.redundancy.min
             self.ledger.open_batch(name, items, least, self.steps.label.now())
             self._opened = name

@@ -116,6 +116,9 @@ class Service:
 
     def _export(self, campaign: Campaign) -> None:
         write_exports(campaign, self.out, self.desk.names.record)
+        if self.report is not None:
+            findings = Findings.of(self.ledger, campaign.progress.result)
+            self.report(self.desk.names.findings(findings), self.out / "report.html")
 
 
 def open_service(
