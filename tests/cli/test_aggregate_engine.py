@@ -52,6 +52,15 @@ def test_the_workers_are_written_as_a_table_and_with_their_habits(tmp_path):
     assert any("early" in habit for habit in habits["chi"])
 
 
+def test_no_name_of_a_worker_becomes_a_formula_in_their_table(tmp_path):
+    (tmp_path / "answers.csv").write_text("item,worker,label\n1,=1+1,x\n1,b,x\n", encoding="utf-8")
+    table = tmp_path / "w.csv"
+    run = karat_run("aggregate", tmp_path / "answers.csv", "-m", "ds", "--workers-table", table)
+    assert run.returncode == 0, run.stderr
+    with table.open(encoding="utf-8", newline="") as file:
+        assert [row["worker"] for row in csv.DictReader(file)] == ["'=1+1", "b"]
+
+
 def test_known_truth_is_learned_from(tmp_path):
     crowd = karat.read_crowd(EXAMPLE)
     known = tmp_path / "known.conll"

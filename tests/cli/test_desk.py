@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -53,6 +54,41 @@ def run(store):
 def test_what_is_seen_at_the_desk_is_said(run, command, says):
     assert says in run(command)
     json.loads(run(command, "--json"))
+
+
+def test_the_overview_is_that_of_the_server(run, store):
+    told = json.loads(run("overview", "--json"))
+    with _closing(store) as service:
+        service.engine.look()
+        shown = json.loads(json.dumps(service.desk.overview()))
+    assert told["items"]["answered"] > 0
+    for one in (told, shown):
+        del one["version"], one["hours"]
+    assert told == shown
+
+
+def test_no_campaign_is_made_by_a_mistyped_place(store, tmp_path):
+    for where in ([], ["--store", str(tmp_path / "gone.sqlite")]):
+        words = ["overview", str(store / "campaign.toml"), "--out", str(tmp_path / "none"), *where]
+        found = CliRunner().invoke(app, ["desk", *words])
+        assert found.exit_code != 0
+        assert "start `karat serve" in str(found.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_labels_under_a_campaign_are_refused_with_what_a_command_can_do(store, tmp_path):
+    words = (store / "campaign.toml").read_text()
+    for name in ("pool.jsonl", "truth.csv", "gold.conll"):
+        if (store / name).exists():
+            shutil.copy(store / name, tmp_path)
+    more = words.replace('"sun"]', '"sun", "snow"]').replace('["LOC"]', '["LOC", "PER"]')
+    assert more != words
+    (tmp_path / "campaign.toml").write_text(more)
+    place = ["--out", str(store / "out")]
+    found = CliRunner().invoke(app, ["desk", "overview", str(tmp_path / "campaign.toml"), *place])
+    assert found.exit_code != 0
+    assert "take them back, or give another place" in str(found.exception)
+    assert "--out or --store" in str(found.exception)
 
 
 def test_an_item_is_shown_with_its_answers_and_decided(run):

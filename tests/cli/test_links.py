@@ -31,6 +31,7 @@ def write_plan(folder):
 @pytest.fixture
 def run(tmp_path):
     plan = write_plan(tmp_path)
+    open_service(plan, tmp_path / "out", load_keys(tmp_path / "out")).close()
 
     def call(*words):
         out = ["--out", str(tmp_path / "out")]
@@ -90,6 +91,28 @@ def test_what_makes_no_sense_is_refused(run, words, told):
     result = run(*words)
     assert result.exit_code != 0
     assert told in result.output + str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "words", [["--workers", "ann"], ["--list"], ["--workers", "ann", "--mail", "m"]]
+)
+def test_no_campaign_is_made_by_a_mistyped_place(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    plan = write_plan(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for where in (["--out", "nowhere"], ["--out", "x", "--store", "sqlite:///gone.sqlite"]):
+        result = CliRunner().invoke(app, ["links", str(plan), *words, *where])
+        assert result.exit_code != 0
+        assert f"start `karat serve {plan}` first" in str(result.exception)
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_without_the_servers_secret_makes_no_links_by_another(run, tmp_path):
+    store = tmp_path / "out" / "campaign.sqlite"
+    result = run("--workers", "ann", "--out", str(tmp_path), "--store", str(store))
+    assert result.exit_code != 0
+    assert "holds no server.key" in str(result.exception)
+    assert not (tmp_path / "server.key").exists()
 
 
 def test_a_message_per_worker_is_written_with_a_link_that_holds(run, entrance, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -72,6 +73,25 @@ def test_a_port_that_is_taken_is_said_so(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"port {port} is taken" in invoke(plan, "--port", str(port))
+
+
+def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_path, monkeypatch):
+    plan, told = write_plan(tmp_path), []
+
+    def meanwhile(*_):
+        monkeypatch.setattr("karat.server.serve", lambda *_: None)
+        told.append(invoke(plan, "--port", "0", "--reset-password", "--no-loop"))
+
+    monkeypatch.setattr("karat.store.serving.PATIENCE", 0)
+    monkeypatch.setattr(sys.modules["karat.cli.serve"], "_log", lambda: None)
+    monkeypatch.setattr("karat.server.serve", meanwhile)
+    words = ["serve", str(plan), "--out", str(tmp_path / "out"), "--port", "0", "--no-loop"]
+    first = CliRunner().invoke(app, words)
+    assert first.exit_code == 0
+    (address,) = re.findall(r"serves \S+ at (\S+)", first.stdout)
+    (second,) = told
+    assert f"is served already, by process {os.getpid()} at {address}: use that server" in second
+    assert CliRunner().invoke(app, words).exit_code == 0
 
 
 @pytest.mark.parametrize(

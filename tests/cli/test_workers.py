@@ -125,6 +125,14 @@ def test_the_table_and_the_picture_are_written(run, tmp_path):
     assert (tmp_path / "workers.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_no_name_of_a_worker_becomes_a_formula_in_the_table(run, tmp_path):
+    answers = tmp_path / "answers.csv"
+    answers.write_text(answers.read_text().replace(",con,", ",=con,"), encoding="utf-8")
+    assert run("answers.csv", "--gold", "truth.csv", "-o", "workers.csv")[0] == 0
+    with (tmp_path / "workers.csv").open(encoding="utf-8") as file:
+        assert [row["worker"] for row in csv.DictReader(file)][-1] == "'=con"
+
+
 def test_prices_come_from_a_table_too(run, tmp_path):
     names = ["w1", "w2", "w3", "bad", "con"]
     rows = "".join(f"{name},{0.01 * (n + 1):.2f}\n" for n, name in enumerate(names))

@@ -175,6 +175,19 @@ def test_the_columns_add_up_to_the_total(tmp_path):
         bill.write(tmp_path / "bill.txt")
 
 
+FORMULAS = ['=HYPERLINK("http://x")', "+1+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\uff1d1", "\n=1"]
+
+HARMLESS = ["ann", "a=b", "a\r=1", "a,=1"]
+
+
+def test_no_name_of_a_worker_becomes_a_formula_in_a_spreadsheet(tmp_path):
+    crowd = single(*(("1", name, "x", {}) for name in [*FORMULAS, *HARMLESS]))
+    make_bill(crowd, PayPlan("0.013")).write(tmp_path / "bill.csv")
+    with (tmp_path / "bill.csv").open(newline="") as file:
+        names = [row["worker"] for row in csv.DictReader(file)]
+    assert sorted(names) == sorted([*(f"'{name}" for name in FORMULAS), *HARMLESS])
+
+
 def test_a_bill_without_answers_is_refused():
     with pytest.raises(InputError, match="there is nothing to pay"):
         make_bill(draw_truth(3, 2), PayPlan("1"))

@@ -9,7 +9,7 @@ import re
 import pytest
 from starlette.routing import Route
 
-from karat.server import ServerSettings
+from karat.server import Keys, ServerSettings
 from karat.server.security.headers import POLICY
 from karat.server.settings import Rate, Rates
 from server.houses import KEYS, Played, code_of
@@ -231,12 +231,47 @@ def pieces(total, size=10_000):
 
 @pytest.mark.parametrize("path", ["/api/work/answers", "/api/desk/links", "/login", "/none"])
 def test_a_large_body_is_refused_whether_its_length_is_said_or_not(server, path):
-    most = 2**20 if path.startswith("/api/desk/") else 2**18
+    most = 2**18
     browser = server.browser()
+    if path.startswith("/api/desk/"):
+        most, browser = 2**20, server.requester()
     for content in (b" " * (most + 1), pieces(most + 20_000)):
         answer = browser.post(path, content=content, headers={"Content-Type": "application/json"})
         assert answer.status_code == 413
         assert answer.headers["content-security-policy"] == POLICY
+
+
+def test_a_large_body_needs_a_cookie_of_the_desk_that_this_server_has_made(server):
+    other = Played(key="weather-1", settings=ServerSettings(Keys(bytes(32))))
+    for stranger in (server.browser(), server.worker(), other.requester()):
+        browser = server.browser()
+        browser.cookies.update(stranger.cookies)
+        answer = browser.post("/api/desk/links", content=b" " * (2**18 + 1))
+        assert answer.status_code == 413
+
+
+def test_all_bodies_together_are_bounded_and_strangers_do_not_take_the_workers_room():
+    server = Played(settings=ServerSettings(KEYS, held=100))
+    cookie = f"karat_worker={server.worker().cookies['karat_worker']}".encode()
+
+    async def ask():
+        over = asyncio.Event()
+        held = [asyncio.create_task(raw(server, [], [b"a" * 25], over)) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        full = await raw(server, [], [b"b"])
+        room = await raw(server, [(b"cookie", cookie)], [b"b" * 50])
+        none = await raw(server, [(b"cookie", cookie)], [b"b" * 51])
+        over.set()
+        await asyncio.gather(*held)
+        after = await raw(server, [], [b"b" * 50])
+        return [one[0] for one in (full, room, none, after)]
+
+    assert run_loop(ask) == [503, 403, 503, 401]
+
+
+def test_a_path_with_a_stroke_too_many_leads_nowhere(server):
+    assert server.browser().get("/label/").status_code == 404
+    assert server.browser().get("/login/").status_code == 404
 
 
 def test_a_body_of_the_most_bytes_is_read(server):
@@ -262,15 +297,21 @@ def test_a_body_that_never_comes_is_given_up():
     assert b"too long" in body
 
 
-async def raw(server, headers, parts):
-    """Ask as no client would: headers and parts of a body as they are; None: it never ends."""
+async def raw(server, headers, parts, over=None):
+    """Ask as no client would: headers and parts of a body as they are; None: it never ends.
+
+    With an event, the end comes when it is set.
+    """
     sent, left = [], list(parts or [])
 
     async def receive():
         if parts is None:
             await asyncio.sleep(3_600)
+        if over and not left:
+            await over.wait()
+            return {"type": "http.request", "body": b"", "more_body": False}
         body = left.pop(0)
-        return {"type": "http.request", "body": body, "more_body": bool(left)}
+        return {"type": "http.request", "body": body, "more_body": bool(left or over)}
 
     async def send(message):
         sent.append(message)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from http.cookies import SimpleCookie
 
 import pytest
 
 from karat.server import ServerSettings
+from karat.server.security import passwords
 from karat.server.settings import Rate, Rates
 from server.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
 
@@ -84,6 +86,15 @@ def test_who_tries_links_is_stopped_and_who_has_one_is_not():
     assert browser.get("/setup/guess").status_code == 429
     assert browser.get(link).status_code == 303
     assert server.browser("198.51.100.1").get("/w/guess").status_code == 403
+
+
+def test_a_link_begins_sessions_now_and_then_and_not_without_end():
+    server = Played(settings=ServerSettings(KEYS, rates=Rates(link=Rate(0.1, 3))))
+    link, other = server.link("ann"), server.link("bob")
+    assert [server.browser().get(link).status_code for _ in range(5)] == [303] * 3 + [429] * 2
+    assert server.browser().get(other).status_code == 303
+    server.clock.now += 10_000
+    assert server.browser().get(link).status_code == 303
 
 
 def test_a_session_that_was_there_is_not_kept_on(server):
@@ -214,6 +225,24 @@ def test_passwords_cannot_be_tried_quickly(server):
     assert log_in(server.browser("198.51.100.1")).status_code == 303
     server.clock.now += MINUTE
     assert log_in(browser).status_code == 303
+
+
+def test_who_logs_in_takes_no_thread_of_the_workers(server, monkeypatch):
+    seen = []
+    account = server.entrance.account
+    monkeypatch.setattr(
+        account, "is_password", lambda _: seen.append(threading.current_thread().name) or False
+    )
+    assert log_in(server.browser()).status_code == 403
+    assert seen[0].startswith("password")
+
+
+def test_a_login_is_refused_at_once_while_too_many_wait(server, monkeypatch):
+    full = threading.BoundedSemaphore(1)
+    full.acquire()
+    monkeypatch.setattr(passwords, "_PLACES", full)
+    answer = log_in(server.browser())
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
 
 
 @pytest.mark.parametrize("how", ["header", "form"])

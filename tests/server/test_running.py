@@ -12,7 +12,9 @@ import urllib.request
 import pytest
 
 from karat.errors import InputError
+from karat.server import running
 from karat.server.running import check_exposure, listen
+from karat.server.security.connections import BoundedProtocol
 
 SERVER = """
 import asyncio
@@ -34,6 +36,25 @@ with listen("127.0.0.1", 0) as listening:
 """
 
 
+LONG = b"GET / HTTP/1.1\r\nHost: x\r\nCookie: a=" + b"a" * 100_000 + b"\r\n\r\n"
+
+
+def reply_to(words, url):
+    """Send a request as it is, and give the beginning of the answer; none if it is cut off."""
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as caller:
+        try:
+            caller.sendall(words)
+            return caller.recv(12)
+        except OSError:
+            return b""
+
+
+def test_where_httptools_is_missing_uvicorn_chooses_what_reads_requests(monkeypatch):
+    assert running._protocol() is BoundedProtocol
+    monkeypatch.setattr(running, "find_spec", lambda _: None)
+    assert running._protocol() == "auto"
+
+
 def test_a_reply_is_sent_without_waiting_for_its_end():
     with listen("127.0.0.1", 0) as listening:
         caller = socket.create_connection(listening.getsockname())
@@ -52,6 +73,7 @@ def test_it_ends_what_is_going_on_when_it_is_told_to_stop(number):
         with urllib.request.urlopen(asked, timeout=30) as answer:
             assert answer.read() == b"203.0.113.9"
             assert "server" not in {name.lower() for name in answer.headers}
+        assert reply_to(LONG, url) in {b"HTTP/1.1 431", b""}
         slow = []
         ask = threading.Thread(
             target=lambda: slow.append(urllib.request.urlopen(f"{url}/slow", timeout=30).read())

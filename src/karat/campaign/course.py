@@ -17,8 +17,8 @@ def course(setting: Setting) -> dict[str, Any]:
         `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest and
         the most answers; `cap`; `pays_least` and `pays_most`, the items that the cap pays for;
         `opening`, what practice and test of a worker cost, on average over the control questions;
-        `bears`, the workers whose openings the cap pays beside the cheapest course, and `bears_most`,
-        those whose openings alone use it up; None where there is no opening.
+        `bears`, the workers whose openings the cap pays beside the cheapest course, and
+        `bears_most`, those whose openings alone use it up; None where there is no opening.
     """
     plan = setting.plan
     own = [n for n, name in enumerate(setting.ids) if name not in setting.control]
@@ -141,9 +141,8 @@ def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
     parts = ["practice"] * practises + ["test"] * has_test
     each = f"every worker's {' and '.join(parts)} costs {from_micro(found['opening'])}{unit}"
     most = f"{found['bears_most']} workers would leave nothing for labels"
-    if not found["bears"]:
-        return f"{each}, and the budget does not pay for all items even without: {most}"
-    return f"{each}: the budget bears {found['bears']} beside the cheapest course, and {most}"
+    bears = found["bears"] or "none"
+    return f"{each}: the budget bears {bears} beside the cheapest course, and {most}"
 
 
 def _end(setting: Setting) -> Iterator[str]:

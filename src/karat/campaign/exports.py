@@ -99,6 +99,7 @@ def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
 
 
 def _csv(head: list[str], rows: Any) -> str:
+    """Write labels of items, which are read again: as they are, also what looks like a formula."""
     buffer = io.StringIO()
     out = csv.writer(buffer, lineterminator="\n")
     out.writerow(head)

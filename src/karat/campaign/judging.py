@@ -32,7 +32,8 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
         n_workers: Workers in all; at least as many as an item may need are kept.
 
     Returns:
-        Plain values: `workers`, a verdict each, and `drop`, those who go now, the worst first.
+        Plain values: `workers`, a verdict each with the probability of being above the threshold
+        and how many `more` answers would settle it; and `drop`, those who go now, the worst first.
     """
     gold = crowd if crowd.gold is not None and (crowd.gold >= 0).any() else None
     known = crowd.with_gold(None) if gold is None else crowd
@@ -43,6 +44,7 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
         one.worker: {
             "verdict": one.verdict, "mean": round(one.mean, 6), "low": round(one.low, 6),
             "high": round(one.high, 6), "judged": round(one.total, 3), "why": one.why,
+            "p_above": round(one.p_above, 6), "more": one.more,
         }
         for one in found
     }  # fmt: skip

@@ -178,12 +178,11 @@ def _check_suits(output: str | None, crowd: Crowd) -> None:
 
 
 def _write_workers(result: Consensus, path: str) -> None:
-    import csv
-    import io
     import json
     import math
 
     from karat.crowd.atomic import write_text
+    from karat.crowd.cells import sheet_text
 
     rows = result.workers.to_pylist()
     if path.endswith(".jsonl"):
@@ -194,11 +193,7 @@ def _write_workers(result: Consensus, path: str) -> None:
                     row[name] = None
         write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in rows])
         return
-    buffer = io.StringIO()
-    out = csv.DictWriter(buffer, result.workers.column_names, lineterminator="\n")
-    out.writeheader()
-    out.writerows(rows)
-    write_text(path, [buffer.getvalue()])
+    write_text(path, [sheet_text(result.workers.column_names, rows)])
 
 
 def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:

@@ -159,7 +159,7 @@ def stop(
     if not yes:
         typer.confirm("End the campaign? This cannot be taken back.", abort=True, err=True)
     with _open(source, out, store) as at:
-        _show(at.stop(), lambda _: "ended: the server writes the files", as_json=json)
+        _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
 
 @desk.command(short_help="Keep, drop or test a worker.")
@@ -240,10 +240,12 @@ def export(
 
 @contextmanager
 def _open(source: str, out: str, store: str | None, *, look: bool = False) -> Iterator[Desk]:
-    """Open the desk over the store; with `look`, work the labels out."""
+    """Open the desk over the store of a campaign; with `look`, work the labels out."""
     from karat.cli.report import write_findings
+    from karat.cli.served import check_served
     from karat.server import load_keys, open_service
 
+    check_served(source, out, store)
     service = open_service(source, out, load_keys(out), store, report=write_findings)
     try:
         if look:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from karat.cli.output import table
 
 BRIEF = 60
+STATES = {"waiting": "open", "working": "computing", "failed": "trouble"}
+"""What the desk's pages call states that have another name in JSON."""
+TOO_FEW = "there are too few answers to say"
 
 
 def overview(now: dict[str, Any]) -> str:
     """Say how far it is."""
     money, items, answers = now["money"], now["items"], now["answers"]
     why = now["error"] or now["why"]
-    left = now["hours"]["left"]
+    state, hours, unit = STATES.get(now["state"], now["state"]), now["hours"], money["currency"]
+    left = "" if hours["left"] is None else f", {_time(hours['left'])} left"
     lines = [
-        f"{now['title']}: {now['state']}{f' ({why})' if why else ''}",
+        f"{now['title']}: {state}{f' ({why})' if why else ''}",
         f"items: {items['answered']} of {items['pool']} have answers",
         f"answers: {answers['counting']}, {answers['control']} of them control",
         f"workers: {answers['workers']}",
-        " ".join(f"money: {money['spent']} of {money['cap']} {money['currency']}".split()),
+        f"money: {money['spent']} of {money['cap']} {unit}".rstrip(),
+        f"spent on labels: {money['labels']}, on practice, test and control: {money['control']}",
         f"reserved: {money['reserved']}, left: {money['left']}",
-        f"time: {now['hours']['used']:.1f} h{'' if left is None else f', {left:.1f} h left'}",
+        f"time: {_time(hours['used'])}{left}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []
     lines += [_round(one) for one in now["rounds"][-1:]]
@@ -32,15 +38,14 @@ def workers(rows: list[dict[str, Any]]) -> str:
     """List the workers."""
     if not rows:
         return "nobody has opened a task yet"
-    made = [["worker", "answers", "earned", "control", "right", "between", "verdict", "decided"]]
+    made = [["worker", "answers", "earned", "control", "right", "between", "standing", "why"]]
     for one in rows:
         test, found = one["control"], one["verdict"]
         right = [f"{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"] if found else []
+        known = f"{test['right']:g} of {test['total']:g} {test['unit']}"
         made.append([
-            one["worker"], str(one["answers"]), one["earned"],
-            f"{test['right']:g}/{test['total']:g}" if test["answered"] else "",
-            *(right or ["", ""]), found["verdict"] if found else "",
-            one["decided"] or ("barred" if one["barred"] else ""),
+            one["worker"], str(one["answers"]), one["earned"], known if test["answered"] else "",
+            *(right or ["", ""]), one["standing"], found["why"] if found else "",
         ])  # fmt: skip
     return table(made, (1, 2, 3, 4))
 
@@ -48,9 +53,12 @@ def workers(rows: list[dict[str, Any]]) -> str:
 def agreement(found: dict[str, Any]) -> str:
     """Say how well they agree."""
     if found["measures"] is None:
-        return "there are too few answers to say"
+        return TOO_FEW
     names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
-    rows = [[name, f"{found['measures'][name]:.3f}"] for name in names if found["measures"][name]]
+    known = {name: found["measures"][name] for name in names}
+    rows = [[name, f"{value:.3f}"] for name, value in known.items() if _is_number(value)]
+    if not rows:
+        return TOO_FEW
     return table([["measure", "value"], *rows], (1,))
 
 
@@ -62,7 +70,9 @@ def doubts(rows: list[dict[str, Any]]) -> str:
     for one in rows:
         found = one["found"]
         labels = _labels(found["label"] if "label" in found else found["spans"], one["tokens"])
-        made.append([one["item"], f"{found['confidence']:.3f}", labels, _brief(one["text"])])
+        made.append(
+            [one["item"], f"{found['confidence']:.3f}", _brief(labels), _brief(one["text"])]
+        )
     return table(made, (1,))
 
 
@@ -73,8 +83,9 @@ def items(page: dict[str, Any]) -> str:
         sure = "" if one["confidence"] is None else f"{one['confidence']:.3f}"
         marks = [name for name in ("gold", "control") if one[name]]
         marks += [f"reports: {one['flags']}"] if one["flags"] else []
-        state = ", ".join([one["state"], *marks])
-        count = f"{one['answers']}/{one['wanted']}"
+        state = ", ".join(marks if one["control"] else [one["state"], *marks])
+        # A control question has a place for everybody who may come: how many says nothing.
+        count = str(one["answers"]) if one["control"] else f"{one['answers']}/{one['wanted']}"
         made.append([one["item"], count, sure, state, _brief(one["text"])])
     more = f"\nmore: --after {page['items'][-1]['item']}" if page["more"] else ""
     return f"{table(made, (1, 2))}{more}"
@@ -131,6 +142,17 @@ def _labels(labels: Any, tokens: list[str]) -> str:
 def _brief(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= BRIEF else f"{plain[: BRIEF - 1]}…"
+
+
+def _time(hours: float) -> str:
+    """Write hours, as the desk's pages do."""
+    if hours >= 48:
+        return f"{hours / 24:.1f} days"
+    return f"{hours:.1f} h" if hours >= 1 else f"{round(60 * hours)} min"
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _round(one: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def links(
     ] = None,
     json: r.AsJson = False,
 ) -> None:
-    """Make personal links for workers, show them, or take them back.
+    """Make personal links for workers, show them, or take them back; `karat serve` goes before it.
 
     Whoever has a link is the worker: send each to one person. A link is shown once and kept
     nowhere; make a new one for who has lost theirs, and take the old one back.
@@ -79,8 +79,8 @@ def links(
     if not (names or gone or show):
         raise typer.BadParameter("say --workers, --revoke or --list")
     with (
-        _folder(mail) as written,
         _entrance(source, out, store, public_url) as (setting, entrance, settings),
+        _folder(mail) as written,
     ):
         for name in gone:
             entrance.links.revoke(name)
@@ -108,14 +108,16 @@ def links(
 def _entrance(
     source: str, out: str, store: str | None, public_url: str | None
 ) -> Iterator[tuple[Setting, Entrance, ServerSettings]]:
-    """Open the campaign's store and its secret."""
+    """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
     from karat.campaign import open_setting, read_plan
+    from karat.cli.served import check_served
     from karat.server import Entrance, ServerSettings, load_keys
     from karat.server.opening import open_store, with_id
 
     setting = open_setting(read_plan(source), Path(source).parent)
+    check_served(source, out, store)
     settings = ServerSettings(load_keys(out))
     with open_store(setting, out, store, settings.clock()) as ledger:
         setting = with_id(setting, ledger, settings.clock())

@@ -105,11 +105,13 @@ def outbox(
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     from karat.campaign import open_setting, read_plan
     from karat.campaign.awaiting import wall_clock
+    from karat.cli.served import check_served
     from karat.server.opening import open_store
     from karat.server.providers.outbox import Outbox
     from karat.server.providers.registry import open_provider
 
     setting = open_setting(read_plan(source), Path(source).parent)
+    check_served(source, out, store)
     with open_store(setting, out, store, wall_clock()) as ledger:
         provider = open_provider(setting.plan, ledger, wall_clock)
         yield _Desk(setting, ledger, provider, Outbox(ledger, wall_clock))

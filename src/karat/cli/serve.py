@@ -53,7 +53,7 @@ def serve(
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
     At the first start it prints a link that holds once, to choose the requester's password. Ctrl-C
-    ends it; what was acknowledged is kept, and the same command goes on.
+    ends it; what was acknowledged is kept, and the same command goes on. A campaign has one server.
 
     Examples:
 
@@ -67,6 +67,7 @@ def serve(
     from karat.server import Entrance, ServerSettings, create_app, load_keys, open_service
     from karat.server import serve as run
     from karat.server.running import check_exposure, listen
+    from karat.store.serving import serving
 
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
@@ -76,14 +77,15 @@ def serve(
         options: dict[str, Any] = {"clock": settings.clock, "report": write_findings}
         service = open_service(source, out, settings.keys, store, **options)
         try:
-            entrance = Entrance.of(service.ledger, service.setting.key, settings)
-            entrance.links.move(settings.public_url)
-            _greet(entrance, settings, source, reset=reset_password)
-            app = create_app(service, settings)
-            if not no_loop:
-                service.start()
-            _log()
-            run(app, listening)
+            with serving(service.ledger.database, settings.public_url):
+                entrance = Entrance.of(service.ledger, service.setting.key, settings)
+                entrance.links.move(settings.public_url)
+                _greet(entrance, settings, source, reset=reset_password)
+                app = create_app(service, settings)
+                if not no_loop:
+                    service.start()
+                _log()
+                run(app, listening)
         except KeyboardInterrupt:
             warn("karat: stopped; all answers are kept, the same command goes on")
             raise typer.Exit(130) from None

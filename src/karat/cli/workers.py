@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli import reading as r
-from karat.cli.output import csv_text, emit_json, say, steps, table, warn
+from karat.cli.output import emit_json, say, steps, table, warn
 from karat.cli.prices import read_prices
 
 if TYPE_CHECKING:
@@ -154,8 +154,10 @@ def _budget(text: str | None, *, in_money: bool) -> str | int | None:
 def _write(found: Review, output: str | None, plot: str | None, target: float | None) -> None:
     if output:
         from karat.crowd.atomic import write_text
+        from karat.crowd.cells import sheet_text
 
-        write_text(output, [csv_text(found.to_arrow())])
+        found_rows = found.to_arrow()
+        write_text(output, [sheet_text(found_rows.column_names, found_rows.to_pylist())])
     if plot:
         from karat.report import save_figure
         from karat.report.hiring import cost_curve, hiring_figure

@@ -112,23 +112,18 @@ class Bill:
             yield {**row, **{name: from_micro(getattr(line, name)) for name in AMOUNTS}}
 
     def write(self, path: str | Path) -> None:
-        """Write a row per worker as CSV.
+        """Write a row per worker as CSV; no name becomes a formula in a spreadsheet.
 
         Raises:
             InputError: The name does not end in .csv, or cannot be written.
         """
-        import csv
-        import io
-
         from karat.crowd.atomic import write_text
+        from karat.crowd.cells import sheet_text
 
         if Path(path).suffix != ".csv":
             raise InputError(f"{path}: the name of a bill must end in .csv")
-        buffer = io.StringIO()
-        out = csv.DictWriter(buffer, self.to_arrow().column_names, lineterminator="\n")
-        out.writeheader()
-        out.writerows(self.rows())
-        write_text(path, [buffer.getvalue()])
+        columns = self.to_arrow().column_names
+        write_text(path, [sheet_text(columns, self.rows(), written=["worker"])])
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, for JSON; amounts as text."""

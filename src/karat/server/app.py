@@ -42,17 +42,16 @@ function of the `House` that gives one. Parts that are not there are left out.""
 def create_app(service: ServiceFace, settings: ServerSettings) -> FastAPI:
     """Give the application of a campaign.
 
-    Routes run in Starlette's 40 threads. That is enough: a request takes some milliseconds, and
-    whoever writes waits for its turn in the store, so that more threads would only wait there.
-
     Args:
         service: The campaign.
         settings: How it is run.
     """
     house = House.of(service, settings)
     app = FastAPI(
-        title="karat", version=__version__, openapi_url=None, docs_url=None, redoc_url=None
-    )
+        title="karat", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
+        # It would lead to an address of its own making, http:// behind a proxy with TLS.
+        redirect_slashes=False,
+    )  # fmt: skip
     app.state.house = house
     for place in ROUTERS:
         app.router.routes.extend(_routes(place, house))

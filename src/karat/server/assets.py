@@ -54,16 +54,19 @@ class Assets:
             raise LookupError(f"there is no static file {name!r}: {', '.join(self.files)}")
         return f"/static/{self.version}/{name}"
 
-    def modules(self, name: str) -> list[str]:
-        """Give the addresses of a script and of all that it imports.
+    def modules(self, *names: str) -> list[str]:
+        """Give the addresses of scripts and of all that they import, those of the first one first.
 
         A page names them in its head: the browser then gets them at once, and not one after the
         other as it comes to their imports.
         """
-        found = [name]
-        for one in found:
-            names = [match.decode() for match in _IMPORT.findall(self.files[one])]
-            found += [new for new in dict.fromkeys(names) if new not in found]
+        found: list[str] = []
+        for name in names:
+            new = [name]
+            for one in new:
+                ahead = [match.decode() for match in _IMPORT.findall(self.files[one])]
+                new += [other for other in dict.fromkeys(ahead) if other not in [*found, *new]]
+            found += [one for one in new if one not in found]
         return [self.address(one) for one in found]
 
 

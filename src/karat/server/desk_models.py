@@ -38,7 +38,7 @@ class Awaited(BaseModel):
 
 
 class ItemCounts(BaseModel):
-    """Items of the pool, those that were picked, and those with answers."""
+    """Items to label, those that were picked, and those with answers; no control questions."""
 
     pool: int
     picked: int
@@ -55,13 +55,20 @@ class AnswerCounts(BaseModel):
 
 
 class Money(BaseModel):
-    """Money as decimal text: the cap is what was spent, what is reserved and what is left."""
+    """Money as decimal text: the cap is what was spent, what is reserved and what is left.
+
+    Attributes:
+        labels: What was spent on answers that make labels.
+        control: What was spent on answers to control questions, practice and test among them.
+    """
 
     currency: str
     cap: str
     reserved: str
     spent: str
     left: str
+    labels: str
+    control: str
 
 
 class Hours(BaseModel):
@@ -115,11 +122,17 @@ class Overview(BaseModel):
 
 
 class Control(BaseModel):
-    """Control questions that a worker answered; units that were right, of all."""
+    """Control questions that a worker answered; units that were right, of all.
+
+    Attributes:
+        unit: What is counted: "marked words", those that the worker or the known labels mark, or
+            "texts".
+    """
 
     answered: int
     right: float
     total: float
+    unit: str
 
 
 class Verdict(BaseModel):
@@ -134,7 +147,12 @@ class Verdict(BaseModel):
 
 
 class Worker(BaseModel):
-    """What is known of a worker; `decided` is the requester's last word, "" for none."""
+    """What is known of a worker.
+
+    Attributes:
+        decided: The requester's last word, "" for none.
+        standing: What stands now, in a word: the requester's decision, else the rules'.
+    """
 
     worker: str
     answers: int
@@ -145,6 +163,7 @@ class Worker(BaseModel):
     barred: bool
     why: str
     decided: str
+    standing: str
     seconds: float | None
 
 

@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from karat.server.errors import Refused
 from karat.server.house import House, house_here, house_of
 from karat.server.security.csrf import HEADER, SAFE
-from karat.server.security.sessions import DESK, WORKER, Session
+from karat.server.security.sessions import DESK, WORKER, Facts, Session
 
 log = logging.getLogger("karat.server.security")
 Token = Annotated[
@@ -58,10 +58,10 @@ def session_here(request: Request, role: str) -> Session | None:
         return None
 
 
-def _enter(request: Request, role: str, token: str | None) -> Session:
+def _enter(request: Request, role: str, token: str | None, facts: Facts | None = None) -> Session:
     house = house_of(request)
     sessions = house.entrance.sessions
-    session = sessions.read(role, request.cookies.get(house.cookie_name(role)))
+    session = sessions.read(role, request.cookies.get(house.cookie_name(role)), facts)
     house.buckets[role].take(session.person)
     if request.method not in SAFE and not sessions.is_csrf(session, token):
         log.warning("refused: a change in a %s's session without its token", role)
@@ -92,8 +92,11 @@ async def _requester(
 
 async def _at_the_door(request: Request, role: str, token: str | None) -> Session:
     # A thread costs more than the check, and is taken only where the ledger must be asked.
-    if house_of(request).entrance.sessions.is_at_hand(role):
-        return _enter(request, role, token)
+    house = house_of(request)
+    cookie = request.cookies.get(house.cookie_name(role))
+    facts = house.entrance.sessions.at_hand(role, cookie)
+    if facts is not None:
+        return _enter(request, role, token, facts)
     return await run_in_threadpool(_enter, request, role, token)
 
 

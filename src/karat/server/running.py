@@ -7,10 +7,12 @@ import gc
 import signal
 import socket
 import threading
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 
 from karat.errors import InputError
 from karat.server.settings import LOOPBACK
@@ -18,6 +20,9 @@ from karat.server.settings import LOOPBACK
 LEAVING = 5
 """Seconds that requests get to end after Ctrl-C."""
 MOST_CONNECTIONS = 2_000
+THREADS = 16
+"""Threads in which routes run. A request takes some milliseconds, and whoever writes waits for its
+turn in the store: more threads would only wait there, each with a heap and a connection's cache."""
 WAITING = 2_048
 """Connections that wait to be accepted."""
 
@@ -84,15 +89,30 @@ def serve(app: Any, listening: socket.socket) -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is open is closed too
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, date_header=True, ws="none",
-        lifespan="off", timeout_graceful_shutdown=LEAVING, timeout_keep_alive=30,
-        limit_concurrency=MOST_CONNECTIONS, proxy_headers=True, forwarded_allow_ips="127.0.0.1,::1",
+        app, http=_protocol(), log_config=None, access_log=False, server_header=False,
+        date_header=True, ws="none", lifespan="off", timeout_graceful_shutdown=LEAVING,
+        timeout_keep_alive=30, limit_concurrency=MOST_CONNECTIONS, proxy_headers=True,
+        forwarded_allow_ips="127.0.0.1,::1",
     )  # fmt: skip
     _Server(config).run(sockets=[listening])
 
 
+def _protocol() -> Any:
+    """Give what reads requests: h11, where httptools is missing, bounds their heads itself."""
+    if find_spec("httptools") is None:
+        return "auto"
+    from karat.server.security.connections import BoundedProtocol
+
+    return BoundedProtocol
+
+
 class _Server(uvicorn.Server):
     """Tells the application that it stops: an open desk's stream would keep it waiting."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Bound the threads of routes, then begin."""
+        current_default_thread_limiter().total_tokens = THREADS
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell, then let requests end."""

@@ -33,6 +33,7 @@ class Rates:
         desk: Requests of a requester's session.
         login: Passwords that an address tries.
         join: Links that do not hold, of an address; those that hold are not counted.
+        link: Sessions that begin with one link, each of which may leave a record when it ends.
     """
 
     address: Rate = Rate(300, 600)
@@ -40,6 +41,7 @@ class Rates:
     desk: Rate = Rate(20, 60)
     login: Rate = Rate(5 / 60, 5)
     join: Rate = Rate(20 / 60, 20)
+    link: Rate = Rate(6 / 3600, 20)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class ServerSettings:
         rates: How often things may be done.
         body: Most bytes of a request's body.
         desk_body: The same of a requester's.
+        held: Most bytes of all bodies at once; half of it, for people without a session.
         body_seconds: How long a body may take to come.
         worker_days: How long a worker's session lasts, if the link does.
         desk_hours: How long a requester's session lasts.
@@ -66,6 +69,7 @@ class ServerSettings:
     rates: Rates = Rates()
     body: int = 256 * 1024
     desk_body: int = 1024 * 1024
+    held: int = 64 * 1024 * 1024
     body_seconds: float = 20.0
     worker_days: float = 30
     desk_hours: float = 12

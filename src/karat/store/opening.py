@@ -158,7 +158,7 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
         told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
         raise InputError(
             f"{database.where} holds the campaign {first['name']!r} with other settings ({told}): "
-            "choose another place, or open it as it is with `open_ledger`"
+            "take them back, or give another place (on the command line --out or --store)"
         )
 
 

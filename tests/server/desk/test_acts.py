@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.campaign import Campaign
+from karat.campaign import Campaign, Decision
 from karat.server.errors import Refused
 from karat.server.people import BAR
 from server.serving import answer
@@ -56,7 +56,7 @@ def test_a_dropped_worker_is_asked_nothing_more_and_can_come_back(fresh):
     assert fresh.desk.judge("cat.k", "drop")["verdict"] == "drop"
     assert answer(fresh, "cat.k") is None
     row = next(row for row in fresh.desk.workers() if row["worker"] == "cat.k")
-    assert (row["barred"], row["decided"]) == (True, "drop")
+    assert (row["barred"], row["decided"], row["standing"]) == (True, "drop", "dropped")
     fresh.desk.judge("cat.k", "keep")
     assert answer(fresh, "cat.k") is not None
 
@@ -96,6 +96,37 @@ def test_a_pause_hands_out_nothing_and_takes_answers(fresh):
     assert fresh.work.submit("ann.k", task, "key-of-ann", "rain")["status"] == "accepted"
     fresh.desk.pause(paused=False)
     assert fresh.work.next("dan")["state"] == "task"
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_after_a_stop_nobody_gets_a_task_and_the_loop_ends_all_the_same(fresh, paused):
+    fresh.desk.pause(paused=paused)
+    fresh.desk.stop()
+    assert fresh.desk.overview()["state"] == "ending"
+    assert fresh.work.next("dan")["state"] != "task"
+    assert isinstance(fresh.campaign.run(), Decision)
+    assert fresh.work.next("dan")["state"] != "task"
+
+
+@pytest.mark.parametrize("act", ["pause", "resume", "stop"])
+def test_a_campaign_that_has_ended_is_neither_paused_nor_stopped_again(fresh, act):
+    fresh.desk.stop()
+    fresh.campaign.run()
+    events = fresh.ledger.n_events
+    acts = {"pause": fresh.desk.pause, "stop": fresh.desk.stop,
+            "resume": lambda: fresh.desk.pause(paused=False)}  # fmt: skip
+    with pytest.raises(Refused, match=r"has ended \(the requester ended it\)") as caught:
+        acts[act]()
+    assert (caught.value.code, caught.value.status) == ("gone", 410)
+    assert fresh.ledger.n_events == events
+
+
+def test_a_campaign_that_is_ending_is_not_resumed_and_a_second_stop_changes_nothing(fresh):
+    fresh.desk.stop()
+    with pytest.raises(Refused, match="is ending"):
+        fresh.desk.pause(paused=False)
+    assert fresh.desk.stop() == {"ended": True}
+    assert fresh.work.next("dan")["state"] != "task"
 
 
 def test_a_stop_ends_the_campaign_at_the_next_look(fresh):

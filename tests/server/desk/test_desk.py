@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from karat.server.engine import Live
 from karat.server.errors import Refused
 from karat.server.work import FLAG
 from server.serving import answer, open_round, serve
@@ -18,13 +19,39 @@ def test_money_that_is_spent_reserved_and_left_is_the_cap(service):
     assert parts[0] == Decimal("0.05") * service.desk.overview()["answers"]["counting"]
 
 
+def test_what_was_spent_is_split_into_labels_and_control_answers(service):
+    money = {name: Decimal(amount) for name, amount in service.desk.overview()["money"].items()
+             if name != "currency"}  # fmt: skip
+    n_control = service.desk.overview()["answers"]["control"]
+    assert n_control > 0
+    assert money["control"] == Decimal("0.05") * n_control
+    assert money["labels"] + money["control"] == money["spent"]
+
+
+def test_a_bonus_is_spent_on_neither_labels_nor_control(fresh):
+    before = fresh.desk.overview()["money"]
+    assert fresh.ledger.charge("a bonus", 1_000_000, fresh.clock())
+    after = fresh.desk.overview()["money"]
+    assert Decimal(after["spent"]) == Decimal(before["spent"]) + 1
+    assert [after["labels"], after["control"]] == [before["labels"], before["control"]]
+
+
+def test_items_are_counted_alike_with_a_loop_and_without(fresh):
+    looked = fresh.desk.overview()["items"]
+    assert looked["answered"] > 0
+    fresh.engine.live = Live()
+    assert fresh.desk.overview()["items"] == looked
+
+
 def test_the_overview_counts_answers_items_and_workers(service):
     now = service.desk.overview()
     rows = service.ledger.given()
     assert now["answers"]["counting"] == sum(row.counts for row in rows) == 18
     assert now["answers"]["control"] == sum(row.item in service.setting.control for row in rows)
     assert now["answers"]["workers"] == 3
-    assert now["items"]["answered"] == len({row.item for row in rows})
+    labelled = {row.item for row in rows} - set(service.setting.control)
+    pool = service.setting.pool.n_items - len(service.setting.control)
+    assert now["items"] == {"pool": pool, "picked": 5, "answered": len(labelled)}
     assert now["hours"] == {"used": round(54 / 3600, 3), "left": None}
 
 
@@ -33,6 +60,8 @@ def test_workers_are_told_with_money_control_verdict_and_seconds(service):
     assert set(rows) == {"ann.k", "bob.k", "cat.k"}
     assert rows["ann.k"]["earned"] == "0.30"
     assert rows["ann.k"]["control"]["right"] == rows["ann.k"]["control"]["total"] > 0
+    unit = "texts" if service.setting.plan.is_single else "marked words"
+    assert rows["ann.k"]["control"]["unit"] == unit
     verdict = rows["ann.k"]["verdict"]
     assert 0 <= verdict["low"] <= verdict["mean"] <= verdict["high"] <= 1
     assert rows["cat.k"]["verdict"]["mean"] < rows["ann.k"]["verdict"]["mean"]

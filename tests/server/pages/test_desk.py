@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -101,7 +102,53 @@ def test_axe_finds_no_fault_on_any_page(desk, look, scheme):
         page.wait_for_selector("#state:not(:empty)")
         sees(page, READY[path] if path in READY else READY["item"])
         check(page)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+@pytest.mark.parametrize(("look", "width", "height"), [("phone", 360, 740), ("narrow", 320, 640)])
+def test_no_page_is_wider_than_a_phone(desk, look, width, height):
+    item = next(iter(desk.service.setting.control))
+    page = desk.open(look=look)
+    for path in [*PAGES, f"/items/{item}"]:
+        page.goto(f"{desk.served.url}/desk{path}")
+        sees(page, READY[path] if path in READY else READY["item"])
+        # A phone's window grows with what is too wide: its own width tells nothing.
+        assert page.evaluate("document.documentElement.scrollWidth") == width, path
+        if path == "/doubts":
+            box = page.locator("#send").bounding_box()
+            assert box["y"] + box["height"] <= height
+            assert box["x"] + box["width"] <= width
+            assert page.locator("#open").bounding_box()["height"] < 50
+
+
+def overview(page, **changes):
+    """Show the overview as it would be with other numbers."""
+    now = {**page.request.get(f"{page.url}/../api/desk/overview").json(), **changes}
+    page.route(
+        "**/api/desk/live",
+        lambda route: route.fulfill(
+            content_type="text/event-stream", body=f"event: overview\ndata: {json.dumps(now)}\n\n"
+        ),
+    )
+    page.goto(page.url)
+    page.wait_for_selector(f'#state[data-state="{now["state"]}"]')
+
+
+def test_nothing_comes_soon_in_a_campaign_that_has_ended(desk):
+    page = desk.open()
+    items = {"answered": 5, "picked": 9, "pool": 10}
+    wide = "parseFloat(document.querySelector('#items-bar .part-soon').getAttribute('width'))"
+    overview(page, state="waiting", items=items)
+    sees(page, f"{wide} === 160")
+    overview(page, state="ended", items=items)
+    sees(page, f"{wide} === 0")
+
+
+def test_the_money_tells_labels_from_control_answers(desk):
+    page = desk.open()
+    money = {"currency": "EUR", "cap": "9", "reserved": "0", "spent": "3", "left": "6"}
+    overview(page, money={**money, "labels": "2.4", "control": "0.6"})
+    sees(page, "document.querySelector('#money-sub').textContent.includes('control')")
+    assert page.text_content("#money-sub") == "labels 2.4, control answers 0.6"
 
 
 READY = {
@@ -231,6 +278,19 @@ def test_a_link_is_made_used_and_taken_back(desk, browser):
     page.wait_for_selector('#rows .pill[data-kind="bad"]')
     assert context.request.get(url).status == 403
     context.close()
+
+
+def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
+    page = desk.open("/doubts")
+    page.wait_for_selector("#queue li [aria-current]")
+    item = page.get_attribute("#open", "href").rpartition("/")[2]
+    page.locator("#queue button").first.click()
+    page.locator(".alt").first.click()
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    until(lambda: desk.service.desk.item(item)["gold"] == [])
+    page.goto(f"{desk.served.url}/desk/items/{item}")
+    page.locator(".none", has_text="Nothing marked").first.wait_for()
 
 
 def test_who_is_logged_out_elsewhere_is_told(desk):

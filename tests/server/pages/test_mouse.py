@@ -85,6 +85,77 @@ def test_a_span_can_be_taken_away_and_brought_back(visit, fake):
     assert send(page, fake) == {"spans": [ANN]}
 
 
+def test_enter_sends_after_a_press_on_any_button(visit, fake):
+    page = visit()
+    drag(page, 0, 2)
+    page.click(".type-0.type")
+    page.click("[aria-label='One word less at the end']")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not([hidden])")
+    assert fake.sent == [{"spans": [ANN]}]
+
+
+def test_who_presses_a_button_with_keys_stays_on_it(visit):
+    page = visit()
+    drag(page, 0, 2)
+    page.locator("[aria-label='One word less at the end']").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert page.locator(".token.selected").all_text_contents() == ["Ann"]
+
+
+def test_after_the_instructions_were_put_away_enter_sends(visit, fake):
+    page = visit()
+    page.keyboard.press("1")
+    page.click("#show-help")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not([hidden])")
+    assert len(fake.sent) == 1
+
+
+@pytest.mark.parametrize("kind", ["spans", "single"])
+def test_what_was_undone_is_done_again_by_a_button(visit, fake, kind):
+    if kind == "single":
+        fake.reset(MOODS, [single_task()])
+    page = visit()
+    assert page.get_attribute(".acts >> button:has-text('Redo')", "aria-disabled") == "true"
+    page.keyboard.press("1")
+    page.click(".acts >> text=Undo")
+    page.click(".acts >> text=Redo")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not([hidden])")
+    answer = {"label": "glad"} if kind == "single" else {"spans": [{**ANN, "end": 1}]}
+    assert fake.sent == [answer]
+
+
+def test_a_drag_to_the_edge_scrolls_and_takes_what_comes(visit, fake):
+    fake.reset(SPANS, [span_task("word " * 900)])
+    page = visit()
+    box, dock = (page.locator(one).bounding_box() for one in (".token >> nth=20", "#dock"))
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 50, dock["y"] + 40)
+    before = page.locator(".token.selected").count()
+    page.wait_for_timeout(700)
+    assert page.evaluate("scrollY") > 100
+    assert page.locator(".token.selected").count() > before + 20
+    page.mouse.up()
+    at = page.evaluate("scrollY")
+    page.wait_for_timeout(100)
+    assert page.evaluate("scrollY") == at
+
+
+def test_a_drag_within_a_short_text_scrolls_nothing(visit):
+    page = visit("desktop", viewport={"width": 1280, "height": 330})
+    box, dock = (page.locator(one).bounding_box() for one in (".token >> nth=0", "#dock"))
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 50, dock["y"] - 5)
+    page.wait_for_timeout(200)
+    page.mouse.up()
+    assert page.evaluate("scrollY") == 0
+
+
 def test_nothing_is_sent_before_something_is_said(visit, fake):
     page = visit()
     page.click("#send", force=True)

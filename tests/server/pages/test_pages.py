@@ -61,6 +61,9 @@ def test_every_module_that_is_imported_is_loaded_ahead(client):
     assert needed <= names
     ahead = re.findall(r'rel="modulepreload" href="/static/\w+/([^"]+)"', client.get("/label").text)
     assert sorted(ahead) == sorted(needed)
+    desk = [address.rpartition("/")[2] for address in assets().modules("desk_item.js")]
+    assert {"desk_item.js", "desk_charts.js", "state.js", "drag.js"} < set(desk)
+    assert len(desk) == len(set(desk))
 
 
 @pytest.mark.parametrize("name", ["label.py", "../rendering.py", "%2e%2e%2frendering.py", "x.js"])

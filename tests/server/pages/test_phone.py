@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from server.pages.fake import MOODS, SPANS, single_task, span_task
 
 
-def begin(visit, **options):
+def begin(visit, look="phone", **options):
     """Open the page and put the instructions away, as every worker does once."""
-    page = visit("phone", **options)
+    page = visit(look, **options)
     if page.locator("#start").is_visible():
         page.tap("#start")
     return page
@@ -62,16 +64,40 @@ def test_instructions_come_first_and_once(visit):
     assert not page.locator("#side").is_visible()
 
 
-def test_nothing_is_wider_than_the_screen_and_the_answer_stays_in_sight(visit, fake):
+@pytest.mark.parametrize(("look", "width", "height"), [("phone", 360, 740), ("narrow", 320, 640)])
+def test_nothing_is_wider_than_the_screen_and_the_answer_stays_in_sight(
+    visit, fake, look, width, height
+):
     labels = ("PERSON", "LOCATION", "ORGANISATION", "MISCELLANEOUS", "W" * 60)
     words = f"{'x' * 200} " + "a long text " * 300
     fake.reset(dataclasses.replace(SPANS, labels=labels, title="T" * 80), [span_task(words)])
-    page = begin(visit)
+    page = begin(visit, look)
     page.tap(".token >> nth=0")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    box = page.locator("#send").bounding_box()
-    assert box["y"] + box["height"] <= 740
-    assert box["x"] + box["width"] <= 360
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for button in page.locator("#dock .acts button").all():
+        box = button.bounding_box()
+        assert box["y"] + box["height"] <= height
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+
+
+@pytest.mark.parametrize("kind", ["spans", "single"])
+def test_no_page_of_a_worker_is_wider_than_the_narrowest_phone(visit, fake, kind):
+    if kind == "single":
+        fake.reset(MOODS, [single_task()])
+    page = visit("narrow")
+    width = "document.documentElement.scrollWidth"
+    assert page.evaluate(width) == 320
+    page.click("summary >> nth=0")
+    page.tap("#start")
+    assert page.evaluate(width) == 320
+    page.tap("#flag")
+    assert page.evaluate(width) == 320
+    assert page.locator("dialog").bounding_box()["width"] <= 320
+    page.tap("text=Cancel")
+    page.tap(".choice" if kind == "single" else ".toggle")
+    finish(page)
+    assert page.evaluate(width) == 320
+    assert visit(path="/help", context=page.context).evaluate(width) == 320
 
 
 def test_what_is_tapped_is_large_enough(visit):

@@ -126,6 +126,17 @@ def test_feedback_in_practice(visit, fake, right):
     page.locator("h2", has_text="Thank you").wait_for()
 
 
+def test_feedback_says_where_nothing_was_marked(visit, fake):
+    truth = {"right": False, "spans": [{"start": 0, "end": 2, "type": "PER"}]}
+    fake.reset(SPANS, [span_task(training=True)], truth={"task-1": truth})
+    page = visit()
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    page.locator("h2", has_text="Not quite").wait_for()
+    assert page.locator(".sampled .none").all_text_contents() == ["Nothing marked"]
+    check(page)
+
+
 def test_the_banner_and_the_help(visit):
     page = visit()
     page.context.set_offline(True)

@@ -98,6 +98,23 @@ def test_two_thousand_tokens_are_fast(visit, fake):
     assert taken < 50  # milliseconds for a key; about 5 on a machine that is not busy
 
 
+@pytest.mark.parametrize("words", ["I went to Oslo", "דנה הלכה אל ברלין"])
+def test_a_long_name_ends_where_the_next_begins(visit, fake, words):
+    labels = ("a kind whose name is very long indeed", "LOC")
+    fake.reset(dataclasses.replace(SPANS, labels=labels), [span_task(words)])
+    page = visit()
+    for key in ("1", "ArrowLeft" if words[0] == "ד" else "ArrowRight", "2"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(100)
+    first, second = (page.locator(".token").nth(i).bounding_box() for i in (0, 1))
+    shown = page.evaluate(
+        "parseFloat(getComputedStyle(document.querySelector('.token.first'), '::before').width)"
+    )
+    between = abs(second["x"] + second["width"] - first["x"] - first["width"])
+    room = between if words[0] == "ד" else second["x"] - first["x"]
+    assert 0 < shown <= room
+
+
 def test_text_is_text_wherever_it_stands(visit, fake):
     page = dataclasses.replace(
         SPANS, title=EVIL, labels=(EVIL, "LOC"), skip_reasons=(EVIL,),

@@ -30,8 +30,15 @@ def test_a_message_holds_the_link_the_title_the_instructions_and_the_end(tmp_pat
     assert mail["Subject"] == "Labelling: Näme Bcc: x"
     assert mail["Bcc"] is None
     text = mail.get_content()
-    for words in ("https://labels.example.org/w/token-of-3", "2023-11-14 22:13", "**names**"):
+    for words in ("https://labels.example.org/w/token-of-3", "2023-11-14 22:13", "Mark names."):
         assert words in text
+
+
+def test_instructions_stand_in_a_letter_without_marks(tmp_path):
+    given = "# Names\n\n**Mark** all.\n\n> [Ann Lee](PER) sang\n\n1. [a](https://b.org)\n2. `b`"
+    (path,) = write_mails(tmp_path, [invite("ann", instructions=given)])
+    words = "Names\n\nMark all.\n\n    Ann Lee (PER) sang\n\n1. a (https://b.org)\n2. b\n"
+    assert read(path).get_content().replace("\r\n", "\n").endswith(words)
 
 
 def test_an_address_may_be_the_worker_or_be_left_to_fill_in(tmp_path):

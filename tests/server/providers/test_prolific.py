@@ -288,13 +288,14 @@ def test_of_one_second_the_status_that_follows_counts(site):
         ({"body": b"{"}, "invalid"),
         ({"submission": "x"}, "invalid"),
         ({"event": "a b"}, "invalid"),
+        ({"status": "\ud800", "event": "e"}, "invalid"),
     ],
 )
 def test_a_message_that_is_forged_late_or_odd_changes_nothing(site, how, code):
     browser, _ = site.join()
     if how.get("signed") == "é":
         how = {"signed": "é".encode("latin-1")}
-    got = site.hook("RETURNED", **how)
+    got = site.hook(**{"status": "RETURNED", **how})
     assert got.status_code in {400, 401}
     assert got.json()["error"]["code"] == code
     site.clock.now += 2_000

@@ -104,6 +104,23 @@ def test_of_many_who_use_the_link_at_once_one_sets_the_password(account):
         assert sum(pool.map(choose, range(8))) == 1
 
 
+@pytest.mark.usefixtures("fast")
+def test_who_was_let_in_before_another_set_the_password_does_not_set_it_too(account, monkeypatch):
+    token = account.open_setup()
+    check = account.check_setup
+
+    def slow_check(given):
+        monkeypatch.setattr(account, "check_setup", check)
+        found = check(given)
+        account.choose(given, PASSWORD)  # another is quicker
+        return found
+
+    monkeypatch.setattr(account, "check_setup", slow_check)
+    with pytest.raises(Refused, match="used just now"):
+        account.choose(token, "another good sentence")
+    assert account._kept() == f"hash {PASSWORD}"
+
+
 def test_neither_tokens_nor_passwords_are_kept(account, ledger):
     token = account.open_setup()
     account.choose(token, PASSWORD)

@@ -76,6 +76,10 @@ def test_the_memory_is_bounded(monkeypatch):
     assert len(buckets._filled) == 10
 
 
+def test_an_address_that_a_proxy_passes_on_is_cut():
+    assert len(address_name("a" * 60_000)) == limits.LONGEST
+
+
 @pytest.mark.parametrize(
     ("host", "name"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -10,7 +11,8 @@ from argon2.low_level import Type
 
 from karat.server.errors import Refused
 from karat.server.security import passwords
-from karat.server.security.passwords import hash_password, is_password
+from karat.server.security.passwords import AT_ONCE, WAITING, hash_password, in_turn, is_password
+from server.loops import run_loop
 
 GOOD = "correct horse battery"
 REAL, NONE = passwords._HASHER, passwords._NONE
@@ -76,9 +78,27 @@ def test_any_characters_are_fine():
     assert is_password(password, hash_password(password))
 
 
-def test_who_comes_when_too_many_are_checked_waits(monkeypatch):
-    monkeypatch.setattr(passwords, "_TURN", threading.BoundedSemaphore(1))
-    monkeypatch.setattr(passwords, "SECONDS", 0.01)
-    with passwords._Turn(), pytest.raises(Refused) as refused:
-        is_password(GOOD, "")
-    assert refused.value.status == 429
+def test_who_comes_when_too_many_wait_is_refused_at_once():
+    going, checked = threading.Event(), []
+
+    def check():
+        going.wait(10)
+        checked.append(threading.current_thread().name)
+
+    async def crowd():
+        tries = [asyncio.create_task(in_turn(check)) for _ in range(20)]
+        await asyncio.sleep(0)  # all have asked
+        told = [one.exception().status for one in tries if one.done()]
+        going.set()
+        await asyncio.gather(*tries, return_exceptions=True)
+        await in_turn(check)  # there is room again
+        return told
+
+    assert run_loop(crowd) == [429] * (20 - AT_ONCE - WAITING)
+    assert len(checked) == AT_ONCE + WAITING + 1
+    assert len(set(checked)) <= AT_ONCE
+
+
+def test_what_is_wrong_with_a_password_is_told_by_the_thread_that_hashes():
+    with pytest.raises(Refused, match="12 to 1000"):
+        run_loop(in_turn, lambda: hash_password("short"))

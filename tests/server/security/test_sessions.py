@@ -152,6 +152,64 @@ def test_nobody_gets_the_same_session_twice(entrance):
     assert len({entrance.sessions.begin_work(link).id for _ in range(9)}) == 9
 
 
+def test_no_memory_is_kept_of_cookies_that_others_make_up(entrance, monkeypatch):
+    for n in range(50):
+        assert not holds(entrance, "worker", f"guess{n}")
+        assert not holds(entrance, "desk", f"{n}" + "a" * 100_000)
+    assert not entrance.sessions._opened
+    monkeypatch.setattr(sessions, "KEPT", 5)
+    for _ in range(9):
+        _, cookie = work(entrance)
+        assert holds(entrance, "worker", cookie)
+    assert len(entrance.sessions._opened) == 5
+
+
+def test_a_cookie_that_is_too_long_is_not_looked_at(entrance, monkeypatch):
+    monkeypatch.setattr(entrance.sessions._seal, "read", None)
+    assert not holds(entrance, "worker", "a" * 4_001)
+
+
+def test_sessions_that_would_be_over_anyway_are_not_read_again(entrance, ledger, clock):
+    asked = []
+    records = ledger.records
+    ledger.records = lambda kind: asked.append(kind) or records(kind)
+    link, cookie = work(entrance)
+    for _ in range(9):
+        entrance.sessions.end(entrance.sessions.begin_work(link))
+    old = set(asked)
+    clock.now += 61 * DAY
+    ((link, _),) = entrance.links.make(["bob"], 30)
+    asked.clear()
+    session = entrance.sessions.begin_work(link)
+    assert entrance.sessions.holds(session)
+    assert sessions.ended_kind(session) in asked
+    assert not {kind for kind in asked if kind.startswith(sessions.ENDED)} & old
+    assert not holds(entrance, "worker", cookie)
+
+
+@pytest.mark.parametrize("role", ["worker", "desk"])
+def test_a_session_is_read_with_what_was_at_hand_though_it_is_old_by_then(
+    entrance, ledger, clock, role
+):
+    cookie = work(entrance)[1] if role == "worker" else desk(entrance)
+    assert holds(entrance, role, cookie)
+    facts = entrance.sessions.at_hand(role, cookie)
+    assert facts is not None
+    clock.now += 1_000
+    ledger.records = None  # whoever reads breaks
+    assert entrance.sessions.read(role, cookie, facts).role == role
+    assert entrance.sessions.at_hand(role, cookie) is None
+
+
+@pytest.mark.parametrize("role", ["worker", "desk"])
+def test_what_is_no_cookie_is_refused_without_the_ledger(entrance, ledger, role):
+    ledger.records = None
+    for cookie in (None, "", "guess", "a" * 9_000):
+        facts = entrance.sessions.at_hand(role, cookie)
+        with pytest.raises(Refused):
+            entrance.sessions.read(role, cookie, facts)
+
+
 def test_the_memory_of_idle_sessions_is_bounded(entrance, clock):
     for _ in range(50):
         entrance.sessions.begin_desk()

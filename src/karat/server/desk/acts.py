@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat.campaign.judging import DECISION
 from karat.server.desk.items import GOLD, number_of, shown_labels
+from karat.server.desk.overview import state_of
 from karat.server.ending import end
 from karat.server.errors import Refused
 from karat.server.people import DROP, KEEP, TEST
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 VERDICTS = (KEEP, DROP, TEST)
 QUESTIONS = 5
 """Control questions that "test" asks more."""
+ENDING, OVER = "ending", "ended"
 
 
 def adjudicate(service: Service, item: str, answer: Sequence[Span] | str) -> dict[str, Any]:
@@ -60,15 +62,32 @@ def judge(service: Service, worker: str, verdict: str, why: str) -> dict[str, An
 
 
 def pause(service: Service, *, paused: bool) -> dict[str, Any]:
-    """Hand out no new tasks, or again."""
+    """Hand out no new tasks, or again.
+
+    Raises:
+        Refused: The campaign ends, or has ended.
+    """
+    _check_goes_on(service, "be paused" if paused else "be resumed", {ENDING, OVER})
     service.ledger.pause(service.clock(), paused=paused)
     service.engine.notify()
     return {"paused": paused}
 
 
 def stop(service: Service) -> dict[str, Any]:
-    """End the campaign."""
+    """End the campaign; until its loop has done so, nobody gets a new task.
+
+    Raises:
+        Refused: It has ended.
+    """
+    _check_goes_on(service, "be stopped", {OVER})
+    service.ledger.pause(service.clock(), paused=True)
     end(service.ledger, service.clock())
-    service.ledger.pause(service.clock(), paused=False)
     service.engine.notify()
     return {"ended": True}
+
+
+def _check_goes_on(service: Service, what: str, over: set[str]) -> None:
+    found = state_of(service)
+    if found["state"] in over:
+        is_over = "has ended" if found["state"] == OVER else "is ending"
+        raise Refused("gone", f"The campaign {is_over} ({found['why']}): it cannot {what}.", 410)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from karat.campaign.awaiting import ENDED, HOUR
 from karat.money import from_micro
 from karat.server.desk.learning import learning
@@ -25,7 +28,7 @@ def overview(service: Service) -> dict[str, Any]:
         "title": plan.page.title or plan.name,
         "kind": "single" if plan.is_single else "spans",
         "version": live.version,
-        **_state(service),
+        **state_of(service),
         "error": live.error,
         "waiting": None if live.waiting is None else {
             "answers": live.waiting.answers, "items": live.waiting.items,
@@ -40,8 +43,8 @@ def overview(service: Service) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _state(service: Service) -> dict[str, Any]:
-    """Say what goes on; without a loop the ledger tells."""
+def state_of(service: Service) -> dict[str, str]:
+    """Say what goes on, and why it ended; without a loop the ledger tells."""
     live, stops = service.engine.live, list(service.ledger.records("stop").values())
     state, why = live.state, "" if live.decision is None else live.decision.why
     if state == "starting" and stops and stops[-1]["stop"]:
@@ -61,9 +64,21 @@ def _round(number: int, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _items(service: Service) -> dict[str, int]:
+    """Count the items that are to be labelled: control questions are none of them."""
+    pool = service.setting.pool.n_items - len(service.setting.control)
+    return {"pool": pool, "picked": _picked(service), "answered": _answered(service)}
+
+
+def _answered(service: Service) -> int:
+    """Count the items with answers; where no loop looks at them, the places tell."""
     crowd = service.engine.live.crowd
-    answered = 0 if crowd is None else crowd.n_items
-    return {"pool": service.setting.pool.n_items, "picked": _picked(service), "answered": answered}
+    if crowd is None:
+        slots = service.ledger.slots()
+        items = slots.filter(pc.greater(slots["filled"], 0))["item"]
+    else:
+        items = crowd.item_ids
+    known = pc.is_in(items, value_set=pa.array(list(service.setting.control), pa.string()))
+    return len(items) - int(pc.sum(known).as_py() or 0)
 
 
 def _picked(service: Service) -> int:
@@ -87,11 +102,25 @@ def _answers(service: Service) -> dict[str, int]:
 
 
 def _money(service: Service) -> dict[str, str]:
-    totals = service.ledger.totals()
+    """Give the money; bonuses are spent too, and stand with neither labels nor control."""
+    totals, control = service.ledger.totals(), _paid_for_control(service)
+    earned = sum(person.earned for person in service.people.all().values())
     amounts = {
         "cap": totals.cap, "reserved": totals.reserved, "spent": totals.spent, "left": totals.left,
+        "labels": max(0, earned - control), "control": control,
     }  # fmt: skip
     return {"currency": totals.currency, **{k: from_micro(v) for k, v in amounts.items()}}
+
+
+def _paid_for_control(service: Service) -> int:
+    """Give what answers to control questions cost, in millionths; their batch is the first."""
+    setting = service.setting
+    rows = service.ledger.page(limit=len(setting.control)) if setting.control else []
+    return sum(
+        row.filled * int(setting.costs[setting.pool.place[row.item]])
+        for row in rows
+        if row.item in setting.control
+    )
 
 
 def _hours(service: Service) -> dict[str, float | None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from karat.campaign.judging import DECISION
 from karat.money import from_micro
+from karat.server.desk.standing import brief, standing
 from karat.server.people import BAR
 
 if TYPE_CHECKING:
@@ -17,31 +19,47 @@ if TYPE_CHECKING:
 
 def workers(service: Service) -> list[dict[str, Any]]:
     """Give everybody who works, those with most answers first."""
-    live, standing = service.engine.live, service.ledger.standing()
+    live, barred = service.engine.live, service.ledger.standing()
     seconds = {} if live.crowd is None else median_seconds(live.crowd)
-    barred, decided = service.ledger.records(BAR), _decisions(service)
-    known = service.people.all()
+    whys, decided = service.ledger.records(BAR), _decisions(service)
     rows = []
-    for name in {*standing, *known}:
-        person = service.people[name]
-        tests = person.right
+    for name in {*barred, *service.people.all()}:
+        found = live.workers.get(name)
+        is_barred, word = barred.get(name, False), decided.get(name, "")
+        verdict = "" if found is None else found["verdict"]
         rows.append({
             "worker": name,
-            "answers": person.counting,
-            "drafts": person.drafts,
-            "earned": from_micro(person.earned),
-            "control": {
-                "answered": len(tests),
-                "right": sum(one.right for one in tests),
-                "total": sum(one.total for one in tests),
-            },
-            "verdict": dict(live.workers.get(name, {})) or None,
-            "barred": standing.get(name, False),
-            "why": barred.get(name, {}).get("why", ""),
-            "decided": decided.get(name, ""),
+            **_did(service, name),
+            "verdict": None if found is None else _told(service, found),
+            "barred": is_barred,
+            "why": whys.get(name, {}).get("why", ""),
+            "decided": word,
+            "standing": standing(barred=is_barred, decided=word, verdict=verdict),
             "seconds": seconds.get(name),
         })  # fmt: skip
     return sorted(rows, key=lambda row: (-row["answers"], row["worker"]))
+
+
+def _did(service: Service, worker: str) -> dict[str, Any]:
+    """Give what a worker has done and earned."""
+    person = service.people[worker]
+    return {
+        "answers": person.counting,
+        "drafts": person.drafts,
+        "earned": from_micro(person.earned),
+        "control": {
+            "answered": len(person.right),
+            "right": sum(one.right for one in person.right),
+            "total": sum(one.total for one in person.right),
+            "unit": "texts" if service.setting.plan.is_single else "marked words",
+        },
+    }
+
+
+def _told(service: Service, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the verdict of the rules on a worker."""
+    facts = {name: found[name] for name in ("verdict", "mean", "low", "high", "judged")}
+    return {**facts, "why": brief(found, single=service.setting.plan.is_single)}
 
 
 def median_seconds(crowd: Crowd) -> dict[str, float]:

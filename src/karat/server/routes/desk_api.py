@@ -88,19 +88,19 @@ def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) 
     return house.service.desk.adjudicate(item, body.answer)
 
 
-@router.post("/pause", response_model=m.Paused, responses=refusals())
+@router.post("/pause", response_model=m.Paused, responses=refusals(410))
 def pause(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
     """Hand out no new tasks; answers are still taken."""
     return house.service.desk.pause()
 
 
-@router.post("/resume", response_model=m.Paused, responses=refusals())
+@router.post("/resume", response_model=m.Paused, responses=refusals(410))
 def resume(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
     """Hand out tasks again."""
     return house.service.desk.pause(paused=False)
 
 
-@router.post("/stop", response_model=m.Ended, responses=refusals())
+@router.post("/stop", response_model=m.Ended, responses=refusals(410))
 def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
     """End the campaign with what there is; it cannot be taken back."""
     return house.service.desk.stop()

@@ -14,6 +14,7 @@ from karat.server.house import House
 from karat.server.rendering import message_page, page_answer
 from karat.server.security.csrf import HEADER
 from karat.server.security.limits import address_name
+from karat.server.security.passwords import in_turn
 from karat.server.security.sessions import DESK, WORKER, Session
 
 router = APIRouter(include_in_schema=False)
@@ -50,10 +51,14 @@ def setup_page(request: Request, house: HouseHere, token: str) -> Response:
 
 
 @router.post("/setup")
-def set_up(request: Request, house: HouseHere, fields: Fields) -> Response:
+async def set_up(request: Request, house: HouseHere, fields: Fields) -> Response:
     """Choose the password and be logged in."""
     form = read_form(SetupForm, fields)
     _check_form(house, request, form.csrf)
+    return await in_turn(lambda: _set_up(request, house, form))
+
+
+def _set_up(request: Request, house: House, form: SetupForm) -> Response:
     _check_setup(house, request, form.token)
     if form.password != form.again:
         words = "The two passwords are not the same."
@@ -75,11 +80,16 @@ def login_page(house: HouseHere) -> Response:
 
 
 @router.post("/login")
-def log_in(request: Request, house: HouseHere, fields: Fields) -> Response:
+async def log_in(request: Request, house: HouseHere, fields: Fields) -> Response:
     """Log in with the password: a new session, whatever cookie came along."""
-    form, address = read_form(LoginForm, fields), _address(request)
-    house.buckets["login"].take(address)
+    form = read_form(LoginForm, fields)
+    house.buckets["login"].take(_address(request))
     _check_form(house, request, form.csrf)
+    return await in_turn(lambda: _log_in(request, house, form))
+
+
+def _log_in(request: Request, house: House, form: LoginForm) -> Response:
+    address = _address(request)
     if not house.entrance.account.is_password(form.password):
         log.warning("refused: a wrong password, by %s", address)
         return _form(house, "login.html.j2", 403, "That is not the password.")
@@ -108,7 +118,13 @@ def log_out(request: Request, house: HouseHere, fields: Fields) -> Response:
 
 
 def welcome(house: House, session: Session) -> Response:
-    """Give the session's cookie and lead to where its person works."""
+    """Give the session's cookie and lead to where its person works.
+
+    Raises:
+        Refused: Too many sessions have begun with the link.
+    """
+    if session.role == WORKER:
+        house.buckets["link"].take(session.link)
     answer = _see(HOME[session.role])
     seconds = (session.until - session.issued) // 1000
     value = house.entrance.sessions.cookie(session)

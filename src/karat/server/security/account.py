@@ -44,8 +44,8 @@ class Account:
         self._notes.add(SETUP, f"{len(self._notes.now(SETUP)) + 1:04d}", body)
         return token
 
-    def check_setup(self, token: str) -> None:
-        """Say nothing if a password may be chosen with a token.
+    def check_setup(self, token: str) -> int:
+        """Give the epoch that a token may end by a new password.
 
         Raises:
             Refused: It was used, has expired, or is none.
@@ -60,6 +60,7 @@ class Account:
                 "gives a new one.",
                 403,
             )
+        return int(last["epoch"])
 
     def choose(self, token: str, password: str) -> None:
         """Set the password; the token is used up, and all sessions end.
@@ -67,8 +68,8 @@ class Account:
         Raises:
             Refused: The token does not hold, or the password is too short.
         """
-        self.check_setup(token)
-        before = self._epoch()
+        # The number is that of the link's own epoch: read anew, it could be the next one already.
+        before = self.check_setup(token)
         try:
             self._set(before + 1, hash_password(password))
         except InputError:  # two at once: the ledger keeps one of a name

@@ -39,5 +39,5 @@ class Entrance:
         keys, notes = settings.keys, Notes(ledger, settings.clock)
         links = Links(notes, Seal(keys.of("worker link")), campaign)
         seal, csrf_key = Seal(keys.of("session cookie")), keys.of("csrf")
-        sessions = Sessions(notes, links, seal, csrf_key, campaign, settings)
+        sessions = Sessions(notes, seal, csrf_key, campaign, settings)
         return cls(links, Account(notes, settings.setup_minutes), sessions)

@@ -11,6 +11,7 @@ import logging
 import time
 
 from starlette.datastructures import Headers as Got
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from karat.server.answers import log_fault, route_of, tell
@@ -18,6 +19,7 @@ from karat.server.errors import Refused
 from karat.server.house import House
 from karat.server.security.csrf import SAFE
 from karat.server.security.limits import address_name
+from karat.server.security.sessions import DESK, WORKER
 
 log = logging.getLogger("karat.server.requests")
 security = logging.getLogger("karat.server.security")
@@ -88,6 +90,8 @@ class Gate:
 
     def __init__(self, app: ASGIApp, *, house: House) -> None:
         self._app, self._house = app, house
+        self._held = 0
+        """Bytes of bodies, of all requests that are being read or answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
@@ -97,14 +101,23 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body = bytearray()
         try:
             self._check(scope, Got(scope=scope))
-            body = await self._body(scope, receive)
+            whole = await self._read(scope, receive, body)
         except Refused as refused:
+            self._let_go(body)
             await tell(scope["path"], refused)(scope, receive, send)
             return
-        if body is not None:
-            await self._app(scope, _Replay(body, receive), send)
+        try:
+            if whole:
+                await self._app(scope, _Replay(bytes(body), receive), send)
+        finally:
+            self._let_go(body)
+
+    def _let_go(self, body: bytearray) -> None:
+        self._held -= len(body)
+        body.clear()
 
     def _check(self, scope: Scope, headers: Got) -> None:
         host = headers.getlist("host")
@@ -120,28 +133,46 @@ class Gate:
             security.warning("refused: a change from a foreign page, by %s", address)
             raise Refused("origin", "This came from another site.", 403)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Read the body whole; None if the client went away."""
+    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
+        """Read a body whole; False if the client went away."""
         settings = self._house.settings
-        most = settings.desk_body if scope["path"].startswith("/api/desk/") else settings.body
-        too_large = Refused("too-large", f"A request has {most} bytes at most.", 413)
+        known = self._knows(scope)
+        large = DESK in known and scope["path"].startswith("/api/desk/")
+        most = settings.desk_body if large else settings.body
+        room = settings.held if known else settings.held // 2
         length = Got(scope=scope).get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
-            raise too_large
-        found = bytearray()
+            raise _too_large(most)
         try:
             async with asyncio.timeout(settings.body_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        return None
-                    found += message.get("body", b"")
-                    if len(found) > most:
-                        raise too_large
+                        return False
+                    self._add(body, message.get("body", b""), most, room)
                     if not message.get("more_body", False):
-                        return bytes(found)
+                        return True
         except TimeoutError:
             raise Refused("slow", "The request took too long to come.", 408) from None
+
+    def _add(self, body: bytearray, part: bytes, most: int, room: int) -> None:
+        """Take a part of a body, if there is room for it."""
+        if len(body) + len(part) > most:
+            raise _too_large(most)
+        if self._held + len(part) > room:
+            raise Refused("busy", "Too much is being sent at once: try again.", 503, retry=5)
+        body += part
+        self._held += len(part)
+
+    def _knows(self, scope: Scope) -> set[str]:
+        """Give the roles of which a cookie is sent that this server has made."""
+        cookies, sessions = HTTPConnection(scope).cookies, self._house.entrance.sessions
+        name = self._house.cookie_name
+        return {role for role in (DESK, WORKER) if sessions.open(role, cookies.get(name(role)))}
+
+
+def _too_large(most: int) -> Refused:
+    return Refused("too-large", f"A request has {most} bytes at most.", 413)
 
 
 class _Replay:

@@ -14,6 +14,8 @@ from karat.server.settings import Rate
 
 MOST = 10_000
 """Buckets that are kept; those that were used longest ago are forgotten."""
+LONGEST = 64
+"""Characters of an address that are looked at."""
 
 
 class Buckets:
@@ -57,17 +59,22 @@ class Buckets:
             self._filled.popitem(last=False)
 
 
-@lru_cache(maxsize=4_096)
 def address_name(host: str | None) -> str:
     """Give the name of an address's bucket; a network of IPv6 (/64) is one.
 
     >>> address_name("192.0.2.7"), address_name("2001:db8::1:2"), address_name(None)
     ('192.0.2.7', '2001:db8::/64', 'unknown')
     """
+    # A proxy may pass on what somebody made up, of any length.
+    return _name((host or "unknown")[:LONGEST])
+
+
+@lru_cache(maxsize=4_096)
+def _name(host: str) -> str:
     try:
-        address = ip_address((host or "").partition("%")[0])
+        address = ip_address(host.partition("%")[0])
     except ValueError:
-        return host or "unknown"
+        return host
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped:
             return str(address.ipv4_mapped)

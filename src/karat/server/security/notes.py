@@ -38,9 +38,9 @@ class Notes:
                     facts = self._read(kind)
         return facts
 
-    def has(self, *kinds: str) -> bool:
-        """Whether all these kinds can be given without reading."""
-        return all(self._fresh(kind) is not None for kind in kinds)
+    def at_hand(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+        """Give the same if that can be done without reading, and at once; else None."""
+        return self._fresh(kind)
 
     def now(self, kind: str) -> Mapping[str, dict[str, Any]]:
         """Give the facts of a kind as they are."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from threading import BoundedSemaphore
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore, get_native_id
+from typing import TypeVar
 
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -21,13 +27,37 @@ TRIED = (
     "requester", "secret", "karat",
 )  # fmt: skip
 """What people take who want no password, in small letters."""
-SECONDS = 10.0
-"""How long a check waits for its turn."""
+AT_ONCE, WAITING = 2, 4
+"""Passwords that are checked, and people who wait for that."""
 _HASHER = PasswordHasher(
     time_cost=3, memory_cost=64 * 1024, parallelism=4, hash_len=32, salt_len=16, type=Type.ID
 )
-# A hash takes 64 MiB: so many at once, and no more, however many ask.
-_TURN = BoundedSemaphore(2)
+
+
+def _step_back() -> None:
+    """Let all other threads go first; Linux alone can say so of one, and of those it starts."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), 10)
+
+
+# A hash takes 64 MiB: so many at once, and no more, however many ask. They have threads of their
+# own: whoever tries passwords takes none of those in which workers are answered.
+_THREADS = ThreadPoolExecutor(AT_ONCE, "password", _step_back)
+_PLACES = BoundedSemaphore(AT_ONCE + WAITING)
+Made = TypeVar("Made")
+
+
+async def in_turn(act: Callable[[], Made]) -> Made:
+    """Do what checks or hashes a password, when its turn comes.
+
+    Raises:
+        Refused: Too many wait already.
+    """
+    if not _PLACES.acquire(blocking=False):
+        raise Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
+    doing = _THREADS.submit(act)
+    doing.add_done_callback(lambda _: _PLACES.release())  # also if nobody waits for it any more
+    return await asyncio.wrap_future(doing)
 
 
 def hash_password(password: str) -> str:
@@ -43,8 +73,7 @@ def hash_password(password: str) -> str:
             "keys that everybody tries. A sentence that only you would write is a good one.",
             422,
         )
-    with _Turn():
-        return _HASHER.hash(_bytes(password))
+    return _HASHER.hash(_bytes(password))
 
 
 def _is_guessable(password: str) -> bool:
@@ -56,31 +85,17 @@ def _is_guessable(password: str) -> bool:
 
 
 def is_password(password: str, kept: str) -> bool:
-    """Whether a password is the one of which this is kept; takes as long if none is kept.
-
-    Raises:
-        Refused: Too many passwords are being checked.
-    """
+    """Whether a password is the one of which this is kept; takes as long if none is kept."""
     if len(password) > LONGEST:
         return False
-    with _Turn():
-        try:
-            return _HASHER.verify(kept or _NONE, _bytes(password)) and bool(kept)
-        except (VerificationError, InvalidHashError):
-            return False
+    try:
+        return _HASHER.verify(kept or _NONE, _bytes(password)) and bool(kept)
+    except (VerificationError, InvalidHashError):
+        return False
 
 
 def _bytes(password: str) -> bytes:
     return password.encode("utf-8", "surrogatepass")
-
-
-class _Turn:
-    def __enter__(self) -> None:
-        if not _TURN.acquire(timeout=SECONDS):
-            raise Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
-
-    def __exit__(self, *_: object) -> None:
-        _TURN.release()
 
 
 _NONE = (

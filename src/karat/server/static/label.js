@@ -15,6 +15,7 @@ const STATUS = {
   draft: "Your answer is kept, but it does not count: nobody is needed for this text any more.",
   duplicate: "You have answered this text before; the first answer counts.",
 };
+const CONFLICT = "Another answer to this text was sent before, perhaps from another window. That one counts.";
 const outbox = new Outbox(server, memory, tellTrouble);
 const refused = new RefusedList({ after: find("note"), outbox, show: copy, send: sendAgain });
 let widget = null;
@@ -141,6 +142,7 @@ async function sendAgain(entry) {
     note(error.isConflict ? CONFLICT : notTaken(error), "bad");
   }
   refused.draw(phase === "task" ? task.key : undefined);
+  focusTask(); // the button that was pressed is gone
 }
 
 /** Do something that speaks with the server; what it refuses is told in words. */
@@ -161,14 +163,17 @@ async function tellRefusal(error) {
   if (error.code === "csrf") {
     return showMessage("Please load this page again", "It is too old to be trusted. What you have marked is kept in this browser.", [reload()]);
   }
-  if (error.status === 403) return showMessage("Thank you for your work", error.message || "There is no more work for you in this campaign.");
-  if (error.status === 409) {
+  if (error.isConflict) {
     memory.dropDraft(task);
-    note("Another answer to this text was sent before, perhaps from another window. That one counts.", "bad");
-  } else note(error.message || "The server did not take this answer.", "bad");
+    note(CONFLICT, "bad");
+  } else if (phase === "sending") note(notTaken(error), "bad");
   // After a refusal for good, the server says what is to be done now; a mended draft can be sent.
   if (phase !== "loading") return attempt(next);
   return showMessage("Something went wrong", error.message || "Please load this page again.", [reload()]);
+}
+
+function notTaken(error) {
+  return `${error.message || "The server did not take this answer."} What you have marked is kept in this browser.`;
 }
 
 function reload() {
@@ -185,6 +190,7 @@ function tellTrouble(error) {
 }
 
 function tellFate(reply) {
+  if (reply.status === "refused") return note(notTaken(reply), "bad");
   const words = reply.message || STATUS[reply.status];
   if (words) note(words, reply.status === "accepted" ? "info" : "bad");
 }
@@ -213,6 +219,7 @@ function setBusy(busy) {
 
 function showMessage(title, text, more = []) {
   phase = "message";
+  refused.draw();
   // A wait that goes on is not told again.
   const same = !find("message").hidden && find("message-title").textContent === title && find("message-text").textContent === text;
   if (same && !more.some((part) => part.matches?.("button"))) return;
@@ -246,7 +253,7 @@ function completion(end) {
 
 function showFeedback(feedback, work) {
   const title = feedback.right ? "That is right" : "Not quite";
-  const more = [make("p", { class: "muted" }, "This was practice. Your answer:"), sample(work), ...expected(feedback)];
+  const more = [make("p", { class: "muted" }, "This was practice. Your answer:"), sample(task, work), ...expected(feedback)];
   const go = button("Continue", () => attempt(next), { class: "primary" });
   showMessage(title, "", [...more, go]);
   find("message").dataset.right = String(feedback.right);
@@ -255,15 +262,21 @@ function showFeedback(feedback, work) {
 }
 
 function expected(feedback) {
-  return feedback.right ? [] : [make("p", { class: "muted" }, "Expected:"), sample(feedback)];
+  return feedback.right ? [] : [make("p", { class: "muted" }, "Expected:"), sample(task, feedback)];
 }
 
 /** A text with labels on it, to look at. */
-function sample({ spans, label }) {
+function sample({ kind, tokens, text, starts }, { spans, label }) {
   const box = make("div", { class: "text sampled", dir: "auto" });
-  if (task.kind === "single") box.append(label ?? "no label");
-  else showMarked(box, task.tokens, gaps(task.tokens, task.text, task.starts), spans ?? [], (type) => widget.number(type));
+  if (kind === "single") box.append(label ?? "no label");
+  else showMarked(box, tokens, gaps(tokens, text, starts), spans ?? [], (type) => widget.number(type));
   return box;
+}
+
+/** What was refused, to look at. */
+function copy(about, body) {
+  if (about.kind !== "single") return sample(about, body);
+  return make("p", { dir: "auto" }, [about.text ?? about.tokens.join(" "), body.label].filter(Boolean).join(" → "));
 }
 
 function focusTask() {

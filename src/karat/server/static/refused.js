@@ -17,7 +17,7 @@ export class RefusedList {
     const entries = this.outbox.refused.filter((entry) => entry.body.key !== openKey);
     this.box.hidden = !entries.length;
     const title = `${entries.length === 1 ? "One answer was" : `${entries.length} answers were`} not taken`;
-    const lead = "They are kept in this browser. Send them again later, or tell the requester what stands here.";
+    const lead = "What you marked is kept in this browser: send it again later, or tell the requester what stands here.";
     this.box.replaceChildren(make("summary", {}, title), make("p", { class: "muted" }, lead), ...entries.map((entry) => this.row(entry, openKey)));
   }
 
@@ -26,6 +26,7 @@ export class RefusedList {
     const remove = () => {
       this.outbox.forget(entry);
       this.draw(openKey);
+      this.box.querySelector("summary").focus();
     };
     return make("blockquote", { class: "refused" },
       ...(about ? [this.show(about, body)] : []),

@@ -350,7 +350,7 @@ export class SpanWidget {
   }
 
   onDrag(x, y) {
-    const i = tokenOf(document.elementFromPoint(x, y));
+    const i = tokenNear(x, y);
     if (i === null || !this.drag || (i === this.drag.anchor && !this.drag.moved)) return;
     this.drag.moved = true;
     if (this.state.selection?.focus !== i || this.state.selection.anchor !== this.drag.anchor) {
@@ -390,6 +390,12 @@ export class SpanWidget {
     this.become(marks.select(this.state, word.start, word.end - 1));
     if (this.brush !== null) this.put(this.brush);
   }
+}
+
+// Between two words either is meant.
+function tokenNear(x, y) {
+  const places = [0, -8, 8].map((aside) => tokenOf(document.elementFromPoint(x + aside, y)));
+  return places.find((i) => i !== null) ?? null;
 }
 
 function tokenOf(element) {

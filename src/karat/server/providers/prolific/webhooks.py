@@ -85,7 +85,8 @@ def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int)
         return Message(name, signature, when, str(facts.get("event_type"))[:100])
     words = [facts.get(key) for key in ("resource_id", "participant_id", "status")]
     submission, participant, status = (one if isinstance(one, str) else "" for one in words)
-    if not (ID.fullmatch(submission) and ID.fullmatch(participant) and 0 < len(status) < 100):
+    is_status = 0 < len(status) < 100 and status.isprintable()
+    if not (ID.fullmatch(submission) and ID.fullmatch(participant) and is_status):
         raise Refused("invalid", "resource_id, participant_id or status is not what it was.", 400)
     kind = "submission.status.change"
     return Message(name, signature, when, kind, submission, participant, status.upper())

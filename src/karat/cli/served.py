@@ -1,0 +1,41 @@
+"""A campaign that `karat serve` has begun: commands beside the server make none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def check_served(source: str, out: str, store: str | None) -> None:
+    """Refuse a place without a campaign or without the server's secret, and make nothing there.
+
+    Args:
+        source: The plan, for the message.
+        out: The campaign's folder.
+        store: Path or address of the store; None for the one in the folder.
+
+    Raises:
+        InputError: There is none.
+    """
+    from karat.errors import InputError
+    from karat.server.opening import FILE as STORE
+    from karat.server.security.secret import FILE as SECRET
+    from karat.server.security.secret import VARIABLE
+    from karat.store import open_ledger
+
+    start = (
+        f"start `karat serve {source}` first, or give the --out and --store that it was started "
+        "with"
+    )
+    place = Path(out) / STORE
+    if store is None and not place.is_file():
+        raise InputError(f"{out} holds no campaign: there is no {STORE} in it; {start}")
+    try:
+        open_ledger(store or place).close()
+    except InputError as error:
+        raise InputError(f"{str(error).removesuffix(': create one first')}; {start}") from None
+    if not (os.environ.get(VARIABLE) or (Path(out) / SECRET).is_file()):
+        raise InputError(
+            f"{out} holds no {SECRET}, the server's secret, and links signed by another would not "
+            f"hold; {start}"
+        )

@@ -1,0 +1,75 @@
+"""What `karat desk` says in words: short, and the same as the desk's pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from karat.cli import desk_view as view
+
+NOW = {
+    "title": "Names", "state": "waiting", "why": "", "error": "", "flags": 0, "rounds": [],
+    "learning": {"forecast": None}, "items": {"pool": 159, "picked": 40, "answered": 8},
+    "answers": {"counting": 30, "control": 14, "drafts": 0, "workers": 3},
+    "money": {"currency": "EUR", "cap": "5.00", "reserved": "0.10", "spent": "0.60",
+              "left": "4.30", "labels": "0.32", "control": "0.28"},
+    "hours": {"used": 0.26, "left": None},
+}  # fmt: skip
+
+
+def test_the_overview_says_what_the_money_went_for():
+    said = view.overview(NOW)
+    assert "items: 8 of 159 have answers" in said
+    assert "spent on labels: 0.32, on practice, test and control: 0.28" in said
+
+
+def test_a_state_is_called_as_on_the_pages():
+    assert view.overview(NOW).startswith("Names: open\n")
+    assert view.overview({**NOW, "state": "ended", "why": "all done"}).startswith(
+        "Names: ended (all done)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [({"used": 0.26, "left": None}, "time: 16 min"),
+     ({"used": 0.0, "left": 3.0}, "time: 0 min, 3.0 h left"),
+     ({"used": 60.0, "left": 12.0}, "time: 2.5 days, 12.0 h left")],
+)  # fmt: skip
+def test_time_is_told_in_minutes_hours_or_days(hours, said):
+    assert said in view.overview({**NOW, "hours": hours})
+
+
+def test_long_labels_are_cut_as_texts_are():
+    label = "a very long label that nobody wants to read twice, " * 3
+    found = {"confidence": 0.5, "label": label}
+    said = view.doubts([{"item": "d1", "tokens": [], "text": "short", "found": found}])
+    assert max(len(line) for line in said.splitlines()) < 100
+    assert "…" in said
+
+
+def test_a_control_question_has_a_plain_number_of_answers():
+    row = {"item": "d1", "text": "x", "answers": 3, "wanted": 1000, "confidence": None,
+           "control": True, "gold": False, "flags": 0, "state": "open"}  # fmt: skip
+    page = {"items": [row, {**row, "item": "d2", "wanted": 5, "control": False}], "more": False}
+    control, plain = view.items(page).splitlines()[1:]
+    assert control.split() == ["d1", "3", "control", "x"]
+    assert plain.split() == ["d2", "3/5", "open", "x"]
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_agreement_of_one_worker_is_no_empty_table(value):
+    names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
+    measures = dict.fromkeys(names, value)
+    assert view.agreement({"measures": measures}) == view.agreement({"measures": None})
+    assert "alpha" in view.agreement({"measures": {**measures, "alpha": 0.0}})
+
+
+def test_workers_are_told_with_what_is_counted_and_where_they_stand():
+    verdict = {"mean": 0.8, "low": 0.6, "high": 0.9, "why": "good enough (99 %)"}
+    control = {"answered": 3, "right": 12, "total": 15, "unit": "marked words"}
+    row = {"worker": "ann", "answers": 9, "earned": "0.45", "control": control,
+           "verdict": verdict, "standing": "asked no more"}  # fmt: skip
+    head, ann = view.workers([row]).splitlines()
+    assert "standing" in head
+    assert "12 of 15 marked words" in ann
+    assert ann.endswith("asked no more  good enough (99 %)")
