@@ -40,7 +40,7 @@ function fill(row, one) {
   const { cells } = row;
   put(cells.answers, one.drafts ? `${count(one.answers)} + ${many(one.drafts, "draft")}` : count(one.answers));
   put(cells.earned, money(one.earned));
-  put(cells.control, one.control.answered ? `${count(one.control.right)} of ${count(one.control.total)}` : "–");
+  put(cells.control, one.control.answered ? `${count(one.control.right)} of ${count(one.control.total)} ${one.control.unit}` : "–");
   put(cells.seconds, one.seconds === null ? "–" : one.seconds.toFixed(1));
   cells.right.replaceChildren(...reliability(one));
   row.element.classList.toggle("gone", one.barred);

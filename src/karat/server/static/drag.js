@@ -40,3 +40,21 @@ function speedAt(y, top, bottom) {
   const over = y < top + EDGE ? y - top - EDGE : Math.max(0, y - bottom + EDGE);
   return Math.sign(over) * Math.ceil(FASTEST * Math.min(1, Math.abs(over) / (2 * EDGE)));
 }
+
+/** {top, bottom} of what can be seen of a text above its dock; infinite where nothing is hidden. */
+export function beyond(text, dock) {
+  const [{ top, bottom }, foot] = [text.getBoundingClientRect(), Math.min(innerHeight, dock.getBoundingClientRect().top)];
+  return { top: top < 0 ? 0 : -Infinity, bottom: bottom > foot ? foot : Infinity };
+}
+
+/** The token at a place, or null; between two words either is meant. */
+export function tokenNear(x, y) {
+  const places = [0, -8, 8].map((aside) => tokenOf(document.elementFromPoint(x + aside, y)));
+  return places.find((i) => i !== null) ?? null;
+}
+
+/** The token that an element belongs to, or null. */
+export function tokenOf(element) {
+  const cell = element?.closest?.(".token");
+  return cell ? Number(cell.dataset.i) : null;
+}

@@ -1,6 +1,6 @@
 // The span widget: a text whose tokens are marked by mouse, touch or keys, and its commands.
 
-import { followDrag } from "./drag.js";
+import { beyond, followDrag, tokenNear, tokenOf } from "./drag.js";
 import { button, handBack, make, sign } from "./panels.js";
 import * as marks from "./state.js";
 import { cutNames } from "./tags.js";
@@ -333,14 +333,8 @@ export class SpanWidget {
     this.become(fresh ? marks.move(this.state, i) : marks.select(this.state, anchor, i));
     followDrag(event, {
       move: (x, y) => this.onDrag(x, y), end: (finished) => this.onDragEnd(finished),
-      bounds: () => this.bounds(),
+      bounds: () => beyond(this.text, this.dock),
     });
-  }
-
-  /** Where the text goes on beyond what can be seen of it. */
-  bounds() {
-    const [{ top, bottom }, foot] = [this.text.getBoundingClientRect(), Math.min(innerHeight, this.dock.getBoundingClientRect().top)];
-    return { top: top < 0 ? 0 : -Infinity, bottom: bottom > foot ? foot : Infinity };
   }
 
   onDragEnd(finished) {
@@ -390,15 +384,4 @@ export class SpanWidget {
     this.become(marks.select(this.state, word.start, word.end - 1));
     if (this.brush !== null) this.put(this.brush);
   }
-}
-
-// Between two words either is meant.
-function tokenNear(x, y) {
-  const places = [0, -8, 8].map((aside) => tokenOf(document.elementFromPoint(x + aside, y)));
-  return places.find((i) => i !== null) ?? null;
-}
-
-function tokenOf(element) {
-  const cell = element?.closest?.(".token");
-  return cell ? Number(cell.dataset.i) : null;
 }
