@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
 from karat.cli import app
-from karat.cli.run import _command
+from karat.cli.served import command_line
 
 KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
 KILLS = int(os.environ.get("KARAT_TORTURE", "2"))
@@ -128,7 +128,7 @@ def test_a_campaign_with_files_ends_well_and_says_what_it_waits_for(plan, tmp_pa
 
 
 def test_the_command_that_goes_on_tells_no_password():
-    told = _command("p.toml", "out", "postgresql://ann:secret@host/name")
+    told = command_line(["run", "p.toml"], "out", "postgresql://ann:secret@host/name")
     assert told.startswith("karat run p.toml --out out --store")
     assert "secret" not in told
 

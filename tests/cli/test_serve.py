@@ -46,6 +46,10 @@ def test_it_serves_until_ctrl_c(tmp_path):
     process, said = started(write_plan(tmp_path), tmp_path / "out", "--no-loop")
     try:
         (setup,) = re.findall(r"http://127\.0\.0\.1:\d+/setup/\S+", said)
+        assert (
+            f"karat links {tmp_path / 'campaign.toml'} --workers ann,bob --out {tmp_path / 'out'}"
+            in said
+        )
         assert status_of(setup) == 200
         assert status_of(setup + "x") == 403
         assert status_of(setup.partition("/setup")[0] + "/api/work/me") == 401

@@ -14,6 +14,7 @@ from karat.cli.output import emit_json, say, warn
 from karat.cli.report import PAGE, STORE, write_page
 from karat.cli.run_view import shown
 from karat.cli.run_watch import Course, watched
+from karat.cli.served import command_line
 
 if TYPE_CHECKING:
     from karat.campaign import CampaignRecord, Setting, Waiting
@@ -65,7 +66,7 @@ def run(
                 findings = Findings.of(ledger, campaign.progress.result)
                 files += _page(findings, out)
             if isinstance(found, Waiting):
-                _wait(found, _command(source, out, store), files, as_json=json)
+                _wait(found, command_line(["run", source], out, store), files, as_json=json)
             else:
                 _tell(findings.record, files, as_json=json)
     except KeyboardInterrupt:
@@ -109,19 +110,6 @@ def _page(findings: Findings, out: str) -> list[str]:
     except MissingExtraError as error:
         warn(f"karat: no {PAGE}: {error}")
         return []
-
-
-def _command(source: str, out: str, store: str | None) -> str:
-    """Give the command that goes on, without the password of a database."""
-    import shlex
-
-    from karat.store.opening import where_of
-
-    words = ["karat", "run", source, "--out", out]
-    if store is not None:
-        place = where_of(store)
-        words += ["--store", place if "***" in place else store]
-    return shlex.join(words)
 
 
 def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli.output import say, warn
+from karat.cli.served import command_line
 
 if TYPE_CHECKING:
     from karat.server import Entrance, ServerSettings
@@ -80,7 +81,8 @@ def serve(
             with serving(service.ledger.database, settings.public_url):
                 entrance = Entrance.of(service.ledger, service.setting.key, settings)
                 entrance.links.move(settings.public_url)
-                _greet(entrance, settings, source, reset=reset_password)
+                links = command_line(["links", source, "--workers", "ann,bob"], out, store)
+                _greet(entrance, settings, source, links, reset=reset_password)
                 app = create_app(service, settings)
                 if not no_loop:
                     service.start()
@@ -105,7 +107,9 @@ def _url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _greet(entrance: Entrance, settings: ServerSettings, source: str, *, reset: bool) -> None:
+def _greet(
+    entrance: Entrance, settings: ServerSettings, source: str, links: str, *, reset: bool
+) -> None:
     """Say where the server is, and how the requester comes in."""
     account = entrance.account
     say(f"karat serves {Path(source).name} at {settings.public_url}")
@@ -115,7 +119,7 @@ def _greet(entrance: Entrance, settings: ServerSettings, source: str, *, reset: 
         say(f"  {settings.address(f'/setup/{token}')}")
     else:
         say(f"the requester logs in at {settings.address('/login')}")
-    say(f"links for workers: karat links {source} --workers ann,bob")
+    say(f"links for workers: {links}")
     say("Ctrl-C ends it")
     sys.stdout.flush()  # the link must be seen now, also where the output is a file
 

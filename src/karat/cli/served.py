@@ -1,8 +1,10 @@
-"""A campaign that `karat serve` has begun: commands beside the server make none."""
+"""A campaign and the commands beside it: they name its place, and make none by mistake."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -39,3 +41,14 @@ def check_served(source: str, out: str, store: str | None) -> None:
             f"{out} holds no {SECRET}, the server's secret, and links signed by another would not "
             f"hold; {start}"
         )
+
+
+def command_line(words: Sequence[str], out: str, store: str | None) -> str:
+    """Give a command of the campaign at a place, without the password of a database."""
+    from karat.store.opening import where_of
+
+    every = ["karat", *words, "--out", out]
+    if store is not None:
+        place = where_of(store)
+        every += ["--store", place if "***" in place else store]
+    return shlex.join(every)
