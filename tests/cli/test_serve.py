@@ -113,3 +113,12 @@ def test_an_address_that_is_not_safe_is_refused_and_explained(tmp_path, words, t
     plan = write_plan(tmp_path)
     assert told in invoke(plan, *words)
     assert not (tmp_path / "out" / "campaign.sqlite").exists()
+
+
+def test_a_plan_of_another_crowd_is_refused_and_nothing_is_made(tmp_path):
+    plan = write_plan(tmp_path)
+    words = plan.read_text(encoding="utf-8").replace('source = "web"', 'source = "files"')
+    plan.write_text(words, encoding="utf-8")
+    before = sorted(tmp_path.iterdir())
+    assert "campaigns of other crowds are run by `karat run`" in invoke(plan, "--port", "0")
+    assert sorted(tmp_path.iterdir()) == before

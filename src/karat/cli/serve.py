@@ -64,12 +64,15 @@ def serve(
 
       karat links campaign.toml --workers ann,bob
     """
+    from karat.campaign import read_plan
     from karat.cli.report import write_findings
     from karat.server import Entrance, ServerSettings, create_app, load_keys, open_service
     from karat.server import serve as run
     from karat.server.running import check_exposure, listen
+    from karat.server.service import check_web
     from karat.store.serving import serving
 
+    check_web(read_plan(source))  # before the secret and the store are made
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
     with listen(host, port) as listening:

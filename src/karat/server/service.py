@@ -26,6 +26,7 @@ from karat.server.work import Completion, Work
 from karat.store import SqlLedger
 
 if TYPE_CHECKING:
+    from karat.campaign import Plan
     from karat.server.desk import Desk
 
 log = logging.getLogger("karat.server")
@@ -61,11 +62,7 @@ class Service:
         sending: Sending | None = None,
         report: Report | None = None,
     ) -> None:
-        if setting.plan.crowd.source != "web":
-            raise InputError(
-                f'crowd.source is {setting.plan.crowd.source!r}: people in a browser are "web"; '
-                "campaigns of other crowds are run by `karat run`"
-            )
+        check_web(setting.plan)
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
         self.clock, self.report, self.sending = clock, report, sending
         steps = Steps.of(
@@ -121,6 +118,19 @@ class Service:
             self.report(self.desk.names.findings(findings), self.out / "report.html")
 
 
+def check_web(plan: Plan) -> None:
+    """Refuse the plan of another crowd.
+
+    Raises:
+        InputError: Its crowd's source is not "web".
+    """
+    if plan.crowd.source != "web":
+        raise InputError(
+            f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '
+            "other crowds are run by `karat run`"
+        )
+
+
 def open_service(
     plan: str | Path, out: str | Path, keys: Keys, store: str | None = None, **options: Any
 ) -> Service:
@@ -136,7 +146,9 @@ def open_service(
     Raises:
         InputError: The plan or its files are faulty, or the store holds another campaign.
     """
-    setting = open_setting(read_plan(plan), Path(plan).parent)
+    read = read_plan(plan)
+    check_web(read)
+    setting = open_setting(read, Path(plan).parent)
     clock = options.get("clock", wall_clock)
     ledger = open_store(setting, out, store, clock())
     try:

@@ -8,21 +8,17 @@ that ends.
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
 
 from sqlalchemy import text
 
+from karat.store import locks
 from karat.store.check import sums_of
 from karat.store.engine import StoreError, is_sqlite
 from karat.store.journal import Database
+from karat.store.locks import PATIENCE
 
-PATIENCE = 3.0
-"""Seconds until a lock counts as taken: PostgreSQL sees late that a process was killed."""
 _TAKE = text("SELECT pg_try_advisory_lock(hashtextextended('karat ' || current_schema(), 0))")
 
 
@@ -54,63 +50,24 @@ def check_sums(database: Database) -> None:
 
 @contextmanager
 def _file_held(database: Database) -> Iterator[None]:
-    place = str(database.engine.url.database).removeprefix("file:")
-    path = Path(f"{place}.lock")
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror}; make the file and its folder writable"
-        ) from None
-    with file:
-        _wait(lambda: _locked(file), database.where)
+    with locks.opened(locks.file_beside(database, ".lock")) as file:
+        locks.wait(lambda: locks.locked(file), PATIENCE, lambda: _refusal(database))
         yield
 
 
 @contextmanager
 def _session_held(database: Database) -> Iterator[None]:
-    with database.engine.connect() as plain:
-        connection = plain.execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            _wait(lambda: bool(connection.execute(_TAKE).scalar_one()), database.where)
-            yield
-        finally:
-            # The lock is the session's: it must not go back into the pool with it.
-            plain.invalidate()
+    with locks.session(database) as connection:
+        locks.wait(
+            lambda: bool(connection.execute(_TAKE).scalar_one()),
+            PATIENCE,
+            lambda: _refusal(database),
+        )
+        yield
 
 
-def _wait(take: Callable[[], bool], where: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not take():
-        if time.monotonic() > end:
-            raise StoreError(
-                f"{where}: another `karat run` is at work on this campaign: let it end or stop it, "
-                "then run again; nothing was changed"
-            )
-        time.sleep(0.05)
-
-
-if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
-
-    def _locked(file: IO[bytes]) -> bool:
-        """Try to take a file."""
-        import msvcrt
-
-        file.seek(0)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-
-    def _locked(file: IO[bytes]) -> bool:
-        """Try to take a file."""
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+def _refusal(database: Database) -> str:
+    return (
+        f"{database.where}: another `karat run` is at work on this campaign: let it end or stop "
+        "it, then run again; nothing was changed"
+    )

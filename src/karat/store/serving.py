@@ -1,23 +1,24 @@
 """One server at a time: whoever serves a campaign holds it alone, beside its loop and commands.
 
 A server keeps in memory what every worker has done. Of two servers on one campaign each would know
-half of it. The lock is as in `karat.store.alone`, under another name, and says who holds it.
+half of it. The lock is as that of `karat.store.alone`, under another name, and says who holds it.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from sqlalchemy import Connection, text
 
-from karat.store.alone import PATIENCE, _locked
-from karat.store.engine import StoreError, is_sqlite
+from karat.store import locks
+from karat.store.engine import is_sqlite
 from karat.store.journal import Database
+from karat.store.locks import PATIENCE
 
 _TAKE = text("SELECT pg_try_advisory_lock(hashtextextended('karat serve ' || current_schema(), 0))")
 _SIGN = text("SELECT set_config('application_name', :who, false)")
@@ -47,31 +48,21 @@ def serving(database: Database, address: str) -> Iterator[None]:
 
 @contextmanager
 def _file_held(database: Database, who: str) -> Iterator[None]:
-    place = str(database.engine.url.database).removeprefix("file:")
-    path = Path(f"{place}.serve.lock")
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror}; make the file and its folder writable"
-        ) from None
-    with file:
-        _wait(lambda: _locked(file), lambda: _signed(path), database.where)
+    path = locks.file_beside(database, ".serve.lock")
+    with locks.opened(path) as file:
+        refusal = partial(_refusal, database, lambda: _signed(path))
+        locks.wait(lambda: locks.locked(file), PATIENCE, refusal)
         _sign(file, who)
         yield
 
 
 @contextmanager
 def _session_held(database: Database, who: str) -> Iterator[None]:
-    with database.engine.connect() as plain:
-        connection = plain.execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            _wait(lambda: _taken(connection), lambda: _holder(connection), database.where)
-            connection.execute(_SIGN, {"who": who})
-            yield
-        finally:
-            # The lock is the session's: it must not go back into the pool with it.
-            plain.invalidate()
+    with locks.session(database) as connection:
+        refusal = partial(_refusal, database, lambda: _holder(connection))
+        locks.wait(lambda: _taken(connection), PATIENCE, refusal)
+        connection.execute(_SIGN, {"who": who})
+        yield
 
 
 def _taken(connection: Connection) -> bool:
@@ -82,15 +73,11 @@ def _holder(connection: Connection) -> str:
     return str(connection.execute(_WHO).scalar() or "")
 
 
-def _wait(take: Callable[[], bool], holder: Callable[[], str], where: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not take():
-        if time.monotonic() > end:
-            raise StoreError(
-                f"{where} is served already, by {holder() or 'another process'}: use that server, "
-                "or end it with Ctrl-C and start again; nothing was changed"
-            )
-        time.sleep(0.05)
+def _refusal(database: Database, holder: Callable[[], str]) -> str:
+    return (
+        f"{database.where} is served already, by {holder() or 'another process'}: use that server, "
+        "or end it with Ctrl-C and start again; nothing was changed"
+    )
 
 
 def _sign(file: IO[bytes], who: str) -> None:
