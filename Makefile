@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 OUT := out
-DATA ?= $(or $(KARAT_DATA),../shared/data)
+DATA ?= $(or $(GOLDSPAN_DATA),../shared/data)
 
 # The store's tests start a PostgreSQL server of their own where its programs are.
 POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
@@ -29,7 +29,7 @@ setup: $(STAMP) ## Make .venv with everything in it
 
 # The stamp also names the folder: a copied or moved checkout sets itself up anew.
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "karat needs Python 3.11 or newer; call make PYTHON=python3.11")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "goldspan needs Python 3.11 or newer; call make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--upgrade "pip>=25.1"
@@ -42,12 +42,12 @@ demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to
 	@rm -rf $(OUT)/demo
 	@echo "== A pool of 150 sentences, a simulated crowd, a budget of 25 EUR =="
 	@echo "(the first run compiles for half a minute)"
-	@$(BIN)/karat run examples/campaign.toml --out $(OUT)/demo
+	@$(BIN)/goldspan run examples/campaign.toml --out $(OUT)/demo
 	@echo; echo "== The same crowd, asked alike about every sentence =="
 	@$(BIN)/python examples/compare.py $(OUT)/demo
 	@echo; echo "Open $(OUT)/demo/report.html in a browser: the curves, the workers, the doubtful spans."
 	@echo "The labels are in $(OUT)/demo/gold.conll, spans with confidence in spans.jsonl, the money in"
-	@echo "bill.csv, the tagger in tagger.karat. Change examples/campaign.toml and run it again."
+	@echo "bill.csv, the tagger in tagger.goldspan. Change examples/campaign.toml and run it again."
 
 test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/ruff check .
@@ -72,20 +72,20 @@ bench: $(STAMP) ## Run all benchmarks against the peers (long)
 
 study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA)
 	@mkdir -p $(OUT)
-	$(BIN)/karat study bsc --data $(DATA) -o $(OUT)/study-bsc.md
-	$(BIN)/karat study campaign-ner --data $(DATA) -o $(OUT)/study-campaign-ner.md
-	$(BIN)/karat study classification --data $(DATA) -o $(OUT)/study-classification.md
-	$(BIN)/karat study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md
-	$(BIN)/karat study ntoulas-spambase --data $(DATA) -o $(OUT)/study-ntoulas-spambase.md
-	$(BIN)/karat study ntoulas-text --data $(DATA) -o $(OUT)/study-ntoulas-text.md
-	$(BIN)/karat study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md
-	$(BIN)/karat study selection-ner --data $(DATA) -o $(OUT)/study-selection-ner.md
+	$(BIN)/goldspan study bsc --data $(DATA) -o $(OUT)/study-bsc.md
+	$(BIN)/goldspan study campaign-ner --data $(DATA) -o $(OUT)/study-campaign-ner.md
+	$(BIN)/goldspan study classification --data $(DATA) -o $(OUT)/study-classification.md
+	$(BIN)/goldspan study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md
+	$(BIN)/goldspan study ntoulas-spambase --data $(DATA) -o $(OUT)/study-ntoulas-spambase.md
+	$(BIN)/goldspan study ntoulas-text --data $(DATA) -o $(OUT)/study-ntoulas-text.md
+	$(BIN)/goldspan study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md
+	$(BIN)/goldspan study selection-ner --data $(DATA) -o $(OUT)/study-selection-ner.md
 	for n in 5 6 4 3 2; do \
-		$(BIN)/karat study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
+		$(BIN)/goldspan study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
 	done
 
 torture: $(STAMP) ## Fuzz the readers and the spans, and kill campaigns, for long
-	KARAT_TORTURE=200 $(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
+	GOLDSPAN_TORTURE=200 $(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
 
 clean: ## Remove everything that was made
 	rm -rf .venv $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,25 +15,25 @@ from typing import Any
 from crowdkit.aggregation import DawidSkene
 from threadpoolctl import threadpool_limits
 
-import karat
+import goldspan
 import numpy_bsc
 from children import Outcome, Tell, Work, measured, peak_memory, settled_memory
-from karat.aggregate import get_aggregator
-from karat.aggregate.bsc.engine import Fit, Stopping, Surroundings
-from karat.aggregate.bsc.engine import run as run_engine
-from karat.compute import Threads
-from karat.crowd import Crowd, read_crowd
-from karat.protocols import Runner, Serial
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.bsc.engine import Fit, Stopping, Surroundings
+from goldspan.aggregate.bsc.engine import run as run_engine
+from goldspan.compute import Threads
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.protocols import Runner, Serial
 from pairs import Row, compare
 from simulated import Labels, single_labels, tagged_crowd
 
-DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 REAL = DATA / "ner_mturk" / "crowd_6056.tsv.gz"
 
 N_WORKERS, PER_TASK = 1000, 5
 TOL = 1e-5
 """crowd-kit stops when its bound grows by less than this per label."""
-LIMIT = float(os.environ.get("KARAT_BENCH_LIMIT", "1200"))
+LIMIT = float(os.environ.get("GOLDSPAN_BENCH_LIMIT", "1200"))
 """Seconds that one run of the peer may take."""
 MANY = (500_000, 5_000_000)
 GROWTH = (100_000, 1_000_000, 10_000_000)
@@ -112,7 +112,7 @@ def _account(mine: Outcome, theirs: Outcome) -> str:
 def our_tol() -> float:
     """Give the relative tolerance that is `TOL` per label."""
     made = single_labels(100_000, N_WORKERS, per_task=PER_TASK)
-    objective = karat.aggregate(made.frame(), "ds", max_iter=5).trace[-1]
+    objective = goldspan.aggregate(made.frame(), "ds", max_iter=5).trace[-1]
     return TOL / abs(objective / len(made.label))
 
 
@@ -132,7 +132,7 @@ def _judge_ours(data: Any, labels: Any) -> dict[str, float]:
     read = time.perf_counter() - begin
     before = settled_memory()
     begin = time.perf_counter()
-    result = karat.aggregate(crowd, "ds", tol=tol, max_iter=1000)
+    result = goldspan.aggregate(crowd, "ds", tol=tol, max_iter=1000)
     fit = time.perf_counter() - begin
     return {
         "accuracy": made.accuracy(labels),
@@ -206,7 +206,7 @@ def real_crowd() -> list[Row]:
             compare(
                 "bsc-seq, all of aggregate() on crowd_6056 (layout and steps in NumPy)",
                 _real,
-                lambda data: karat.aggregate(data[0].crowd, "bsc-seq"),
+                lambda data: goldspan.aggregate(data[0].crowd, "bsc-seq"),
                 lambda data: numpy_bsc.run(numpy_bsc.prepare(data[0].crowd)),
                 note="ours also decodes and gives confidences, the peer does not",
             )
@@ -218,7 +218,7 @@ def real_crowd() -> list[Row]:
 def _real() -> tuple[Any, numpy_bsc.Task, numpy_bsc.Task]:
     """Give a result, which holds the layout for our engine, and the peer's two layouts."""
     crowd = read_crowd(REAL)
-    result = karat.aggregate(crowd, "bsc-seq")
+    result = goldspan.aggregate(crowd, "bsc-seq")
     return result, numpy_bsc.prepare(crowd), numpy_bsc.prepare(crowd, sparse=True)
 
 
@@ -282,7 +282,7 @@ def _aggregate(crowd: Crowd, _: Tell) -> Any:
     # The first touch of what a crowd caches belongs to the run.
     before = settled_memory()
     begin = time.perf_counter()
-    result = karat.aggregate(crowd, "bsc-seq", max_iter=3)
+    result = goldspan.aggregate(crowd, "bsc-seq", max_iter=3)
     return result, time.perf_counter() - begin, peak_memory() - before
 
 
@@ -322,10 +322,10 @@ GROW = Work(_grown, _aggregate, _judge_growth)
 
 FIRST_FIT = """
 import sys, time
-import karat
-crowd = karat.read_crowd(sys.argv[2])
+import goldspan
+crowd = goldspan.read_crowd(sys.argv[2])
 begin = time.perf_counter()
-karat.aggregate(crowd, sys.argv[1])
+goldspan.aggregate(crowd, sys.argv[1])
 print(time.perf_counter() - begin)
 """
 EXAMPLE = Path(__file__).parents[1] / "examples" / "crowd.tsv"

@@ -23,21 +23,21 @@ import numpy as np
 import pycrfsuite
 
 from children import Outcome, Tell, Work, measured
-from karat.compute import Threads
-from karat.protocols import Runner, Serial
-from karat.spans import Codec
-from karat.tagger import CRF, Text
-from karat.tagger.features import FeatureMap, Features
-from karat.tagger.templates import read_templates
-from karat.tagger.training import Masks, Targets, train
+from goldspan.compute import Threads
+from goldspan.protocols import Runner, Serial
+from goldspan.spans import Codec
+from goldspan.tagger import CRF, Text
+from goldspan.tagger.features import FeatureMap, Features
+from goldspan.tagger.templates import read_templates
+from goldspan.tagger.training import Masks, Targets, train
 from pairs import Row, compare
 
-DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CONLL = DATA / "conll2003"
 TEMPLATES = "default"
 C2 = 0.5
-STEPS = int(os.environ.get("KARAT_BENCH_STEPS", "25"))
-ROUNDS = int(os.environ.get("KARAT_BENCH_ROUNDS", "3"))
+STEPS = int(os.environ.get("GOLDSPAN_BENCH_STEPS", "25"))
+ROUNDS = int(os.environ.get("GOLDSPAN_BENCH_ROUNDS", "3"))
 LIMIT = 300.0
 """Seconds that one training may take."""
 LITTLE = 50

@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from karat.crowd import Crowd
-from karat.crowd.model import Answers, list_array
-from karat.hiring import Reliability, base_rates, measure_reliability, select_workers
-from karat.spans import Codec
+from goldspan.crowd import Crowd
+from goldspan.crowd.model import Answers, list_array
+from goldspan.hiring import Reliability, base_rates, measure_reliability, select_workers
+from goldspan.spans import Codec
 from pairs import Row, compare
 from simulated import Labels, single_labels
 
@@ -64,7 +64,7 @@ def results() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def selected(made: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Any:
-    """Choose with karat, from the counts."""
+    """Choose with goldspan, from the counts."""
     return select_workers(Reliability.from_counts(*made), budget=BUDGET)
 
 
@@ -113,7 +113,7 @@ def _crowd(made: Labels) -> Crowd:
 
 
 def ours(made: tuple[Crowd, pd.DataFrame]) -> Any:
-    """Sum up with karat; what a crowd caches is not used."""
+    """Sum up with goldspan; what a crowd caches is not used."""
     crowd = made[0].with_gold(made[0].gold)
     return measure_reliability(crowd).to_arrow(), base_rates(crowd)
 

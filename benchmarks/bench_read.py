@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from karat.crowd import read_crowd
+from goldspan.crowd import read_crowd
 from pairs import Row, compare
 
-DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CROWD = DATA / "ner_mturk" / "crowd.tsv.gz"
 
 

@@ -1,10 +1,10 @@
 """Coverage: 1,000 picks of 100,000 items against apricot-select; more picks, and a million items.
 
 The peer (last release 2021) is not among our dependencies, so it may live in an environment of its
-own: `KARAT_APRICOT=/path/to/its/python python benchmarks/run.py select`. Where it is nowhere, only
-ours runs. Both sides get the same items and run in turn, in fresh processes that were warmed up on
-little data; the peer is timed from its `fit` on. Seconds are the processor's, for both sides run on
-one thread and the machine is shared. Ours needs lists of the items per value first:
+own: `GOLDSPAN_APRICOT=/path/to/its/python python benchmarks/run.py select`. Where it is nowhere,
+only ours runs. Both sides get the same items and run in turn, in fresh processes that were warmed
+up on little data; the peer is timed from its `fit` on. Seconds are the processor's, for both sides
+run on one thread and the machine is shared. Ours needs lists of the items per value first:
 they are counted where the peer stands beside it, and are made already in the other lines.
 """
 
@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from children import Outcome, Work, measured
-from karat.select.greedy import Purse, Wanted, cover
-from karat.select.incidence import Incidence
+from goldspan.select.greedy import Purse, Wanted, cover
+from goldspan.select.incidence import Incidence
 from pairs import Row
 
 N_VALUES, PER_ITEM, SEED, ROUNDS = 50_000, 40, 0, 3
@@ -249,7 +249,7 @@ def judge(_: Data, found: tuple[float, float]) -> tuple[float, float]:
 
 def peer(case: Case) -> Outcome | None:
     """Let the peer pick the same number from the same items."""
-    python = os.environ.get("KARAT_APRICOT", sys.executable)
+    python = os.environ.get("GOLDSPAN_APRICOT", sys.executable)
     if subprocess.run(
         [python, "-c", "import apricot"], capture_output=True, check=False
     ).returncode:

@@ -77,7 +77,7 @@ def report() -> str:
         if socket is None:
             print("PostgreSQL is not installed: its line is left out", file=sys.stderr)
         else:
-            place = f"postgresql+psycopg://karat@/postgres?host={quote(socket)}"
+            place = f"postgresql+psycopg://goldspan@/postgres?host={quote(socket)}"
             rows.append(_saturated("PostgreSQL", place))
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1), *rows]
     return "\n".join([*lines, "", _memory(), "", *_million()])
@@ -141,14 +141,14 @@ def _million() -> list[str]:
 
 
 def _campaign(n_items: int) -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="karat-bench-")
+    folder = tempfile.TemporaryDirectory(prefix="goldspan-bench-")
     write_campaign(Path(folder.name), n_items, min(n_items, 1_000))
     return folder
 
 
 def _open(folder: tempfile.TemporaryDirectory[str], _: Tell) -> Any:
-    from karat.server import open_service
-    from karat.server.security.secret import Keys
+    from goldspan.server import open_service
+    from goldspan.server.security.secret import Keys
 
     place = Path(folder.name)
     service = open_service(place / "campaign.toml", place / "out", Keys(bytes(range(32))))
@@ -187,7 +187,7 @@ def _times(name: str, act: Callable[[], Any], n: int) -> tuple[str, float, float
 
 @contextmanager
 def _served(n_items: int, store: str | None, workers: int, *, loop: bool) -> Iterator[Server]:
-    with tempfile.TemporaryDirectory(prefix="karat-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="goldspan-bench-") as folder:
         write_campaign(Path(folder), n_items, n_items)
         served = Server(Path(folder), store, workers, loop=loop)
         try:

@@ -10,7 +10,7 @@ import numpy as np
 import seqeval.metrics
 
 from corpus import corpus
-from karat.spans import Tagged, find_spans, parse, score, score_codes, token_flags
+from goldspan.spans import Tagged, find_spans, parse, score, score_codes, token_flags
 from pairs import Row, compare
 
 N_WORKERS = 5

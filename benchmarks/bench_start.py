@@ -1,4 +1,4 @@
-"""How soon `karat --help` and `import karat` answer, beside a bare Python."""
+"""How soon `goldspan --help` and `import goldspan` answer, beside a bare Python."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pairs import Row, compare
 
 def run() -> list[Row]:
     """Run both; the promise is 0.3 seconds for the help."""
-    help_row = compare("karat --help (python -c pass)", _nothing, _help, _bare, rounds=9)
-    import_row = compare("import karat (python -c pass)", _nothing, _import, _bare, rounds=9)
+    help_row = compare("goldspan --help (python -c pass)", _nothing, _help, _bare, rounds=9)
+    import_row = compare("import goldspan (python -c pass)", _nothing, _import, _bare, rounds=9)
     limit = 0.3
     return [
         Row(**{**vars(help_row), "wanted": f"≤ {limit} s", "ok": help_row.ours <= limit}),
@@ -29,11 +29,11 @@ def _call(*words: str) -> None:
 
 
 def _help(_: Any) -> None:
-    _call("-m", "karat", "--help")
+    _call("-m", "goldspan", "--help")
 
 
 def _import(_: Any) -> None:
-    _call("-c", "import karat")
+    _call("-c", "import goldspan")
 
 
 def _bare(_: Any) -> None:

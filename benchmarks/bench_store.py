@@ -21,9 +21,9 @@ from urllib.parse import quote
 import numpy as np
 
 from children import Tell, Work, measured
-from karat.protocols import Ledger, PoolItem
-from karat.spans import Codec
-from karat.store import create_ledger
+from goldspan.protocols import Ledger, PoolItem
+from goldspan.spans import Codec
+from goldspan.store import create_ledger
 from pairs import Row
 from postgres import server
 
@@ -102,7 +102,7 @@ def _bare(path: Path) -> sqlite3.Connection:
 def _postgres(socket: str) -> tuple[Pair, Pair]:
     import psycopg
 
-    bare = psycopg.connect(host=socket, user="karat", dbname="postgres", autocommit=True)
+    bare = psycopg.connect(host=socket, user="goldspan", dbname="postgres", autocommit=True)
     bare.execute("CREATE SCHEMA bare")
     bare.execute("CREATE TABLE bare.leases (worker text, item text, until bigint)")
     columns = "name bigint PRIMARY KEY, worker text, item text, labels text"
@@ -114,7 +114,7 @@ def _postgres(socket: str) -> tuple[Pair, Pair]:
         row = (n, worker, item, str(LABELS))
         bare.execute("INSERT INTO bare.answers VALUES (%s, %s, %s, %s)", row)
 
-    return _ours(_small(f"postgresql+psycopg://karat@/postgres?host={quote(socket)}")), keep
+    return _ours(_small(f"postgresql+psycopg://goldspan@/postgres?host={quote(socket)}")), keep
 
 
 def _names(n: int) -> tuple[str, str, str]:
@@ -195,7 +195,7 @@ def _million() -> list[Row]:
 
 
 def _empty(n_items: int) -> Pool:
-    return Pool(tempfile.TemporaryDirectory(prefix="karat-bench-"), n_items)
+    return Pool(tempfile.TemporaryDirectory(prefix="goldspan-bench-"), n_items)
 
 
 def _import(pool: Pool, _: Tell) -> None:

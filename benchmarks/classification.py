@@ -22,12 +22,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-import karat
-from karat.aggregate.votes import vote_counts
-from karat.crowd import Crowd, read_crowd
+import goldspan
+from goldspan.aggregate.votes import vote_counts
+from goldspan.crowd import Crowd, read_crowd
 from simulated import single_labels
 
-DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FOLDER = DATA / "classification"
 LIMIT = 300.0
 """Seconds that a method may take for a set."""
@@ -59,7 +59,7 @@ def public_sets(folders: list[Path]) -> str:
     """Give the tables of accuracy and of seconds."""
     names = [
         r"plurality\*",
-        *(f"karat {name}" for name in OURS),
+        *(f"goldspan {name}" for name in OURS),
         *(f"crowd-kit {n}" for n in PEERS),
     ]
     accuracy, seconds = np.full((2, len(names), len(folders)), NAN)
@@ -119,8 +119,8 @@ def methods(crowd: Crowd, frame: pd.DataFrame) -> Iterator[tuple[str, Callable[[
     ids = crowd.item_ids.to_pylist()
     for name in OURS:
         yield (
-            f"karat {name}",
-            lambda name=name: pd.Series(karat.aggregate(crowd, name).labels, index=ids),
+            f"goldspan {name}",
+            lambda name=name: pd.Series(goldspan.aggregate(crowd, name).labels, index=ids),
         )
     for name in PEERS:
         yield f"crowd-kit {name}", lambda name=name: peer_labels(name, frame)
@@ -157,7 +157,13 @@ def plurality(crowd: Crowd) -> float:
 
 def few_labels() -> str:
     """Simulate workers with about eight labels each, and give the table."""
-    names = (r"plurality\*", "karat ds", "karat ibcc", "karat one-coin", "crowd-kit DawidSkene")
+    names = (
+        r"plurality\*",
+        "goldspan ds",
+        "goldspan ibcc",
+        "goldspan one-coin",
+        "crowd-kit DawidSkene",
+    )
     found = np.empty((len(names), len(SEEDS)))
     for column, seed in enumerate(SEEDS):
         made = single_labels(1000, 625, per_task=5, n_classes=4, seed=seed)
@@ -168,7 +174,7 @@ def few_labels() -> str:
         frame["label"] = frame["label"].astype(str)
         found[0, column] = plurality(crowd)
         for row, name in enumerate(names[1:-1], 1):
-            labels = karat.aggregate(crowd, name.split()[1]).labels
+            labels = goldspan.aggregate(crowd, name.split()[1]).labels
             found[row, column] = right(crowd, pd.Series(labels, index=crowd.item_ids.to_pylist()))
         found[-1, column] = right(crowd, peer_labels("DawidSkene", frame))
     lines = [
@@ -230,7 +236,7 @@ def _cell(value: float, digits: int) -> str:
 
 
 def _bold(name: str) -> str:
-    return f"**{name}**" if name == f"karat {DEFAULT}" else name
+    return f"**{name}**" if name == f"goldspan {DEFAULT}" else name
 
 
 if __name__ == "__main__":

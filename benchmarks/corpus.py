@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from karat.spans import Codec, Tagged
+from goldspan.spans import Codec, Tagged
 
 TYPES = ("LOC", "MISC", "ORG", "PER")
 N_TOKENS = 1_000_000

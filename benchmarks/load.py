@@ -59,7 +59,7 @@ class Line:
         words, v = json.dumps(body), self._visitor
         writer.write(
             f"POST /api/work/{what} HTTP/1.1\r\nHost: {v.host}:{v.port}\r\nCookie: {v.cookie}\r\n"
-            f"X-Karat-CSRF: {v.csrf}\r\nContent-Type: application/json\r\n"
+            f"X-Goldspan-CSRF: {v.csrf}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(words)}\r\n\r\n{words}".encode()
         )
         head = await reader.readuntil(b"\r\n\r\n")

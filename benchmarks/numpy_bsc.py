@@ -1,8 +1,9 @@
 """BSC-seq in NumPy, without a compiler: the peer of our kernels, and an oracle for their tests.
 
-The model of karat's `bsc-seq` with its defaults (MATH section 4), written as a good user of NumPy
-would write it. Nothing is shared with `karat.aggregate`: tables are dense, [worker, previous label,
-label given, truth], and priors, divergences and the layout are made anew from `Crowd.latest`.
+The model of goldspan's `bsc-seq` with its defaults (MATH section 4), written as a good user of
+NumPy would write it. Nothing is shared with `goldspan.aggregate`: tables are dense, [worker,
+previous label, label given, truth], and priors, divergences and the layout are made anew from
+`Crowd.latest`.
 
 Sentences are sorted by length and their tokens packed by step, so that one step of
 forward–backward is a matrix product over a block of neighbouring rows, for all sentences that are
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln
 
-from karat.crowd import Crowd
+from goldspan.crowd import Crowd
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

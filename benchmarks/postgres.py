@@ -24,10 +24,10 @@ def server() -> Iterator[str | None]:
     if initdb is None or postgres is None:
         yield None
         return
-    folder, user = Path(tempfile.mkdtemp(prefix="karat-bench-")), _other_user()
+    folder, user = Path(tempfile.mkdtemp(prefix="goldspan-bench-")), _other_user()
     if user is not None:
         shutil.chown(folder, user)
-    words = [initdb, "-U", "karat", "-A", "trust", "-E", "UTF8", "--locale=C", "-D", "data"]
+    words = [initdb, "-U", "goldspan", "-A", "trust", "-E", "UTF8", "--locale=C", "-D", "data"]
     subprocess.run(words, cwd=folder, user=user, check=True, capture_output=True)
     words = [postgres, "-D", "data", "-k", str(folder), "-c", "listen_addresses="]
     with (folder / "log").open("wb") as log:
@@ -58,7 +58,7 @@ def _wait(folder: Path) -> None:
 
     for _ in range(600):
         try:
-            psycopg.connect(host=str(folder), user="karat", dbname="postgres").close()
+            psycopg.connect(host=str(folder), user="goldspan", dbname="postgres").close()
         except psycopg.OperationalError:
             time.sleep(0.1)
         else:

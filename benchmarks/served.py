@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from children import settled_memory
-from karat.server import Entrance, ServerSettings, create_app, open_service
-from karat.server.running import listen, serve
-from karat.server.security.secret import Keys
-from karat.server.settings import Rate, Rates
+from goldspan.server import Entrance, ServerSettings, create_app, open_service
+from goldspan.server.running import listen, serve
+from goldspan.server.security.secret import Keys
+from goldspan.server.settings import Rate, Rates
 
 PLACES = ("Rome", "Paris", "Kiel", "Bonn", "Lima", "Oslo")
 WORDS = ("we", "saw", "the", "boats", "of", "leave", "early", "with", "wind", "again", "and")
@@ -107,7 +107,7 @@ def visitors(service: Any, settings: ServerSettings, port: int, n: int) -> list[
     made = []
     for link, _ in entrance.links.make([f"w{k:03d}" for k in range(n)], 30):
         session = entrance.sessions.begin_work(link)
-        cookie = f"karat_worker={entrance.sessions.cookie(session)}"
+        cookie = f"goldspan_worker={entrance.sessions.cookie(session)}"
         made.append(["127.0.0.1", port, cookie, entrance.sessions.csrf(session)])
     return made
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from corpus import MEAN_LENGTH, TYPES
-from karat.crowd import Crowd
-from karat.crowd.model import Answers, list_array
-from karat.spans import Codec
+from goldspan.crowd import Crowd
+from goldspan.crowd.model import Answers, list_array
+from goldspan.spans import Codec
 
 ANSWERS_PER_ITEM = 5
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The campaign of campaign.toml beside the same crowd, asked alike about every item.
 
-Without seeds it reads the campaign that `karat run` left in a folder; with seeds it runs all of it
-anew with every seed, and prints means. Fixed redundancy asks no control questions, drops no worker
-and trains nothing: it stands for the usual way to buy labels. Both sides are aggregated by the same
-method, and by majority vote.
+Without seeds it reads the campaign that `goldspan run` left in a folder; with seeds it runs all of
+it anew with every seed, and prints means. Fixed redundancy asks no control questions, drops no
+worker and trains nothing: it stands for the usual way to buy labels. Both sides are aggregated by
+the same method, and by majority vote.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from karat.campaign import Campaign, CampaignRecord, open_setting, read_plan
-from karat.campaign.plan import Plan
-from karat.money import from_micro, to_micro
-from karat.simulate.crowd import BEGIN
-from karat.store import create_ledger
+from goldspan.campaign import Campaign, CampaignRecord, open_setting, read_plan
+from goldspan.campaign.plan import Plan
+from goldspan.money import from_micro, to_micro
+from goldspan.simulate.crowd import BEGIN
+from goldspan.store import create_ledger
 
 HERE = Path(__file__).resolve().parent
 FIXED = (3, 5)
@@ -102,7 +102,7 @@ def show(name: str, lines: Sequence[Line]) -> None:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", help="what `karat run` wrote")
+    parser.add_argument("folder", nargs="?", help="what `goldspan run` wrote")
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="run anew with these")
     options = parser.parse_args()
     plan = read_plan(str(HERE / "campaign.toml"))

@@ -12,7 +12,7 @@ from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("KARAT_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("GOLDSPAN_DATA", ROOT.parent / "shared" / "data"))
 
 _slow = [HealthCheck.too_slow]
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_slow)
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests that need the real data where there are none, and say so."""
     if DATA.is_dir():
         return
-    reason = f"the real data are not at {DATA}; set KARAT_DATA to their folder"
+    reason = f"the real data are not at {DATA}; set GOLDSPAN_DATA to their folder"
     for item in items:
         if item.get_closest_marker("realdata"):
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from karat.crowd import Answers, Crowd, ReadOptions
-from karat.crowd.model import list_array
-from karat.crowd.source import Source, open_source
-from karat.errors import KaratError
-from karat.spans import Codec, Span, get_encoding, tokenize, write
+from goldspan.crowd import Answers, Crowd, ReadOptions
+from goldspan.crowd.model import list_array
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import GoldspanError
+from goldspan.spans import Codec, Span, get_encoding, tokenize, write
 
 ENCODINGS = ("BIO", "IOBES", "IOB", "BILOU", "BMEWO", "PLAIN")
 
@@ -183,7 +183,7 @@ def common_crowds(draw, *, columns: Sequence[str] = (), texts: bool | None = Non
     Args:
         draw: Given by hypothesis.
         columns: Of `started`, `submitted`, `cost`, `groups`, `attributes`, what there may be.
-        texts: Whether all items have texts that karat's tokenizer cuts; None leaves it open.
+        texts: Whether all items have texts that goldspan's tokenizer cuts; None leaves it open.
     """
     encoding = draw(st.sampled_from(["BIO", "BIO", "PLAIN"]))
     crowd = draw(crowds(encodings=(encoding,), odd=False, single=encoding == "PLAIN" or None))
@@ -225,7 +225,7 @@ def only_used(crowd: Crowd, columns: Sequence[str]) -> Crowd:
 
 
 def _with_texts(crowd: Crowd) -> Crowd:
-    """The same crowd with other tokens: words of a text that karat cuts into just these."""
+    """The same crowd with other tokens: words of a text that goldspan cuts into just these."""
     words = ["Ann", "東", "京", "😀", "don't", "1,000", "!", "👩‍🚀", "e\u0301"]
     texts, tokens, starts = [], [], []
     for length in np.diff(crowd.offsets).tolist():
@@ -350,7 +350,7 @@ SAMPLES: dict[str, Source] = {
     ),
     "brat": folder_of(alice__doc_DOT_txt="Ann sang\n", alice__doc_DOT_ann="T1\tPER 0 3\tAnn\n"),
 }
-"""A small file of every format of tools, and of karat's own."""
+"""A small file of every format of tools, and of goldspan's own."""
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -396,10 +396,10 @@ def read_as(module: ModuleType, source: object, **options: object) -> Crowd:
 
 
 def is_crowd_or_refused(read: Callable[[], Crowd]) -> None:
-    """Read, and accept only a crowd whose report adds up, or an error of karat's."""
+    """Read, and accept only a crowd whose report adds up, or an error of goldspan's."""
     try:
         crowd = read()
-    except KaratError:
+    except GoldspanError:
         return
     assert crowd.n_items
     assert crowd.import_report.adds_up

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import strategies as st
 
 from crowd_strategies import only_used
-from karat.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd, write_crowd
-from karat.errors import FormatError, KaratError
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd, write_crowd
+from goldspan.errors import FormatError, GoldspanError
 
 TIMES = ("started", "submitted", "cost")
 
@@ -75,7 +75,7 @@ def assert_loses(crowd: Crowd, kind: str, sentence: str) -> None:
         assert lost[0].startswith(sentence)
         try:
             back = read_crowd(path, format=kind)
-        except KaratError:
+        except GoldspanError:
             return
         assert back != crowd
 
@@ -154,25 +154,25 @@ def assert_holds(crowd: Crowd, kind: str, name: str = "crowd") -> None:
 def assert_says_losses(crowd: Crowd, kind: str, name: str = "crowd") -> list[str]:
     """Check that a crowd comes back whole unless a loss is said; gives the losses.
 
-    What cannot be written at all, and what cannot be read back, is an error of karat's.
+    What cannot be written at all, and what cannot be read back, is an error of goldspan's.
     """
     try:
         with written(crowd, kind, name) as (path, lost):
             try:
                 back = read_crowd(path, format=kind)
-            except KaratError:
+            except GoldspanError:
                 assert lost
             else:
                 if not lost:
                     assert_same(back, crowd)
             return lost
-    except KaratError as error:
+    except GoldspanError as error:
         return [str(error)]
 
 
 def refusal(data: Any, *parts: str, **options: Any) -> str:
     """Read what must be refused with one message that holds these parts; gives the message."""
-    with pytest.raises(KaratError) as caught:
+    with pytest.raises(GoldspanError) as caught:
         read_crowd(data, **options)
     message = str(caught.value)
     for part in parts:
@@ -188,10 +188,10 @@ def faults_of(data: Any, **options: Any) -> list[tuple[int, str, int, str, str]]
 
 
 def read_or_refuse(data: Any, **options: Any) -> Crowd | None:
-    """Read anything: a crowd that hangs together comes out, or an error of karat's."""
+    """Read anything: a crowd that hangs together comes out, or an error of goldspan's."""
     try:
         crowd = read_crowd(data, **options)
-    except KaratError:
+    except GoldspanError:
         return None
     answers = crowd.answers
     assert len(crowd.tokens.flatten()) == crowd.n_tokens

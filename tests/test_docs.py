@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import Run, karat_run
+from cli.test_cli import Run, goldspan_run
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"])
-PLAIN = re.compile(r"karat [^|<>;&$`]*$")
+PLAIN = re.compile(r"goldspan [^|<>;&$`]*$")
 """A command that needs no shell."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -55,9 +55,10 @@ def _run(courses: list[list[str]], folder: Path, tmp_path_factory) -> None:
 
 
 def _do(line: str, folder: Path) -> Run | subprocess.CompletedProcess[str]:
-    """Run a command; `karat` without a pipe in this process, which saves the start of another."""
+    """Run a command; `goldspan` without a pipe in this process, which saves the start of
+    another."""
     if PLAIN.match(line):
-        return karat_run(*shlex.split(line)[1:], cwd=folder)
+        return goldspan_run(*shlex.split(line)[1:], cwd=folder)
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.run(line, shell=True, cwd=folder, env=env, capture_output=True, text=True)
 

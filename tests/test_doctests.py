@@ -8,11 +8,11 @@ import pkgutil
 
 import pytest
 
-import karat
+import goldspan
 
 MODULES = [
     module.name
-    for module in pkgutil.walk_packages(karat.__path__, "karat.")
+    for module in pkgutil.walk_packages(goldspan.__path__, "goldspan.")
     if "__main__" not in module.name
 ]
 
@@ -27,7 +27,7 @@ def test_the_public_functions_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
     for name in ("aggregate", "agreement", "read_crowd", "score"):
         if name == "aggregate":
-            value = importlib.import_module("karat.aggregate").aggregate
+            value = importlib.import_module("goldspan.aggregate").aggregate
         else:
-            value = getattr(karat, name)
+            value = getattr(goldspan, name)
         assert any(test.examples for test in finder.find(value, name, globs={})), name

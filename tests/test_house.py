@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import karat
+import goldspan
 
-SRC = Path(karat.__file__).parent
+SRC = Path(goldspan.__file__).parent
 ROOMS = {
     "spans": set(),
     "crowd": {"spans"},
@@ -56,11 +56,11 @@ def _imported_rooms(path: Path) -> set[str]:
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
-            if node.module == "karat":
-                names = [f"karat.{alias.name}" for alias in node.names]
+            if node.module == "goldspan":
+                names = [f"goldspan.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("karat.")}
+        rooms |= {name.split(".")[1] for name in names if name.startswith("goldspan.")}
     return rooms
 
 
@@ -83,13 +83,13 @@ def test_every_room_is_in_the_picture():
 @pytest.mark.parametrize(
     "code",
     [
-        "import karat",
+        "import goldspan",
         """
-import karat, sys; sys.argv = ['karat', '--help']
-from karat.cli import main
+import goldspan, sys; sys.argv = ['goldspan', '--help']
+from goldspan.cli import main
 try: main()
 except SystemExit: pass""",
-        "import karat; dir(karat)",
+        "import goldspan; dir(goldspan)",
     ],
     ids=["import", "help", "dir"],
 )
@@ -104,16 +104,16 @@ def test_nothing_heavy_is_loaded(code):
 
 
 def test_the_public_face_is_sorted_and_complete():
-    assert karat.__all__ == sorted(karat.__all__)
-    for name in karat.__all__:
-        assert getattr(karat, name) is not None
+    assert goldspan.__all__ == sorted(goldspan.__all__)
+    for name in goldspan.__all__:
+        assert getattr(goldspan, name) is not None
 
 
-@pytest.mark.parametrize("first", ["karat.aggregate", "karat.aggregate.votes", "karat"])
-def test_karat_aggregate_can_be_called_whatever_was_imported_first(first):
+@pytest.mark.parametrize("first", ["goldspan.aggregate", "goldspan.aggregate.votes", "goldspan"])
+def test_goldspan_aggregate_can_be_called_whatever_was_imported_first(first):
     code = (
-        f"import {first}, karat\n"
-        "print(karat.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)"
+        f"import {first}, goldspan\n"
+        "print(goldspan.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "['x']"
@@ -122,7 +122,7 @@ def test_karat_aggregate_can_be_called_whatever_was_imported_first(first):
 def test_importing_sets_up_no_logging_and_no_thread():
     code = (
         "import logging, threading; before = list(logging.root.handlers)\n"
-        "import karat, karat.cli, karat.spans, karat.crowd, karat.aggregate\n"
+        "import goldspan, goldspan.cli, goldspan.spans, goldspan.crowd, goldspan.aggregate\n"
         "assert logging.root.handlers == before and threading.active_count() == 1"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

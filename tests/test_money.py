@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError
-from karat.money import from_micro, to_micro
+from goldspan.errors import InputError
+from goldspan.money import from_micro, to_micro
 
 
 @given(st.integers(min_value=0, max_value=10**18))

@@ -1,4 +1,4 @@
-"""The numbers that karat must show on the crowd of paper 000 (data README).
+"""The numbers that goldspan must show on the crowd of paper 000 (data README).
 
 Those of the raw answers are in `crowd/test_folder.py`.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-import karat
-from karat.spans import find_spans
+import goldspan
+from goldspan.spans import find_spans
 
 pytestmark = pytest.mark.realdata
 
 
 @pytest.fixture(scope="module")
 def crowd(data):
-    return karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    return goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
 
 
 def test_the_crowd_of_paper_000_has_its_size(crowd):
@@ -26,7 +26,7 @@ def test_the_crowd_of_paper_000_has_its_size(crowd):
 
 
 def test_its_workers_have_the_f1_of_the_data_page(crowd):
-    found = karat.agreement(crowd)
+    found = goldspan.agreement(crowd)
     f1 = [value for value in found.workers.column("span_f1").to_pylist() if value is not None]
     assert (round(100 * min(f1), 2), round(100 * max(f1), 2)) == (17.58, 85.22)
     assert round(found.quartiles["workers_per_group"].mean, 3) == 4.935

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.protocols import Serial, merge_in_order
+from goldspan.protocols import Serial, merge_in_order
 
 
 def tree(values):

@@ -5,8 +5,8 @@
 
 The table holds `words` (old = new, applied longest first, case by case), `keep` (strings in which
 nothing is renamed) and `skip` (paths that are left alone, as globs). Files that git does not track
-are left alone. Lines that become longer than the limit are broken where that is safe: in docstrings,
-comments and Markdown; the rest is left to `ruff format` and, at last, to a person.
+are left alone. Lines that become longer than the limit are broken where that is safe (docstrings,
+comments, Markdown); the rest is left to `ruff format` and, at last, to a person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ LIMITS = {".py": 100, ".md": 120}
 
 def main() -> int:
     """Rename, or say what would be renamed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("table", type=Path)
     parser.add_argument("--check", action="store_true", help="change nothing")
     asked = parser.parse_args()
@@ -45,7 +47,8 @@ def main() -> int:
         new = renamed(text)
         if new != text:
             if asked.check:
-                print(f"{path}: {sum(a != b for a, b in zip(text.splitlines(), new.splitlines(), strict=True))} lines")
+                pairs = zip(text.splitlines(), new.splitlines(), strict=True)
+                print(f"{path}: {sum(a != b for a, b in pairs)} lines")
             else:
                 path.write_bytes(refitted(text, new, path.suffix).encode("utf-8"))
         if renamed(str(path)) != str(path):
@@ -80,7 +83,9 @@ def refitted(old: str, new: str, suffix: str) -> str:
         marks = line.count('"""')
         fence ^= line.lstrip().startswith("```")
         free = suffix == ".md" and not fence and not line.lstrip().startswith(("|", "#", "```"))
-        prose.append(free or (suffix == ".py" and (inside or marks > 0 or line.lstrip().startswith("# "))))
+        prose.append(
+            free or (suffix == ".py" and (inside or marks > 0 or line.lstrip().startswith("# ")))
+        )
         inside ^= marks % 2 == 1
     while i < len(lines):
         line = lines[i]
@@ -103,7 +108,7 @@ def refitted(old: str, new: str, suffix: str) -> str:
                 and not re.match(r"\s*\w+(\.\w+)*( \(.*\))?:( |$)", follows)
             )
             if joins:
-                lines[i + 1] = f"{hang}{tail} {follows[len(hang):]}"
+                lines[i + 1] = f"{hang}{tail} {follows[len(hang) :]}"
             else:
                 lines.insert(i + 1, hang + tail)
                 before.insert(i + 1, None)  # type: ignore[arg-type]

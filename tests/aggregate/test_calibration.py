@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.aggregate.calibration import (
+import goldspan
+from goldspan.aggregate.calibration import (
     at_temperature,
     calibrate,
     measure_calibration,
 )
-from karat.errors import InputError
+from goldspan.errors import InputError
 
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
 def result(crowd):
-    return karat.aggregate(crowd, "bsc-seq")
+    return goldspan.aggregate(crowd, "bsc-seq")
 
 
 def test_measures_agree_with_a_direct_count(crowd, result):
@@ -77,7 +77,7 @@ def test_too_little_gold_and_votes_are_refused(crowd, result):
         calibrate(result, few[:10])
     with pytest.raises(InputError, match="no token"):
         measure_calibration(result, np.full_like(few, -1))
-    votes = karat.aggregate(crowd, "mv-token")
+    votes = goldspan.aggregate(crowd, "mv-token")
     for call in (lambda: calibrate(votes, crowd), lambda: at_temperature(votes, 2.0)):
         with pytest.raises(InputError, match="posterior"):
             call()
@@ -91,10 +91,10 @@ def test_single_labels_are_calibrated_too():
         # three workers who copy each other make the model too sure
         seen = true if rng.random() < 0.7 else rng.integers(0, 3)
         lines += [f"{task},{w},l{seen}" for w in "abc"]
-    crowd = karat.read_crowd(("\n".join(lines) + "\n").encode())
+    crowd = goldspan.read_crowd(("\n".join(lines) + "\n").encode())
     names = crowd.item_ids.to_pylist()
     gold = np.array([truth[int(name)] for name in names], np.int16)
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     mended = calibrate(result, gold)
     assert mended.params["temperature"] > 1
     assert (

@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import karat
-from karat.aggregate import get_aggregator
-from karat.errors import InputError
-from karat.spans import parse
+import goldspan
+from goldspan.aggregate import get_aggregator
+from goldspan.errors import InputError
+from goldspan.spans import parse
 
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
 def result(crowd):
-    return karat.aggregate(crowd, "bsc-seq")
+    return goldspan.aggregate(crowd, "bsc-seq")
 
 
 def test_parquet_holds_what_the_result_holds(result, tmp_path):
@@ -34,7 +34,7 @@ def test_parquet_holds_what_the_result_holds(result, tmp_path):
     assert table.column("tags").to_pylist() == result.tags
     probs = np.array([p for item in table.column("probs").to_pylist() for p in item])
     np.testing.assert_array_equal(probs, result.token_probs)
-    assert json.loads(table.schema.metadata[b"karat.tags"]) == list(result.tagset.tags)
+    assert json.loads(table.schema.metadata[b"goldspan.tags"]) == list(result.tagset.tags)
     for tags, spans in zip(result.tags, table.column("spans").to_pylist(), strict=True):
         assert [(s["type"], s["start"], s["end"]) for s in spans] == [tuple(s) for s in parse(tags)]
 
@@ -55,7 +55,7 @@ def test_alternatives_come_by_confidence(result):
 
 def test_votes_have_no_alternatives(crowd):
     with pytest.raises(InputError, match="posterior"):
-        karat.aggregate(crowd, "mv-token").alternatives(0)
+        goldspan.aggregate(crowd, "mv-token").alternatives(0)
 
 
 def test_confusions_add_up_to_the_labels_of_the_worker(result):
@@ -86,7 +86,7 @@ def test_entropy_is_zero_only_where_all_is_sure(result):
 
 def test_the_labels_of_single_labels_are_their_tags_and_question_marks_without_answers():
     data = b"task,worker,label\n1,a,x\n2,a,?\n3,b,y\n"
-    found = karat.aggregate(data, "mv-token")
+    found = goldspan.aggregate(data, "mv-token")
     assert found.labels == ["x", "?", "y"]
     assert found.label_array.to_pylist() == [tags[0] for tags in found.tags]
 
@@ -116,7 +116,7 @@ def test_a_frame_of_labels_is_of_the_make_of_the_answers(make):
 
 
 def test_an_unfitted_aggregator_says_that_fit_comes_first():
-    from karat.aggregate import get_aggregator
+    from goldspan.aggregate import get_aggregator
 
     with pytest.raises(InputError, match="call fit first"):
         _ = get_aggregator("bsc-seq").result_

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.spans import Codec, validate
+from goldspan.spans import Codec, validate
 
 J = 4
 CODEC = Codec.from_types([f"l{j}" for j in range(J)], "PLAIN")
@@ -74,7 +74,7 @@ def test_the_engine_equals_a_direct_dense_em(method, seed, off, bonus, prior):
         pooled=method == "one-coin",
     )  # fmt: skip
     for n in (1, 2, 12):
-        result = karat.aggregate(
+        result = goldspan.aggregate(
             crowd_of(labels), method, alpha0=off, epsilon0=bonus, truth_prior=prior, tol=0,
             max_iter=n,
         )  # fmt: skip
@@ -88,8 +88,8 @@ def test_on_items_of_one_token_the_chain_changes_nothing(chained, alone, seed):
     crowd = crowd_of(simulated(seed)[0])
     options = {"alpha0": 1.0, "epsilon0": 2.0, "max_iter": 5, "tol": 0, "n_starts": 1}
     options["truth_prior"] = 1.0
-    one = karat.aggregate(crowd, chained, **options)
-    two = karat.aggregate(crowd, alone, **options)
+    one = goldspan.aggregate(crowd, chained, **options)
+    two = goldspan.aggregate(crowd, alone, **options)
     np.testing.assert_allclose(one.trace, two.trace, rtol=0, atol=1e-8)
     np.testing.assert_allclose(one.token_probs, two.token_probs, rtol=0, atol=1e-7)
     a, b = one.memory.sums.counts, two.memory.sums.counts
@@ -100,7 +100,9 @@ def test_on_items_of_one_token_the_chain_changes_nothing(chained, alone, seed):
 def test_the_direct_dense_ibcc_has_the_same_counts_to_eight_digits(seed):
     labels, _ = simulated(seed)
     steps = dense_em(labels, off=1.0, bonus=1.0, prior=1.0, n_steps=9, bayes=True)
-    memory = karat.aggregate(crowd_of(labels), "ibcc", truth_prior=1.0, max_iter=10, tol=0).memory
+    memory = goldspan.aggregate(
+        crowd_of(labels), "ibcc", truth_prior=1.0, max_iter=10, tol=0
+    ).memory
     given = (labels[..., None] == np.arange(J)).astype(float)
     counts = np.einsum("nj,nki->kij", steps[-1], given)
     rows = memory.model.rows
@@ -119,7 +121,7 @@ def test_dawid_and_skene_of_crowd_kit_agree_on_dense_answers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pandas, about the peer
         theirs = peer.DawidSkene(n_iter=200, tol=1e-9).fit(frame)
-    ours = karat.aggregate(
+    ours = goldspan.aggregate(
         crowd_of(labels), "ds", alpha0=0.1, epsilon0=0.0, truth_prior=0.001, tol=1e-10,
         max_iter=500,
     )  # fmt: skip
@@ -132,8 +134,8 @@ def test_dawid_and_skene_of_crowd_kit_agree_on_dense_answers():
 
 def test_smoothing_keeps_sparse_workers_above_their_majority():
     labels, truth = simulated(2, n_items=500, n_workers=60, absent=0.94, right=0.55)
-    ds = karat.aggregate(crowd_of(labels), "ds")
-    vote = karat.aggregate(crowd_of(labels), "mv-token")
+    ds = goldspan.aggregate(crowd_of(labels), "ds")
+    vote = goldspan.aggregate(crowd_of(labels), "mv-token")
     assert (ds.codes == truth).mean() >= (vote.codes == truth).mean() - 0.01
 
 
@@ -142,6 +144,6 @@ def test_on_tagged_tokens_every_token_is_alone_and_the_labels_are_legal(method):
     codec = Codec.from_types(["X"], "BIO")
     rng = np.random.default_rng(0)
     items = oracle.random_items(rng, codec, n_items=20, n_workers=4, longest=5)
-    result = karat.aggregate(oracle.crowd_of(codec, items, workers=4), method)
+    result = goldspan.aggregate(oracle.crowd_of(codec, items, workers=4), method)
     assert not any(validate(tags, "BIO") for tags in result.tags)
     assert result.token_probs[result.crowd.offsets[:-1], codec.tags.index("I-X")].max() > 0

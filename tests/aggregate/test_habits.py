@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.aggregate.habits import habits
+import goldspan
+from goldspan.aggregate.habits import habits
 
 
 def crowd_of(truth, given):
@@ -16,7 +16,7 @@ def crowd_of(truth, given):
         pairs = zip(left.split(), right.split(), strict=True)
         lines += [f"s{n}\tx\t{a}\t{b}" for a, b in pairs]
         lines.append("")
-    crowd = karat.read_crowd("\n".join(lines).encode(), format="wide")
+    crowd = goldspan.read_crowd("\n".join(lines).encode(), format="wide")
     return crowd, crowd.gold_tagged.codes
 
 
@@ -68,7 +68,7 @@ def test_open_items_of_the_result_do_not_count():
 
 
 def test_the_example_shows_what_its_workers_were_made_to_do(root):
-    result = karat.aggregate(karat.read_crowd(root / "examples" / "crowd.tsv"), "bsc-seq")
+    result = goldspan.aggregate(goldspan.read_crowd(root / "examples" / "crowd.tsv"), "bsc-seq")
     assert any("one token early" in str(habit) for habit in result.habits("chi"))
     assert any("one token late" in str(habit) for habit in result.habits("fay"))
     assert all("one token" not in str(habit) for habit in result.habits("ana"))

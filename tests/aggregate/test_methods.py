@@ -8,11 +8,11 @@ import pickle
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import aggregate, get_aggregator, methods
-from karat.errors import InputError, NotFittedError, UnknownNameError
-from karat.spans import Codec, validate
+from goldspan.aggregate import aggregate, get_aggregator, methods
+from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.spans import Codec, validate
 
 every_method = pytest.mark.parametrize("method", list(methods()))
 BIO = Codec.from_types(["X", "Y"], "BIO")
@@ -149,7 +149,7 @@ def test_a_method_and_its_result_survive_pickling(method):
 
 @every_method
 def test_a_crowd_without_an_answer_is_refused(method):
-    crowd = karat.crowd.CrowdBuilder()
+    crowd = goldspan.crowd.CrowdBuilder()
     crowd.add_item("s", ["x"], gold=["O"])
     with pytest.raises(InputError, match="no answer"):
         aggregate(crowd.build(), method)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.aggregate import get_aggregator
-from karat.aggregate.numeric.numbers import Groups, nearest_label, weighted_mean, weighted_median
-from karat.errors import InputError, UnknownNameError
+import goldspan
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.numeric.numbers import Groups, nearest_label, weighted_mean, weighted_median
+from goldspan.errors import InputError, UnknownNameError
 
 TEXT = b"task,worker,label\n1,a,3\n1,b,4\n1,c,8\n2,a,-1\n2,c,2.5\n3,b,4\n"
 BOTH = pytest.mark.parametrize("method", ["mean", "median"])
@@ -82,8 +82,8 @@ def test_the_nearest_label_is_the_smaller_of_two():
 
 
 def test_a_mean_may_lie_between_labels_and_a_median_is_one():
-    crowd = karat.read_crowd(TEXT)
-    mean, median = karat.aggregate(crowd, "mean"), karat.aggregate(crowd, "median")
+    crowd = goldspan.read_crowd(TEXT)
+    mean, median = goldspan.aggregate(crowd, "mean"), goldspan.aggregate(crowd, "median")
     assert mean.values.tolist() == [5.0, 0.75, 4.0]
     assert mean.labels == ["4", "-1", "4"]
     assert median.values.tolist() == [4.0, -1.0, 4.0]
@@ -94,18 +94,19 @@ def test_a_mean_may_lie_between_labels_and_a_median_is_one():
 
 
 def test_confidence_is_the_share_of_answers_within_the_tolerance():
-    crowd = karat.read_crowd(TEXT)
-    near = karat.aggregate(crowd, "median", tolerance=1)
+    crowd = goldspan.read_crowd(TEXT)
+    near = goldspan.aggregate(crowd, "median", tolerance=1)
     assert near.confidence.tolist() == pytest.approx([2 / 3, 1 / 2, 1])
     # The root mean square of 1, 0, 4, 0 and 3.5 is 2.42.
-    usual = karat.aggregate(crowd, "median")
+    usual = goldspan.aggregate(crowd, "median")
     assert usual.confidence.tolist() == pytest.approx([2 / 3, 1 / 2, 1])
-    assert karat.aggregate(crowd, "median", tolerance=4).confidence.tolist() == [1, 1, 1]
+    assert goldspan.aggregate(crowd, "median", tolerance=4).confidence.tolist() == [1, 1, 1]
 
 
 def test_workers_have_a_bias_and_an_error_against_the_values():
     rows = {
-        r["worker"]: r for r in karat.aggregate(karat.read_crowd(TEXT), "mean").workers.to_pylist()
+        r["worker"]: r
+        for r in goldspan.aggregate(goldspan.read_crowd(TEXT), "mean").workers.to_pylist()
     }
     assert rows["a"]["bias"] == pytest.approx((3 - 5 + (-1 - 0.75)) / 2)
     assert rows["c"]["rmse"] == pytest.approx(np.sqrt((3**2 + 1.75**2) / 2))
@@ -121,15 +122,15 @@ def drawn(seed=0, n_items=300, sigma=(0.2, 0.2, 1.0, 1.0, 3.0), absent=0.2):
         for k, s in enumerate(sigma):
             if rng.random() >= absent:
                 lines.append(f"t{n},w{k},{value + rng.normal(0, s):.3f}")
-    crowd = karat.read_crowd("\n".join(lines).encode())
+    crowd = goldspan.read_crowd("\n".join(lines).encode())
     return crowd, np.array([truth[int(name[1:])] for name in crowd.item_ids.to_pylist()])
 
 
 @BOTH
 def test_weights_by_agreement_find_the_precise_workers_and_help(method):
     crowd, truth = drawn()
-    even = karat.aggregate(crowd, method)
-    found = karat.aggregate(crowd, method, weights="agreement")
+    even = goldspan.aggregate(crowd, method)
+    found = goldspan.aggregate(crowd, method, weights="agreement")
     assert found.converged
     rows = {r["worker"]: r["weight"] for r in found.workers.to_pylist()}
     assert min(rows["w0"], rows["w1"]) > 5 * max(rows["w2"], rows["w3"]) > 5 * rows["w4"]
@@ -145,7 +146,7 @@ def test_the_weights_of_a_mean_are_inverse_variances():
     crowd, _ = drawn(1, 1500, sigma, 0.0)
     rows = {
         r["worker"]: r["weight"]
-        for r in karat.aggregate(crowd, "mean", weights="agreement").workers.to_pylist()
+        for r in goldspan.aggregate(crowd, "mean", weights="agreement").workers.to_pylist()
     }
     weight = np.array([rows[f"w{k}"] for k in range(5)])
     np.testing.assert_allclose((weight / weight[1]) ** -0.5, sigma, rtol=0.1)
@@ -156,8 +157,8 @@ def test_two_workers_who_always_agree_do_not_take_all_the_weight():
     rng = np.random.default_rng(0)
     for n in range(40):
         lines += [f"{n},w{k},{rng.normal():.3f}" for k in range(3)]
-    found = karat.aggregate(
-        karat.read_crowd("\n".join(lines).encode()), "mean", weights="agreement"
+    found = goldspan.aggregate(
+        goldspan.read_crowd("\n".join(lines).encode()), "mean", weights="agreement"
     )
     weight = found.workers.column("weight").to_numpy()
     assert weight.max() < 3 * weight.min()
@@ -165,12 +166,12 @@ def test_two_workers_who_always_agree_do_not_take_all_the_weight():
 
 @BOTH
 def test_an_item_without_answers_stays_open_and_is_written_empty(method, tmp_path):
-    builder = karat.crowd.CrowdBuilder()
+    builder = goldspan.crowd.CrowdBuilder()
     for name, number in (("a", "1"), ("b", None)):
         place = builder.add_item(name, [name])
         if number:
             builder.add_answer(place, "w", [number])
-    result = karat.aggregate(builder.build(), method)
+    result = goldspan.aggregate(builder.build(), method)
     assert result.labels == ["1", "?"]
     assert np.isnan(result.values).tolist() == [False, True]
     result.write(tmp_path / "gold.jsonl")
@@ -179,7 +180,7 @@ def test_an_item_without_answers_stays_open_and_is_written_empty(method, tmp_pat
 
 
 def test_values_are_written_in_every_format_but_conll(tmp_path):
-    result = karat.aggregate(karat.read_crowd(TEXT), "mean")
+    result = goldspan.aggregate(goldspan.read_crowd(TEXT), "mean")
     for ending in ("csv", "parquet", "jsonl"):
         result.write(tmp_path / f"gold.{ending}")
     lines = (tmp_path / "gold.csv").read_text().splitlines()
@@ -196,7 +197,7 @@ def test_values_are_written_in_every_format_but_conll(tmp_path):
 def test_labels_that_are_no_numbers_are_refused_with_the_first_of_them(method):
     text = "task,worker,label\n" + "".join(f"1,w{i},{x}\n" for i, x in enumerate(["3", "inf", "x"]))
     with pytest.raises(InputError, match="'inf', 'x'"):
-        karat.aggregate(karat.read_crowd(text.encode()), method)
+        goldspan.aggregate(goldspan.read_crowd(text.encode()), method)
 
 
 @pytest.mark.parametrize(

@@ -10,25 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-import karat
-from karat.aggregate.reliability import reliability
-from karat.errors import InputError
-from karat.report import span_reliability, token_cross_entropy, token_reliability
+import goldspan
+from goldspan.aggregate.reliability import reliability
+from goldspan.errors import InputError
+from goldspan.report import span_reliability, token_cross_entropy, token_reliability
 
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv", format="wide")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv", format="wide")
 
 
 @pytest.fixture(scope="module")
 def model(crowd):
-    return karat.aggregate(crowd, "bsc-seq")
+    return goldspan.aggregate(crowd, "bsc-seq")
 
 
 @pytest.fixture
 def labels():
-    return karat.read_crowd(
+    return goldspan.read_crowd(
         b"task,worker,label\nq1,ann,x\nq1,bob,x\nq1,cem,x\nq2,ann,x\nq2,bob,x\nq2,cem,y\nq3,dan,?\n"
     )
 
@@ -81,8 +81,8 @@ def test_nothing_has_no_calibration():
 
 def test_tokens_and_spans_are_those_of_the_gold(model, crowd):
     tokens, spans = token_reliability(model), span_reliability(model)
-    assert tokens.mean_right == pytest.approx(karat.score(crowd, model).accuracy)
-    assert spans.mean_right == pytest.approx(karat.score(crowd, model).micro.precision)
+    assert tokens.mean_right == pytest.approx(goldspan.score(crowd, model).accuracy)
+    assert spans.mean_right == pytest.approx(goldspan.score(crowd, model).micro.precision)
     assert spans.n == len(model.span_array)
     right = model.codes == crowd.gold
     pairs = zip(np.round(1000 * model.token_confidence), right, strict=True)
@@ -96,13 +96,13 @@ def test_the_cross_entropy_is_the_mean_surprise_of_the_gold(model, crowd):
 
 
 def test_a_share_of_zero_costs_much_but_not_everything(labels):
-    votes = karat.aggregate(labels, "mv-token")
+    votes = goldspan.aggregate(labels, "mv-token")
     gold = np.array([labels.tagset.tags.index("y"), -1, -1], np.int16)
     assert token_cross_entropy(votes, gold) == pytest.approx(-np.log(1e-12))
 
 
 def test_tokens_without_gold_and_open_ones_do_not_count(labels):
-    votes = karat.aggregate(labels, "mv-token")
+    votes = goldspan.aggregate(labels, "mv-token")
     assert token_reliability(votes, np.array([0, -1, 0], np.int16)).n == 1
     assert span_reliability(votes, np.array([0, -1, 0], np.int16)).n == 0
     assert np.isnan(token_cross_entropy(votes, np.full(3, -1, np.int16)))

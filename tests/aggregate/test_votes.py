@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.aggregate.chain import best_legal
-from karat.aggregate.votes import SegmentVote, SequenceVote, TokenVote, vote_counts
-from karat.crowd import CrowdBuilder, ReadOptions
-from karat.errors import InputError, UnknownNameError
-from karat.spans import Codec, parse, validate
+import goldspan
+from goldspan.aggregate.chain import best_legal
+from goldspan.aggregate.votes import SegmentVote, SequenceVote, TokenVote, vote_counts
+from goldspan.crowd import CrowdBuilder, ReadOptions
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.spans import Codec, parse, validate
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 
@@ -53,7 +53,7 @@ def test_the_legal_token_vote_has_as_many_votes_as_the_best_legal_sequence(given
     if not len(crowd.latest):
         return
     tags = list(crowd.tagset.tags)
-    (found,) = karat.aggregate(crowd, "mv-token").tags
+    (found,) = goldspan.aggregate(crowd, "mv-token").tags
     best = max(votes_for(s, given) for s in legal_sequences(tags, len(given[0])))
     assert not validate(found, "BIO")
     assert votes_for(found, given) == best
@@ -62,7 +62,7 @@ def test_the_legal_token_vote_has_as_many_votes_as_the_best_legal_sequence(given
 @given(answers(), st.sampled_from(["outside", "inside", "first"]))
 def test_the_raw_token_vote_takes_the_label_with_most_votes_and_the_tie_rule(given, ties):
     crowd = crowd_of([given])
-    (found,) = karat.aggregate(crowd, "mv-token", ties=ties, legal=False).tags
+    (found,) = goldspan.aggregate(crowd, "mv-token", ties=ties, legal=False).tags
     tags = list(crowd.tagset.tags)
     for i, tag in enumerate(found):
         counts = {t: sum(row[i] == t for row in given) for t in tags}
@@ -79,7 +79,7 @@ def test_the_raw_token_vote_takes_the_label_with_most_votes_and_the_tie_rule(giv
 @given(answers(missing=False), st.sampled_from(["outside", "inside", "first", "random"]))
 def test_the_raw_sequence_vote_is_an_answer_with_most_votes(given, ties):
     crowd = crowd_of([given])
-    (found,) = karat.aggregate(crowd, "mv-seq", ties=ties, legal=False).tags
+    (found,) = goldspan.aggregate(crowd, "mv-seq", ties=ties, legal=False).tags
     counts = [given.count(row) for row in given]
     assert given.count(found) == max(counts)
     tied = [row for row, count in zip(given, counts, strict=True) if count == max(counts)]
@@ -92,8 +92,8 @@ def test_the_raw_sequence_vote_is_an_answer_with_most_votes(given, ties):
 @given(answers(missing=False))
 def test_the_legal_sequence_vote_shares_most_tags_with_the_winner(given):
     crowd = crowd_of([given])
-    (raw,) = karat.aggregate(crowd, "mv-seq", legal=False).tags
-    (found,) = karat.aggregate(crowd, "mv-seq").tags
+    (raw,) = goldspan.aggregate(crowd, "mv-seq", legal=False).tags
+    (found,) = goldspan.aggregate(crowd, "mv-seq").tags
     shared = sum(a == b for a, b in zip(raw, found, strict=True))
     best = max(
         sum(a == b for a, b in zip(raw, s, strict=True))
@@ -108,13 +108,13 @@ def test_the_segment_vote_decides_on_the_segment_before_the_type():
     # B-Y; as segments four of five vote for one.
     given = [["B-X", "I-X"], ["B-X", "I-X"], ["B-Y", "I-Y"], ["B-Y", "O"], ["O", "O"]]
     crowd = crowd_of([given])
-    assert karat.aggregate(crowd, "mv-seg").tags == [["B-X", "I-X"]]
+    assert goldspan.aggregate(crowd, "mv-seg").tags == [["B-X", "I-X"]]
 
 
 @given(answers(missing=False), st.sampled_from(["outside", "inside", "first"]))
 def test_the_segment_vote_takes_the_type_that_most_labels_of_the_segment_have(given, ties):
     crowd = crowd_of([given])
-    (found,) = karat.aggregate(crowd, "mv-seg", ties=ties).tags
+    (found,) = goldspan.aggregate(crowd, "mv-seg", ties=ties).tags
     assert not validate(found, "BIO")
     for span in parse(found):
         inside = [row[i][2:] for row in given for i in span.tokens if row[i] != "O"]
@@ -122,9 +122,9 @@ def test_the_segment_vote_takes_the_type_that_most_labels_of_the_segment_have(gi
 
 
 def test_the_segment_vote_refuses_labels_without_prefixes():
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n")
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n")
     with pytest.raises(InputError, match="needs spans"):
-        karat.aggregate(crowd, "mv-seg")
+        goldspan.aggregate(crowd, "mv-seg")
 
 
 @given(st.lists(answers(), min_size=1, max_size=4), st.randoms())
@@ -144,22 +144,22 @@ def test_the_order_of_workers_and_items_does_not_matter(method, ties, items, ran
         for worker, tags in rows:
             builder.add_answer(item, f"w{worker}", tags)
     shuffled = builder.build()
-    first = karat.aggregate(plain, method, ties=ties, random_state=3).tagged_by_id()
-    second = karat.aggregate(shuffled, method, ties=ties, random_state=3).tagged_by_id()
+    first = goldspan.aggregate(plain, method, ties=ties, random_state=3).tagged_by_id()
+    second = goldspan.aggregate(shuffled, method, ties=ties, random_state=3).tagged_by_id()
     assert first == second
 
 
 def test_a_seed_gives_the_same_labels_and_another_seed_others():
     crowd = crowd_of([[["B-X"], ["B-Y"]]] * 40)
     runs = [
-        karat.aggregate(crowd, "mv-token", ties="random", random_state=s).tags for s in (1, 1, 2)
+        goldspan.aggregate(crowd, "mv-token", ties="random", random_state=s).tags for s in (1, 1, 2)
     ]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_random_ties_choose_every_tied_label_about_equally_often():
     crowd = crowd_of([[["B-X"], ["B-Y"]]] * 600)
-    tags = karat.aggregate(crowd, "mv-token", ties="random").tags
+    tags = goldspan.aggregate(crowd, "mv-token", ties="random").tags
     share = sum(row == ["B-X"] for row in tags) / 600
     assert 0.42 < share < 0.58
 
@@ -169,14 +169,14 @@ def test_relabelling_the_types_relabels_the_result():
     swap = {"B-X": "B-P", "I-X": "I-P", "B-Y": "B-Q", "I-Y": "I-Q", "O": "O"}
     other = [[[swap[tag] for tag in row] for row in rows] for rows in items]
     for method in ("mv-token", "mv-seq", "mv-seg"):
-        one = karat.aggregate(crowd_of(items), method).tags
-        two = karat.aggregate(crowd_of(other), method).tags
+        one = goldspan.aggregate(crowd_of(items), method).tags
+        two = goldspan.aggregate(crowd_of(other), method).tags
         assert [[swap[tag] for tag in row] for row in one] == two
 
 
 def test_confidence_is_a_share_of_votes():
     crowd = crowd_of([[["B-X", "I-X"], ["B-X", "I-X"], ["B-X", "O"], ["O", None]]])
-    result = karat.aggregate(crowd, "mv-token")
+    result = goldspan.aggregate(crowd, "mv-token")
     assert result.tags == [["B-X", "I-X"]]
     assert result.token_confidence.tolist() == pytest.approx([3 / 4, 2 / 3])
     assert result.spans.column("confidence").to_pylist() == pytest.approx([2 / 4])
@@ -191,7 +191,7 @@ def test_what_nobody_answered_stays_open():
     first = builder.add_item("a", ["x", "y"])
     builder.add_item("b", ["z"])
     builder.add_answer(first, "w", ["B-X", None])
-    result = karat.aggregate(builder.build())
+    result = goldspan.aggregate(builder.build())
     assert result.tags == [["B-X", "O"], ["?"]]
     assert result.token_confidence.tolist() == [1.0, 0.0, 0.0]
     assert any("without answers" in note for note in result.notes)
@@ -202,24 +202,24 @@ def test_the_last_attempt_counts():
     item = builder.add_item("a", ["x"])
     builder.add_answer(item, "w", ["B-X"])
     builder.add_answer(item, "w", ["B-Y"])
-    assert karat.aggregate(builder.build()).tags == [["B-Y"]]
+    assert goldspan.aggregate(builder.build()).tags == [["B-Y"]]
 
 
 def test_a_crowd_without_answers_is_refused():
     builder = CrowdBuilder(ReadOptions(encoding="BIO"))
     builder.add_item("a", ["x"], gold=["O"])
     with pytest.raises(InputError, match="no answer"):
-        karat.aggregate(builder.build())
+        goldspan.aggregate(builder.build())
 
 
 def test_unknown_names_are_refused_with_the_known_ones():
     crowd = crowd_of([[["O"]]])
     with pytest.raises(UnknownNameError, match="mv-token, mv-seq, mv-seg"):
-        karat.aggregate(crowd, "mv-tokens")
+        goldspan.aggregate(crowd, "mv-tokens")
     with pytest.raises(UnknownNameError, match="first, random, outside, inside"):
-        karat.aggregate(crowd, ties="outsid")
+        goldspan.aggregate(crowd, ties="outsid")
     with pytest.raises(InputError, match="has no parameter 'tie'"):
-        karat.aggregate(crowd, tie="first")
+        goldspan.aggregate(crowd, tie="first")
 
 
 def test_parameters_follow_the_habits_of_scikit_learn():
@@ -281,8 +281,8 @@ def test_the_best_legal_sequence_is_that_of_enumeration(data):
     [("outside", (79.13, 48.00, 59.75)), ("inside", (77.33, 57.44, 65.92))],
 )
 def test_the_raw_token_vote_on_the_crowd_of_paper_000(data, ties, wanted):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
-    found = karat.score(crowd, karat.aggregate(crowd, "mv-token", ties=ties, legal=False))
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    found = goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token", ties=ties, legal=False))
     got = tuple(round(100 * value, 2) for value in (found.precision, found.recall, found.f1))
     assert got == wanted
 
@@ -307,7 +307,7 @@ PLURALITY = {
 def test_the_expected_plurality_accuracy_is_that_of_the_data_page(data, name):
     folder = data / "classification" / name
     labels = next(folder.glob("labels.csv*"))
-    crowd = karat.read_crowd(labels, gold=folder / "truth.csv")
+    crowd = goldspan.read_crowd(labels, gold=folder / "truth.csv")
     counts = vote_counts(crowd)
     known = crowd.gold >= 0
     most = counts.max(axis=1)
@@ -315,5 +315,5 @@ def test_the_expected_plurality_accuracy_is_that_of_the_data_page(data, name):
     chance = right / (counts == most[:, None]).sum(axis=1)
     assert round(float(chance[known].mean()), 4) == PLURALITY[name]
     low = np.mean((right & ((counts == most[:, None]).sum(axis=1) == 1))[known])
-    accuracy = karat.score(crowd, karat.aggregate(crowd, ties="random")).accuracy
+    accuracy = goldspan.score(crowd, goldspan.aggregate(crowd, ties="random")).accuracy
     assert low <= accuracy <= np.mean(right[known])

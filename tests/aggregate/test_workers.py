@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate.workers import confusion_counts, interval, worker_table
-from karat.spans import Codec
+from goldspan.aggregate.workers import confusion_counts, interval, worker_table
+from goldspan.spans import Codec
 
 CODEC = Codec.from_types(["X"], "BIO")
 
@@ -93,7 +93,7 @@ def test_the_better_worker_stands_higher(method):
         }
         for j in truth
     ]
-    table = karat.aggregate(oracle.crowd_of(codec, items), method).workers.to_pydict()
+    table = goldspan.aggregate(oracle.crowd_of(codec, items), method).workers.to_pydict()
     assert table["accuracy"] == sorted(table["accuracy"], reverse=True)
     assert table["information"] == sorted(table["information"], reverse=True)
     assert "span_agreement" not in table

@@ -1,12 +1,12 @@
-"""What `karat plan check` says of a campaign: its crowd, and what its workers cost at first."""
+"""What `goldspan plan check` says of a campaign: its crowd, and what its workers cost at first."""
 
 from __future__ import annotations
 
 import pytest
 
 from campaign.tiny import plan_of, setting_of, write_files
-from karat.campaign import describe_plan, open_setting, read_plan
-from karat.campaign.course import course
+from goldspan.campaign import describe_plan, open_setting, read_plan
+from goldspan.campaign.course import course
 
 CONTROL = {"n": 6, "gold": "truth.csv", "share": 0.2, "first": 3, "least": 0.5}
 
@@ -22,9 +22,9 @@ def served(folder, **sections):
 def test_people_in_a_browser_are_told_as_such(tmp_path):
     setting = served(tmp_path, page={"training": 2, "title": "The weather"})
     lines = describe_plan(setting)
-    assert "crowd: people in a browser: `karat serve`" in lines
+    assert "crowd: people in a browser: `goldspan serve`" in lines
     assert "title: The weather" in lines
-    assert "provider: personal links: `karat links`" in lines
+    assert "provider: personal links: `goldspan links`" in lines
     assert "practice: 2 control questions, with the right answer shown" in lines
     assert any(
         line.endswith("the first 3 as a test, in which 50 % must be right") for line in lines

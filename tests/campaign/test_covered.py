@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from karat.campaign.covered import coverage_of
-from karat.crowd import CrowdBuilder
-from karat.select import Pool
-from karat.select.features import Features
+from goldspan.campaign.covered import coverage_of
+from goldspan.crowd import CrowdBuilder
+from goldspan.select import Pool
+from goldspan.select.features import Features
 
 TEXTS = ["a b", "a c", "b c d", "d e", "f g"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from karat.campaign import open_setting, read_plan
-from karat.campaign.plan import Plan, Section
+from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign.plan import Plan, Section
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 import pytest
 
 from campaign.tiny import ledger_of, plan_of, write_files
-from karat.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
-from karat.campaign.awaiting import wall_clock
-from karat.campaign.keys import key_of
-from karat.errors import FaultsError, InputError
+from goldspan.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
+from goldspan.campaign.awaiting import wall_clock
+from goldspan.campaign.keys import key_of
+from goldspan.errors import FaultsError, InputError
 
 FILES = {
     "crowd": {"source": "files"},
@@ -25,7 +25,7 @@ FILES = {
 
 @pytest.fixture
 def run(tmp_path):
-    """Run the campaign again, as `karat run` does; the ledger is made at the first time."""
+    """Run the campaign again, as `goldspan run` does; the ledger is made at the first time."""
     write_files(tmp_path)
     plan = plan_of(FILES)
     plan["crowd"] = FILES["crowd"]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from campaign.tiny import SPANS, campaign_of, ledger_of, setting_of, write_files, write_spans
-from karat.campaign import Campaign, CampaignRecord, Decision, Steps, write_exports
-from karat.campaign.plan import Redundancy
-from karat.errors import InputError
+from goldspan.campaign import Campaign, CampaignRecord, Decision, Steps, write_exports
+from goldspan.campaign.plan import Redundancy
+from goldspan.errors import InputError
 
 
 @pytest.fixture
@@ -66,11 +66,11 @@ def test_spans_are_labelled_and_a_tagger_is_kept(tmp_path):
     campaign.run()
     out = exports(campaign, tmp_path / "out")
     assert set(out) == {
-        "gold.conll", "spans.jsonl", "tagger.karat", "bill.csv", "rounds.jsonl", "record.json"
+        "gold.conll", "spans.jsonl", "tagger.goldspan", "bill.csv", "rounds.jsonl", "record.json"
     }  # fmt: skip
-    from karat.tagger import load_tagger
+    from goldspan.tagger import load_tagger
 
-    tagger = load_tagger(tmp_path / "out" / "tagger.karat")
+    tagger = load_tagger(tmp_path / "out" / "tagger.goldspan")
     assert tagger.predict([["Ann", "left", "Rome", "."]]) == [["O", "O", "B-LOC", "O"]]
 
 
@@ -271,7 +271,7 @@ def test_the_record_is_plain_and_tells_it_all(folder):
     assert sum(one["answers"] for one in record.workers.values()) == record.counts["answers"]
     assert record.money["everything"] == 20 * 4 * 50_000
     assert record.stop["rule"] == "pool"
-    assert record.versions["karat"] == karat.__version__
+    assert record.versions["goldspan"] == goldspan.__version__
     assert set(record.forecasts) == {"r001", "r002", "r003", "r004"}
     assert record.rounds[0]["stable"] is None
     assert -1 <= record.rounds[1]["stable"] <= 1

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from campaign.tiny import SPANS, campaign_of, setting_of, write_files, write_spans
-from karat.campaign.evaluation import Evaluating
-from karat.campaign.models import Best, Classifier, check_model, cross_predict, make_model
-from karat.campaign.protocols import Labelled
-from karat.errors import InputError, UnknownNameError
-from karat.select import Pool
+from goldspan.campaign.evaluation import Evaluating
+from goldspan.campaign.models import Best, Classifier, check_model, cross_predict, make_model
+from goldspan.campaign.protocols import Labelled
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.select import Pool
 
 TEXTS = [f"{'wet grey' if i % 2 else 'dry blue'} day number {i}" for i in range(24)]
 LABELS = [["rain"] if i % 2 else ["sun"] for i in range(24)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from campaign.tiny import plan_of, setting_of, toml, write_files, write_spans
-from karat.aggregate.registry import METHODS
-from karat.campaign import describe_plan, open_setting, read_plan
-from karat.campaign.course import course
-from karat.campaign.trial import try_method
-from karat.errors import FaultsError, InputError
+from goldspan.aggregate.registry import METHODS
+from goldspan.campaign import describe_plan, open_setting, read_plan
+from goldspan.campaign.course import course
+from goldspan.campaign.trial import try_method
+from goldspan.errors import FaultsError, InputError
 
 SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "kos", "glad", "mean", "median"}
 FAULTS = [

@@ -8,11 +8,11 @@ import json
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from campaign.tiny import campaign_of, setting_of, write_files
-from karat.campaign import Campaign, CampaignRecord, write_exports
-from karat.campaign.findings import CONTROL, HIDDEN, Findings
-from karat.campaign.stopping import curve_of
+from goldspan.campaign import Campaign, CampaignRecord, write_exports
+from goldspan.campaign.findings import CONTROL, HIDDEN, Findings
+from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
 
@@ -109,7 +109,7 @@ def test_the_labels_are_compared_with_the_hidden_gold_and_not_with_control_quest
     assert found.against == HIDDEN
     known = (found.tested.crowd.gold >= 0).sum()
     assert known == record.counts["items"]
-    right = karat.score(found.tested.crowd, found.tested).accuracy
+    right = goldspan.score(found.tested.crowd, found.tested).accuracy
     assert right == pytest.approx(record.rounds[-1]["truth"]["labels"])
 
 
@@ -121,7 +121,7 @@ def test_without_hidden_gold_control_questions_test_labels_that_did_not_know_the
     found = Findings.of(ledger)
     assert found.against == CONTROL
     assert (found.tested.crowd.gold >= 0).sum() == record_of_control(ledger)
-    blind = karat.aggregate(ledger.crowd().with_gold(None), "ds")
+    blind = goldspan.aggregate(ledger.crowd().with_gold(None), "ds")
     np.testing.assert_array_equal(found.tested.codes, blind.codes)
 
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from campaign.tiny import campaign_of, plan_of, setting_of, write_files
-from karat.campaign import Campaign, CampaignRecord, read_plan
-from karat.campaign.replayed import read_record
-from karat.errors import FaultsError, InputError
+from goldspan.campaign import Campaign, CampaignRecord, read_plan
+from goldspan.campaign.replayed import read_record
+from goldspan.errors import FaultsError, InputError
 
 REPLAY = {"source": "replay", "answers": "answers.csv", "truth": "truth.csv", "workers": []}
 

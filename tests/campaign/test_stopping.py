@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from campaign.tiny import plan_of
-from karat.campaign import fit_curve, read_plan
-from karat.campaign.evaluation import kappa, measured, wilson
-from karat.campaign.forecast import pool_gain
-from karat.campaign.stopping import Stopping, outlook
-from karat.errors import InputError
+from goldspan.campaign import fit_curve, read_plan
+from goldspan.campaign.evaluation import kappa, measured, wilson
+from goldspan.campaign.forecast import pool_gain
+from goldspan.campaign.stopping import Stopping, outlook
+from goldspan.errors import InputError
 
 
 def rounds_of(values, **more):

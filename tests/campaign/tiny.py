@@ -6,10 +6,10 @@ import copy
 import json
 from pathlib import Path
 
-from karat.campaign import Campaign, open_setting, read_plan
-from karat.money import to_micro
-from karat.simulate.crowd import BEGIN
-from karat.store import create_ledger
+from goldspan.campaign import Campaign, open_setting, read_plan
+from goldspan.money import to_micro
+from goldspan.simulate.crowd import BEGIN
+from goldspan.store import create_ledger
 
 WORDS = {"rain": ["wet", "cloud", "grey", "storm"], "sun": ["warm", "bright", "blue", "dry"]}
 PLAN = {

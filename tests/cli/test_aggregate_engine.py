@@ -1,4 +1,5 @@
-"""`karat aggregate` with the methods that iterate: progress, checkpoints, known truth, workers."""
+"""`goldspan aggregate` with the methods that iterate: progress, checkpoints, known truth,
+workers."""
 
 from __future__ import annotations
 
@@ -11,19 +12,19 @@ import time
 
 import pytest
 
-import karat
-from cli.test_cli import EXAMPLE, karat_run
+import goldspan
+from cli.test_cli import EXAMPLE, goldspan_run
 
 
 def test_bsc_writes_gold_and_says_how_it_went(tmp_path):
-    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "gold.conll")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "gold.conll")
     assert run.returncode == 0
     assert "converged after" in run.stdout
     assert len((tmp_path / "gold.conll").read_text(encoding="utf-8")) > 1000
 
 
 def test_json_tells_objective_and_rounds():
-    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-cm+words", "--json")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-cm+words", "--json")
     facts = json.loads(run.stdout)["result"]
     assert facts["method"] == "bsc-cm+words"
     assert facts["iterations"] > 1
@@ -32,7 +33,7 @@ def test_json_tells_objective_and_rounds():
 
 def test_the_number_of_threads_changes_nothing(tmp_path):
     for n in (1, 2):
-        karat_run(
+        goldspan_run(
             "aggregate", EXAMPLE, "-m", "bsc-seq", "--threads", n, "-o", tmp_path / f"{n}.jsonl"
         )
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
@@ -40,7 +41,7 @@ def test_the_number_of_threads_changes_nothing(tmp_path):
 
 def test_the_workers_are_written_as_a_table_and_with_their_habits(tmp_path):
     for name in ("w.csv", "w.jsonl"):
-        run = karat_run(
+        run = goldspan_run(
             "aggregate", EXAMPLE, "-m", "bsc-seq", "--workers-table", tmp_path / name, "--json"
         )
         assert run.returncode == 0
@@ -55,24 +56,24 @@ def test_the_workers_are_written_as_a_table_and_with_their_habits(tmp_path):
 def test_no_name_of_a_worker_becomes_a_formula_in_their_table(tmp_path):
     (tmp_path / "answers.csv").write_text("item,worker,label\n1,=1+1,x\n1,b,x\n", encoding="utf-8")
     table = tmp_path / "w.csv"
-    run = karat_run("aggregate", tmp_path / "answers.csv", "-m", "ds", "--workers-table", table)
+    run = goldspan_run("aggregate", tmp_path / "answers.csv", "-m", "ds", "--workers-table", table)
     assert run.returncode == 0, run.stderr
     with table.open(encoding="utf-8", newline="") as file:
         assert [row["worker"] for row in csv.DictReader(file)] == ["'=1+1", "b"]
 
 
 def test_known_truth_is_learned_from(tmp_path):
-    crowd = karat.read_crowd(EXAMPLE)
+    crowd = goldspan.read_crowd(EXAMPLE)
     known = tmp_path / "known.conll"
-    karat.aggregate(crowd, "mv-token").write(known)
-    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--known", known, "--json")
+    goldspan.aggregate(crowd, "mv-token").write(known)
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--known", known, "--json")
     facts = json.loads(run.stdout)["result"]
     assert any("known truth" in note for note in facts["notes"])
 
 
 @pytest.mark.parametrize("name", ["gold.xyz", "gold", "gold.docx"])
 def test_an_ending_that_says_nothing_is_refused_before_any_work(tmp_path, name):
-    run = karat_run("aggregate", tmp_path / "none.tsv", "-o", tmp_path / name)
+    run = goldspan_run("aggregate", tmp_path / "none.tsv", "-o", tmp_path / name)
     assert run.returncode == 1
     assert ".conll" in run.stderr
 
@@ -80,14 +81,14 @@ def test_an_ending_that_says_nothing_is_refused_before_any_work(tmp_path, name):
 def test_a_checkpoint_is_resumed_and_a_foreign_one_refused(tmp_path):
     state = tmp_path / "state.npz"
     words = ("aggregate", EXAMPLE, "--checkpoint", state, "--json")
-    first = json.loads(karat_run(*words, "-m", "bsc-seq").stdout)["result"]
-    again = json.loads(karat_run(*words, "-m", "bsc-seq").stdout)["result"]
+    first = json.loads(goldspan_run(*words, "-m", "bsc-seq").stdout)["result"]
+    again = json.loads(goldspan_run(*words, "-m", "bsc-seq").stdout)["result"]
     assert again["objective"] == first["objective"]
-    run = karat_run(*words, "-m", "bsc-cm")
+    run = goldspan_run(*words, "-m", "bsc-cm")
     assert run.returncode == 1
     assert "another run" in run.stderr
     state.write_bytes(state.read_bytes()[:100])
-    run = karat_run(*words, "-m", "bsc-seq")
+    run = goldspan_run(*words, "-m", "bsc-seq")
     assert run.returncode == 1
     assert "damaged" in run.stderr
 
@@ -97,7 +98,7 @@ def test_ctrl_c_leaves_the_result_of_the_last_round(tmp_path):
     words += ["max_iter=10000000", "-o", str(tmp_path / "gold.conll"), "--checkpoint"]
     words += [str(tmp_path / "state.npz")]
     run = subprocess.Popen(
-        [sys.executable, "-m", "karat", *words],
+        [sys.executable, "-m", "goldspan", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -114,10 +115,10 @@ def test_ctrl_c_leaves_the_result_of_the_last_round(tmp_path):
 
 
 def test_confidences_are_calibrated_on_known_truth():
-    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--calibrate", EXAMPLE, "--json")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--calibrate", EXAMPLE, "--json")
     facts = json.loads(run.stdout)["result"]
     assert any("calibrated on" in note for note in facts["notes"])
-    run = karat_run("aggregate", EXAMPLE, "-m", "mv-token", "--calibrate", EXAMPLE)
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "mv-token", "--calibrate", EXAMPLE)
     assert run.returncode == 1
     assert "posterior" in run.stderr
 
@@ -125,36 +126,36 @@ def test_confidences_are_calibrated_on_known_truth():
 @pytest.mark.parametrize("option", ["--known", "--calibrate", "--gold"])
 def test_no_output_overwrites_what_was_given(tmp_path, option):
     known = tmp_path / "known.conll"
-    karat.aggregate(karat.read_crowd(EXAMPLE), "mv-token").write(known)
+    goldspan.aggregate(goldspan.read_crowd(EXAMPLE), "mv-token").write(known)
     before = known.read_bytes()
     for name in ("-o", "--report", "--workers-table", "--checkpoint"):
-        run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", option, known, name, known)
+        run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", option, known, name, known)
         assert run.returncode == 1, name
     assert known.read_bytes() == before
 
 
 def test_two_outputs_of_one_name_and_two_writers_to_stdout_are_refused(tmp_path):
     same = tmp_path / "same.conll"
-    run = karat_run("aggregate", EXAMPLE, "-m", "ds", "-o", same, "--report", same)
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "ds", "-o", same, "--report", same)
     assert (run.returncode, same.exists()) == (1, False)
-    assert karat_run("aggregate", EXAMPLE, "-o", "-", "--json").returncode == 2
+    assert goldspan_run("aggregate", EXAMPLE, "-o", "-", "--json").returncode == 2
 
 
 def test_a_missing_file_of_truth_is_refused_before_any_work(tmp_path):
-    run = karat_run("aggregate", EXAMPLE, "-m", "ds", "--calibrate", tmp_path / "none.conll")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "ds", "--calibrate", tmp_path / "none.conll")
     assert run.returncode == 1
     assert "no such file" in run.stderr
 
 
 def test_votes_put_known_truth_in_place_and_say_how_much_of_it_there_is(tmp_path):
-    run = karat_run(
+    run = goldspan_run(
         "aggregate", EXAMPLE, "-m", "mv-token", "--known", EXAMPLE, "-o", tmp_path / "votes.conll"
     )
     assert "tokens of known truth" in run.stdout
 
 
 def test_csv_for_spans_is_refused_before_the_labels_are_computed(tmp_path):
-    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "w.csv", "--json")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "w.csv", "--json")
     assert run.returncode == 1
     assert "single labels" in run.stderr
     assert list(tmp_path.iterdir()) == []
@@ -162,6 +163,6 @@ def test_csv_for_spans_is_refused_before_the_labels_are_computed(tmp_path):
 
 @pytest.mark.parametrize("param", ["alpha0=true", "max_iter=true", "n_starts=true", "tol=true"])
 def test_true_is_no_number(param):
-    run = karat_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--param", param)
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", "--param", param)
     assert run.returncode == 1
     assert param.partition("=")[0] in run.stderr

@@ -1,4 +1,4 @@
-"""`karat bill`: what it says, what it writes, what it refuses."""
+"""`goldspan bill`: what it says, what it writes, what it refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from karat.cli import main
+from goldspan.cli import main
 
 ANSWERS = """task,worker,label,gold,started,submitted,cost
 1,ann,x,x,1000,61000,50000
@@ -20,13 +20,13 @@ ANSWERS = """task,worker,label,gold,started,submitted,cost
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `karat bill` in a folder with answers.csv; gives exit code, output and messages."""
+    """Run `goldspan bill` in a folder with answers.csv; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "answers.csv").write_text(ANSWERS)
     (tmp_path / "nothing.csv").write_text("task,worker,label\n1,ann,x\n")
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "bill", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "bill", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from karat.cli import main
+import goldspan
+from goldspan.cli import main
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
 COMMANDS = ("inspect", "aggregate", "score", "agree", "check", "convert")
@@ -23,18 +23,18 @@ COMMANDS = ("inspect", "aggregate", "score", "agree", "check", "convert")
 
 @dataclass
 class Run:
-    """What a call of `karat` gave."""
+    """What a call of `goldspan` gave."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-def karat_run(*words, cwd=None):
-    """Run `karat` in this process, which saves the start of another."""
+def goldspan_run(*words, cwd=None):
+    """Run `goldspan` in this process, which saves the start of another."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["karat", *map(str, words)])
+        patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         patch.setenv("COLUMNS", "100")
@@ -51,10 +51,10 @@ def karat_run(*words, cwd=None):
     return Run(end.value.code or 0, *texts)
 
 
-def karat_process(*words, cwd=None, stdin=None):
-    """Run `karat` in a process of its own."""
+def goldspan_process(*words, cwd=None, stdin=None):
+    """Run `goldspan` in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "karat", *map(str, words)],
+        [sys.executable, "-m", "goldspan", *map(str, words)],
         cwd=cwd,
         input=stdin,
         capture_output=True,
@@ -64,19 +64,19 @@ def karat_process(*words, cwd=None, stdin=None):
 
 
 def done(*words, **options):
-    """Run `karat`, which must succeed in silence on standard error."""
-    run = karat_run(*words, **options)
+    """Run `goldspan`, which must succeed in silence on standard error."""
+    run = goldspan_run(*words, **options)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     return run.stdout
 
 
 def refused(*words, **options):
-    """Run `karat`, which must refuse its input without a traceback."""
-    run = karat_run(*words, **options)
+    """Run `goldspan`, which must refuse its input without a traceback."""
+    run = goldspan_run(*words, **options)
     assert run.returncode == 1, run.stdout + run.stderr
     assert "Traceback" not in run.stderr
-    assert run.stderr.startswith("karat: ")
+    assert run.stderr.startswith("goldspan: ")
     return run.stderr
 
 
@@ -94,12 +94,12 @@ def test_help_lists_every_command():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_a_command_has_an_example(command):
     text = done(command, "--help")
-    assert f"karat {command} " in text
+    assert f"goldspan {command} " in text
     assert "Examples" in text
 
 
 def test_the_version_is_shown():
-    assert done("--version").strip() == f"karat {karat.__version__}"
+    assert done("--version").strip() == f"goldspan {goldspan.__version__}"
 
 
 @pytest.mark.parametrize(
@@ -107,18 +107,18 @@ def test_the_version_is_shown():
     [["nope"], ["aggregate"], ["aggregate", "x", "--nope"], ["convert", "x", "--columns", "a"]],
 )
 def test_wrong_usage_exits_with_2(words):
-    assert karat_run(*words).returncode == 2
+    assert goldspan_run(*words).returncode == 2
 
 
 def test_too_few_resamples_are_wrong_usage(gold):
-    run = karat_run("score", gold, EXAMPLE, "--bootstrap", "1")
+    run = goldspan_run("score", gold, EXAMPLE, "--bootstrap", "1")
     assert run.returncode == 2
     assert "--bootstrap must be 0 or at least 100, not 1" in " ".join(run.stderr.split())
 
 
 def test_inspect_says_what_was_detected_and_what_to_run_next():
     text = done("inspect", EXAMPLE)
-    for part in ("wide", "BIO", "workers: 7", "items: 150", "next: karat aggregate"):
+    for part in ("wide", "BIO", "workers: 7", "items: 150", "next: goldspan aggregate"):
         assert part in text
 
 
@@ -144,13 +144,13 @@ def test_the_written_gold_scores_as_aggregate_said(gold):
 
 
 def test_gold_on_standard_output_is_the_file_and_the_words_go_elsewhere(gold):
-    run = karat_run("aggregate", EXAMPLE, "-o", "-")
+    run = goldspan_run("aggregate", EXAMPLE, "-o", "-")
     assert run.stdout == gold.read_text()
     assert "mv-token" in run.stderr
 
 
 def test_standard_input_works(gold):
-    run = karat_process("aggregate", "-", "-o", "-", stdin=EXAMPLE.read_bytes())
+    run = goldspan_process("aggregate", "-", "-o", "-", stdin=EXAMPLE.read_bytes())
     assert run.returncode == 0
     assert run.stdout.decode() == gold.read_text()
 
@@ -203,13 +203,13 @@ def test_workers_are_named_in_lists_and_one_by_one_also_with_a_comma(tmp_path, w
     path.write_text('task,worker,label\n1,"Lee, Ann",x\n1,eve,y\n1,bob,y\n1,"say ""hi""",z\n')
     done("convert", path, *words, "-o", tmp_path / "some.jsonl")
     wanted = {"Lee, Ann", "eve"} | ({'say "hi"'} if "hi" in words[-1] else set())
-    assert set(karat.read_crowd(tmp_path / "some.jsonl").worker_ids.to_pylist()) == wanted
+    assert set(goldspan.read_crowd(tmp_path / "some.jsonl").worker_ids.to_pylist()) == wanted
     assert shlex.join(words) in done("inspect", path, *words)
 
 
 @pytest.mark.parametrize("words", ['"Lee, Ann', '"Lee" Ann'])
 def test_a_list_of_workers_with_a_stray_quote_is_wrong_usage(words):
-    run = karat_run("inspect", EXAMPLE, "--workers", words)
+    run = goldspan_run("inspect", EXAMPLE, "--workers", words)
     assert run.returncode == 2
     assert "--workers: " in run.stderr
 
@@ -227,7 +227,7 @@ def test_agree_prints_measures_and_every_worker(tmp_path):
 
 def test_check_lists_faults_and_exits_with_1(gold):
     assert "0 faults" in done("check", gold, "--encoding", "BIO")
-    run = karat_run("check", EXAMPLE, "--show", "2")
+    run = goldspan_run("check", EXAMPLE, "--show", "2")
     assert run.returncode == 1
     assert "must open with its begin tag" in run.stdout
     assert "more (--show" in run.stdout
@@ -238,7 +238,7 @@ def test_check_lists_faults_and_exits_with_1(gold):
 def test_check_with_the_wrong_encoding_names_the_right_one(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("Ann\tB-PER\nLee\tL-PER\n")
-    run = karat_run("check", path, "--encoding", "BIO")
+    run = goldspan_run("check", path, "--encoding", "BIO")
     assert run.returncode == 1
     for part in ("x.conll line 2", "item 1 token 1", "'L-PER' is not in BIO", "BILOU"):
         assert part in run.stdout
@@ -247,14 +247,14 @@ def test_check_with_the_wrong_encoding_names_the_right_one(tmp_path):
 def test_check_lists_unknown_tags_and_broken_rules_at_once_in_the_order_of_the_file(tmp_path):
     path = tmp_path / "x.conll"
     path.write_text("a\tI-PER\nb\tPERS\nc\tI-PER\n\nd\tQ-X\n")
-    run = karat_run("check", path, "--encoding", "BIO")
+    run = goldspan_run("check", path, "--encoding", "BIO")
     assert run.returncode == 1
     places = [line.partition(": ")[0].split(", ", 1)[1] for line in run.stdout.splitlines()[:4]]
     assert places == [
         f"item {n}, worker gold" for n in ("1 token 0", "1 token 1", "1 token 2", "2 token 0")
     ]
     assert "4 faults" in run.stdout
-    counts = json.loads(karat_run("check", path, "--encoding", "BIO", "--json").stdout)
+    counts = json.loads(goldspan_run("check", path, "--encoding", "BIO", "--json").stdout)
     assert {row["kind"]: row["count"] for row in counts["by_column"]} == {
         "no-begin": 2,
         "unknown-label": 2,
@@ -273,8 +273,8 @@ def test_convert_goes_to_another_encoding_and_back(gold, tmp_path):
         "-o",
         tmp_path / "b.conll",
     )
-    first = karat.read_crowd(gold, format="conll").gold_tagged.codes
-    second = karat.read_crowd(tmp_path / "b.conll", format="conll").gold_tagged.codes
+    first = goldspan.read_crowd(gold, format="conll").gold_tagged.codes
+    second = goldspan.read_crowd(tmp_path / "b.conll", format="conll").gold_tagged.codes
     assert first.tolist() == second.tolist()
 
 
@@ -288,8 +288,8 @@ def test_convert_refuses_malformed_tags_and_repair_reads_them(tmp_path):
 
 def test_convert_goes_to_another_format_and_says_what_is_lost(tmp_path):
     done("convert", EXAMPLE, "-o", tmp_path / "x.parquet")
-    assert karat.read_crowd(tmp_path / "x.parquet") == karat.read_crowd(EXAMPLE)
-    run = karat_run("convert", EXAMPLE, "-o", tmp_path / "x.conll")
+    assert goldspan.read_crowd(tmp_path / "x.parquet") == goldspan.read_crowd(EXAMPLE)
+    run = goldspan_run("convert", EXAMPLE, "-o", tmp_path / "x.conll")
     assert run.returncode == 0
     assert "cannot hold it: the answers" in run.stderr
 
@@ -369,7 +369,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path, words, part):
 
 
 def test_a_reader_that_goes_away_is_no_error():
-    command = f"{sys.executable} -m karat convert {EXAMPLE} --to-format wide | head -1"
+    command = f"{sys.executable} -m goldspan convert {EXAMPLE} --to-format wide | head -1"
     run = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert "Traceback" not in run.stderr
     assert run.stdout.startswith("doc\tsent\ttoken\tgold")
@@ -385,6 +385,6 @@ def test_the_main_job_runs_on_the_crowd_of_paper_000(data, tmp_path):
     counts = json.loads(done("inspect", crowd, "--json"))
     assert (counts["items"], counts["tokens"], counts["workers"]) == (5985, 79901, 47)
     assert (counts["answers"], counts["labels"]) == (27990, 366370)
-    faults = json.loads(karat_run("check", crowd, "--json").stdout)
+    faults = json.loads(goldspan_run("check", crowd, "--json").stdout)
     illegal = sum(row["count"] for row in faults["by_column"] if row["column"] != "gold")
     assert (faults["faults"] - illegal, illegal) == (48, 653)

@@ -1,4 +1,4 @@
-"""`karat control`: choosing control questions and checking them."""
+"""`goldspan control`: choosing control questions and checking them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-import karat
-from karat.cli import main
+import goldspan
+from goldspan.cli import main
 
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `karat control` in an empty folder; gives exit code, output and messages."""
+    """Run `goldspan control` in an empty folder; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "control", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "control", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -36,9 +36,9 @@ def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
     assert code == 0
     assert out.startswith("10 control questions: ")
     assert "written: control.tsv" in out
-    chosen = karat.hiring.choose_control(karat.read_crowd(answers), 10, random_state=2)
-    assert set(karat.read_crowd("control.tsv").item_ids.to_pylist()) == set(chosen.item_ids)
-    karat.write_crowd(karat.read_crowd(answers).with_gold(None), tmp_path / "answers.tsv")
+    chosen = goldspan.hiring.choose_control(goldspan.read_crowd(answers), 10, random_state=2)
+    assert set(goldspan.read_crowd("control.tsv").item_ids.to_pylist()) == set(chosen.item_ids)
+    goldspan.write_crowd(goldspan.read_crowd(answers).with_gold(None), tmp_path / "answers.tsv")
     code, out, _ = run("answers.tsv", "--gold", "control.tsv", "--check", "--most-shown", 1)
     assert code == 0
     assert out.startswith("10 control questions, shown up to")

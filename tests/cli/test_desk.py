@@ -1,4 +1,4 @@
-"""`karat desk`: seen and decided on the store, with no server running."""
+"""`goldspan desk`: seen and decided on the store, with no server running."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from karat.cli import app
-from karat.server import load_keys, open_service
+from goldspan.cli import app
+from goldspan.server import load_keys, open_service
 from server.serving import answer, open_round, plan_file
 
 
@@ -72,7 +72,7 @@ def test_no_campaign_is_made_by_a_mistyped_place(store, tmp_path):
         words = ["overview", str(store / "campaign.toml"), "--out", str(tmp_path / "none"), *where]
         found = CliRunner().invoke(app, ["desk", *words])
         assert found.exit_code != 0
-        assert "start `karat serve" in str(found.exception)
+        assert "start `goldspan serve" in str(found.exception)
     assert list(tmp_path.iterdir()) == []
 
 

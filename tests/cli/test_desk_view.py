@@ -1,10 +1,10 @@
-"""What `karat desk` says in words: short, and the same as the desk's pages."""
+"""What `goldspan desk` says in words: short, and the same as the desk's pages."""
 
 from __future__ import annotations
 
 import pytest
 
-from karat.cli import desk_view as view
+from goldspan.cli import desk_view as view
 
 NOW = {
     "title": "Names", "state": "waiting", "why": "", "error": "", "flags": 0, "rounds": [],

@@ -14,8 +14,8 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
 WAITING = """
 import sys, time
 from pathlib import Path
-from karat.cli import main
-from karat.cli.reading import Reading
+from goldspan.cli import main
+from goldspan.cli.reading import Reading
 
 def read(self, *rest):
     Path("reading").touch()
@@ -24,14 +24,14 @@ def read(self, *rest):
 Reading.read = read
 main()
 """
-"""`karat`, which says that it begins to read, and never comes to an end of it."""
+"""`goldspan`, which says that it begins to read, and never comes to an end of it."""
 
 
 @pytest.mark.parametrize(
     "words",
     [
         ["aggregate", EXAMPLE, "-m", "bsc-seq", "-o", "gold.conll"],
-        ["train", EXAMPLE, "-o", "ner.karat"],
+        ["train", EXAMPLE, "-o", "ner.goldspan"],
     ],
 )
 def test_ctrl_c_before_a_result_says_that_nothing_is_left(tmp_path, words):
@@ -49,6 +49,6 @@ def test_ctrl_c_before_a_result_says_that_nothing_is_left(tmp_path, words):
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=30)
     assert run.returncode == 130, err
-    assert err == "karat: interrupted; nothing half-written is left behind\n"
+    assert err == "goldspan: interrupted; nothing half-written is left behind\n"
     assert out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["reading"]

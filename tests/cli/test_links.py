@@ -1,4 +1,4 @@
-"""`karat links`: made, shown and revoked on the store, with no server running."""
+"""`goldspan links`: made, shown and revoked on the store, with no server running."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
-from karat.cli import app
-from karat.server import Entrance, ServerSettings, load_keys, open_service
-from karat.server.errors import Refused
+from goldspan.cli import app
+from goldspan.server import Entrance, ServerSettings, load_keys, open_service
+from goldspan.server.errors import Refused
 
 WEB = {"source": "web", "truth": None, "workers": None}
 
@@ -103,7 +103,7 @@ def test_no_campaign_is_made_by_a_mistyped_place(tmp_path, monkeypatch, words):
     for where in (["--out", "nowhere"], ["--out", "x", "--store", "sqlite:///gone.sqlite"]):
         result = CliRunner().invoke(app, ["links", str(plan), *words, *where])
         assert result.exit_code != 0
-        assert f"start `karat serve {plan}` first" in str(result.exception)
+        assert f"start `goldspan serve {plan}` first" in str(result.exception)
         assert sorted(tmp_path.rglob("*")) == before
 
 

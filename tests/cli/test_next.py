@@ -1,4 +1,4 @@
-"""`karat next`: what it says, what it writes, what it refuses."""
+"""`goldspan next`: what it says, what it writes, what it refuses."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 
 import pytest
 
-import karat
-from karat.cli import main
-from karat.hiring import next_answers
+import goldspan
+from goldspan.cli import main
+from goldspan.hiring import next_answers
 
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `karat next` in an empty folder; gives exit code, output and messages."""
+    """Run `goldspan next` in an empty folder; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "next", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "next", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -55,8 +55,8 @@ def test_the_list_is_written_as_the_library_gives_it(run, labels, tmp_path):
     assert code == 0
     assert out.splitlines()[-1] == "written: next.csv"
     rows = list(csv.DictReader((tmp_path / "next.csv").read_text().splitlines()))
-    crowd = karat.read_crowd(labels)
-    found = next_answers(crowd, karat.aggregate(crowd, "one-coin"), confidence=0.9)
+    crowd = goldspan.read_crowd(labels)
+    found = next_answers(crowd, goldspan.aggregate(crowd, "one-coin"), confidence=0.9)
     assert [(row["item"], row["worker"]) for row in rows] == [
         (row["item"], row["worker"]) for row in found.to_arrow().to_pylist()
     ]
@@ -173,7 +173,7 @@ def test_all_faults_of_a_table_of_prices_are_listed_at_once(run, labels, tmp_pat
     (tmp_path / "prices.csv").write_text("worker,price\na,\nb,-1\nc,nan\nd,1,2\na,3\n")
     code, _, err = run(labels, "--prices", "prices.csv")
     assert code == 1
-    assert [line.partition(": ")[0] for line in err.removeprefix("karat: ").splitlines()] == [
+    assert [line.partition(": ")[0] for line in err.removeprefix("goldspan: ").splitlines()] == [
         f"prices.csv line {n}, worker {worker}" for n, worker in enumerate("abcda", start=2)
     ]
 

@@ -1,4 +1,4 @@
-"""`karat outbox`: letters are written, shown and sent, and what is repeated changes nothing."""
+"""`goldspan outbox`: letters are written, shown and sent, and what is repeated changes nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.test_links import write_plan
-from karat.campaign import open_setting, read_plan
-from karat.campaign.awaiting import wall_clock
-from karat.cli import app
-from karat.server import load_keys, open_service
-from karat.server.opening import open_store
+from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign.awaiting import wall_clock
+from goldspan.cli import app
+from goldspan.server import load_keys, open_service
+from goldspan.server.opening import open_store
 from server.providers.fake_prolific import STUDY, FakeProlific, ident
 from server.serving import Clock
 
@@ -23,8 +23,8 @@ WORK = ident(101)
 @pytest.fixture
 def fake(monkeypatch):
     made = FakeProlific(Clock())
-    monkeypatch.setenv("KARAT_PROLIFIC_TOKEN", "t")
-    place = "karat.server.providers.prolific.provider.Api"
+    monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", "t")
+    place = "goldspan.server.providers.prolific.provider.Api"
     monkeypatch.setattr(place, lambda _: made.api())
     return made
 

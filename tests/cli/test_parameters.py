@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import typer
 
-from cli.test_cli import EXAMPLE, karat_run
-from karat.cli.parameters import method_params
-from karat.errors import InputError, UnknownNameError
+from cli.test_cli import EXAMPLE, goldspan_run
+from goldspan.cli.parameters import method_params
+from goldspan.errors import InputError, UnknownNameError
 
 
 def params_of(method, *param, ties=None, raw=False, seed=None):
@@ -52,7 +52,7 @@ def test_an_unknown_method_is_named_first():
 
 @pytest.mark.parametrize("option", ["--tagger", "--report", "--workers-table", "--checkpoint"])
 def test_only_labels_go_to_standard_output(tmp_path, option):
-    run = karat_run("aggregate", EXAMPLE, "-m", "crf-ma", option, "-", cwd=tmp_path)
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "crf-ma", option, "-", cwd=tmp_path)
     assert run.returncode == 2
     assert f"{option} cannot be standard output" in run.stderr
     assert not list(tmp_path.iterdir())
@@ -62,6 +62,6 @@ def test_only_labels_go_to_standard_output(tmp_path, option):
     "words", [["-m", "bsc-seq+crf", "--param", "rounds=1"], ["-m", "ds", "--param", "max_iter=2"]]
 )
 def test_rounds_that_are_used_up_are_no_convergence(words):
-    run = karat_run("aggregate", EXAMPLE, *words)
+    run = goldspan_run("aggregate", EXAMPLE, *words)
     assert run.returncode == 0
     assert "not converged: most rounds reached after" in run.stdout

@@ -1,4 +1,4 @@
-"""`karat plan-test`: what it says, what it refuses."""
+"""`goldspan plan-test`: what it says, what it refuses."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 
 import pytest
 
-from karat.cli import main
-from karat.hiring import plan_test
+from goldspan.cli import main
+from goldspan.hiring import plan_test
 
 
 @pytest.fixture
 def run(monkeypatch, capfd):
-    """Run `karat plan-test`; gives exit code, output and messages."""
+    """Run `goldspan plan-test`; gives exit code, output and messages."""
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "plan-test", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "plan-test", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()

@@ -1,4 +1,4 @@
-"""`karat report`, and the report that `karat run` leaves."""
+"""`goldspan report`, and the report that `goldspan run` leaves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
-from karat.cli import app
-from karat.errors import InputError
+from goldspan.cli import app
+from goldspan.errors import InputError
 
 
 def invoke(*words):

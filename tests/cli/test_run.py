@@ -1,4 +1,4 @@
-"""`karat run` and `karat plan check`: a process that may be killed at any moment."""
+"""`goldspan run` and `goldspan plan check`: a process that may be killed at any moment."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
-from karat.cli import app
-from karat.cli.served import command_line
+from goldspan.cli import app
+from goldspan.cli.served import command_line
 
-KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
-KILLS = int(os.environ.get("KARAT_TORTURE", "2"))
+GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE", "2"))
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json", "report.html")
 WORK = {
     "control": {"n": 4, "gold": "truth.csv", "share": 0.2},
@@ -51,7 +51,7 @@ def results(out):
 
 def run_and_kill(plan, out, delay, rng):
     """Run, kill it so many seconds after it began to work; give its return code."""
-    words = [*KARAT, "run", str(plan), "--out", str(out)]
+    words = [*GOLDSPAN, "run", str(plan), "--out", str(out)]
     # Other hash seeds: nothing may depend on the order of a set.
     env = {**os.environ, "PYTHONHASHSEED": str(rng.randrange(1000))}
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=env) as run:
@@ -103,7 +103,7 @@ def test_run_says_what_was_labelled_paid_and_saved(plan, tmp_path):
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(plan, tmp_path):
-    words = [*KARAT, "run", str(plan), "--out", str(tmp_path / "out")]
+    words = [*GOLDSPAN, "run", str(plan), "--out", str(tmp_path / "out")]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as child:
         line = child.stderr.readline()
         child.send_signal(signal.SIGINT)
@@ -122,14 +122,14 @@ def test_a_campaign_with_files_ends_well_and_says_what_it_waits_for(plan, tmp_pa
     words = ["run", str(plan), "--out", out, "--store", store]
     run = CliRunner().invoke(app, words)
     assert run.exit_code == 0, run.output
-    assert f"then run again: {shlex.join(['karat', *words])}\n" in run.stdout
+    assert f"then run again: {shlex.join(['goldspan', *words])}\n" in run.stdout
     assert "waiting for 20 answers to 10 items: tasks are in" in run.stdout
     assert (tmp_path / "tasks" / "tasks-r001.1.jsonl").exists()
 
 
 def test_the_command_that_goes_on_tells_no_password():
     told = command_line(["run", "p.toml"], "out", "postgresql://ann:secret@host/name")
-    assert told.startswith("karat run p.toml --out out --store")
+    assert told.startswith("goldspan run p.toml --out out --store")
     assert "secret" not in told
 
 

@@ -1,4 +1,4 @@
-"""`karat run` on bad input and bad days: one clear error, and nothing is lost."""
+"""`goldspan run` on bad input and bad days: one clear error, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from functools import partial
 import pytest
 
 from campaign.tiny import SPANS, plan_of, toml, write_files, write_spans
-from karat.cli import main
-from karat.money import from_micro
-from karat.store import open_ledger
+from goldspan.cli import main
+from goldspan.money import from_micro
+from goldspan.store import open_ledger
 
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json")
 WORK = {
@@ -29,10 +29,10 @@ WORK = {
 """A plan that needs little but the ledger."""
 
 
-def karat(*words):
+def goldspan(*words):
     """Run the real command in this process; give the return code and what it said."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
-        patch.setattr(sys, "argv", ["karat", *map(str, words)])
+        patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
         with redirect_stderr(said), pytest.raises(SystemExit) as end:
             main()
     return end.value.code or 0, said.getvalue()
@@ -41,7 +41,7 @@ def karat(*words):
 def run(folder, *more, **changes):
     """Write a plan with changes, and run it; the store is in the folder "out"."""
     write_plan(folder, **changes)
-    return karat("run", folder / "campaign.toml", "--out", folder / "out", *more)
+    return goldspan("run", folder / "campaign.toml", "--out", folder / "out", *more)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def results(out):
 def test_a_faulty_plan_is_refused_before_anything_is_made(campaign, tmp_path, changes, message):
     code, said = campaign(**changes)
     assert code == 1
-    assert said.startswith("karat: the plan is refused\n")
+    assert said.startswith("goldspan: the plan is refused\n")
     assert message in said
     assert not (tmp_path / "out").exists()
 
@@ -173,7 +173,7 @@ def test_items_that_went_or_changed_are_named(done, tmp_path):
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("UPDATE alembic_version SET version_num = '0009'", "was made by a newer karat"),
+        ("UPDATE alembic_version SET version_num = '0009'", "was made by a newer goldspan"),
         ("UPDATE campaign SET spent = 0", "the money spent is not that of the answers"),
         ("UPDATE records SET body = '{' WHERE kind = 'round'", "is damaged: it holds '{'"),
         ("DROP TABLE answers", "no such table: answers"),
@@ -202,7 +202,7 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(done, tmp_path, kind):
     code, said = done()
     assert code == 1
     assert any(words in said for words in ("malformed", "not a database", "is damaged")), said
-    assert said.startswith("karat: ")
+    assert said.startswith("goldspan: ")
     assert store.read_bytes() == data
 
 

@@ -1,4 +1,4 @@
-"""The live view of `karat run`: what it hears, and how it looks on a terminal."""
+"""The live view of `goldspan run`: what it hears, and how it looks on a terminal."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from campaign.tiny import campaign_of, write_files
-from karat.campaign import Campaign
-from karat.cli.run_view import answers_words, view
-from karat.cli.run_watch import Course, watched
+from goldspan.campaign import Campaign
+from goldspan.cli.run_view import answers_words, view
+from goldspan.cli.run_watch import Course, watched
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`karat select`: what it reads, writes and refuses."""
+"""`goldspan select`: what it reads, writes and refuses."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import sys
 import numpy as np
 import pytest
 
-import karat
-from karat.cli import main
-from karat.select import select_items
-from karat.select.registry import SELECTORS
-from karat.tagger import CRF
+import goldspan
+from goldspan.cli import main
+from goldspan.select import select_items
+from goldspan.select.registry import SELECTORS
+from goldspan.tagger import CRF
 
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `karat select` in an empty folder; gives exit code, output and messages."""
+    """Run `goldspan select` in an empty folder; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "select", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "select", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -62,7 +62,7 @@ def test_a_batch_is_written_with_reasons_and_other_fields(run, pool, tmp_path):
     assert rows[0]["year"] == int(rows[0]["item"][1:])
     assert [row["select"]["rank"] for row in rows] == list(range(1, len(rows) + 1))
     assert {row["select"]["rule"] for row in rows} == {"random", "coverage"}
-    library = select_items(karat.select.Pool.of_items(
+    library = select_items(goldspan.select.Pool.of_items(
         [f"t{n}" for n in range(40)],
         [f"w{n % 9} w{n % 7} w{n % 4} .".split() for n in range(40)],
     ), budget="40tokens", random_state=3)  # fmt: skip
@@ -77,18 +77,20 @@ def test_a_batch_can_be_tagged_and_is_out_of_the_next(run, pool, tmp_path):
 
 
 def test_models_choose_from_the_second_round_on(run, root, tmp_path):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv").select_items(np.arange(20))
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv").select_items(np.arange(20))
     model = CRF(templates=["lower"], max_iter=3)
-    model.fit(crowd.tokens_list, crowd.tagset.decode(crowd.gold_tagged)).save(tmp_path / "m.karat")
+    model.fit(crowd.tokens_list, crowd.tagset.decode(crowd.gold_tagged)).save(
+        tmp_path / "m.goldspan"
+    )
     source = root / "examples" / "crowd.tsv"
-    code, out, _ = run(source, "-b", "10items", "--model", "m.karat", "--json")
+    code, out, _ = run(source, "-b", "10items", "--model", "m.goldspan", "--json")
     facts = json.loads(out)
     assert code == 0
     assert facts["rules"] == {"random": 1, "mnlp": 9}
     assert facts["round"] == 1
-    words = ["--model", "m.karat", "--model", "m.karat", "--by", "vote", "-n", 3, "--json"]
+    words = ["--model", "m.goldspan", "--model", "m.goldspan", "--by", "vote", "-n", 3, "--json"]
     assert json.loads(run(source, *words)[1])["rules"] == {"vote": 3}
-    early = run(source, "-n", 5, "--model", "m.karat", "--round", 0, "--json")[1]
+    early = run(source, "-n", 5, "--model", "m.goldspan", "--round", 0, "--json")[1]
     assert "coverage" in json.loads(early)["rules"]
 
 
@@ -180,7 +182,7 @@ def test_the_rules_are_listed_and_the_picks_shown(run, pool):
         (["mails.csv", "--attributes", "--templates", "hmm"], 2, "a table has columns"),
         (["mails.csv", "--attributes", "-b", "9tokens"], 1, "no tokens to count"),
         (["mails.csv", "--attributes", "--column", "agee=log2"], 1, "did you mean 'age'"),
-        (["mails.csv"], 1, "--attributes in karat select"),
+        (["mails.csv"], 1, "--attributes in goldspan select"),
         (["twice.jsonl"], 1, "item a stands in the pool twice"),
         (["pool.jsonl", "--labelled", "other.jsonl"], 1, "item t1 has other words"),
         (["pool.jsonl", "--errors", "bad.csv"], 1, "bad.csv line 2"),

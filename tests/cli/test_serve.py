@@ -1,4 +1,4 @@
-"""`karat serve`: a process that lets in whom it should, and ends when it is told to."""
+"""`goldspan serve`: a process that lets in whom it should, and ends when it is told to."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.test_links import write_plan
-from karat.cli import app
+from goldspan.cli import app
 
-KARAT = [sys.executable, "-c", "from karat.cli import main; main()"]
+GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
 
 
 def started(plan, out, *words):
     """Start a server on a free port; give the process and what it said at first."""
-    command = [*KARAT, "serve", str(plan), "--out", str(out), "--port", "0", *words]
+    command = [*GOLDSPAN, "serve", str(plan), "--out", str(out), "--port", "0", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = ""
     while "Ctrl-C ends it" not in said:
@@ -46,10 +46,8 @@ def test_it_serves_until_ctrl_c(tmp_path):
     process, said = started(write_plan(tmp_path), tmp_path / "out", "--no-loop")
     try:
         (setup,) = re.findall(r"http://127\.0\.0\.1:\d+/setup/\S+", said)
-        assert (
-            f"karat links {tmp_path / 'campaign.toml'} --workers ann,bob --out {tmp_path / 'out'}"
-            in said
-        )
+        links = f"goldspan links {tmp_path / 'campaign.toml'} --workers ann,bob"
+        assert f"{links} --out {tmp_path / 'out'}" in said
         assert status_of(setup) == 200
         assert status_of(setup + "x") == 403
         assert status_of(setup.partition("/setup")[0] + "/api/work/me") == 401
@@ -83,12 +81,12 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
     plan, told = write_plan(tmp_path), []
 
     def meanwhile(*_):
-        monkeypatch.setattr("karat.server.serve", lambda *_: None)
+        monkeypatch.setattr("goldspan.server.serve", lambda *_: None)
         told.append(invoke(plan, "--port", "0", "--reset-password", "--no-loop"))
 
-    monkeypatch.setattr("karat.store.serving.PATIENCE", 0)
-    monkeypatch.setattr(sys.modules["karat.cli.serve"], "_log", lambda: None)
-    monkeypatch.setattr("karat.server.serve", meanwhile)
+    monkeypatch.setattr("goldspan.store.serving.PATIENCE", 0)
+    monkeypatch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
+    monkeypatch.setattr("goldspan.server.serve", meanwhile)
     words = ["serve", str(plan), "--out", str(tmp_path / "out"), "--port", "0", "--no-loop"]
     first = CliRunner().invoke(app, words)
     assert first.exit_code == 0
@@ -120,5 +118,5 @@ def test_a_plan_of_another_crowd_is_refused_and_nothing_is_made(tmp_path):
     words = plan.read_text(encoding="utf-8").replace('source = "web"', 'source = "files"')
     plan.write_text(words, encoding="utf-8")
     before = sorted(tmp_path.iterdir())
-    assert "campaigns of other crowds are run by `karat run`" in invoke(plan, "--port", "0")
+    assert "campaigns of other crowds are run by `goldspan run`" in invoke(plan, "--port", "0")
     assert sorted(tmp_path.iterdir()) == before

@@ -1,4 +1,4 @@
-"""`karat simulate`: what it writes, what it says, what it refuses."""
+"""`goldspan simulate`: what it writes, what it says, what it refuses."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import sys
 
 import pytest
 
-import karat
-from karat.cli import main
-from karat.simulate.registry import WORKERS
+import goldspan
+from goldspan.cli import main
+from goldspan.simulate.registry import WORKERS
 
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `karat simulate` in an empty folder; gives exit code, output and messages."""
+    """Run `goldspan simulate` in an empty folder; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "simulate", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "simulate", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -40,11 +40,11 @@ def test_a_crowd_is_written_and_read_back(run, gold):
     assert code == 0
     assert "flip(0.1)" in out
     assert "written: crowd.tsv (150 items, 450 answers)" in out
-    crowd = karat.read_crowd("crowd.tsv")
+    crowd = goldspan.read_crowd("crowd.tsv")
     assert crowd.worker_ids.to_pylist() == ["w1", "w2", "w3", "ana"]
     assert len(crowd.answers) == 450
-    library = karat.simulate.simulate_crowd(
-        karat.read_crowd(gold),
+    library = goldspan.simulate.simulate_crowd(
+        goldspan.read_crowd(gold),
         ["flip(0.1) x3", "ana=acc + misses(0.2)"],
         per_item=3,
         workload="zipf",
@@ -77,7 +77,7 @@ def test_the_crowd_goes_to_standard_output_and_the_table_beside_it(run, gold):
     assert code == 0
     assert out.startswith("doc\tsent\ttoken\tgold\tw1\n")
     assert "perfect" in err
-    assert karat.read_crowd(out.encode()).n_items == 150
+    assert goldspan.read_crowd(out.encode()).n_items == 150
 
 
 def test_json_alone_writes_no_crowd(run, gold):
@@ -92,21 +92,21 @@ def test_single_labels_are_drawn(run):
         *("-w", "flip(0.3) x4", "--per-item", 2, "--workload", "1,1,1,5"),
     )
     assert code == 0
-    crowd = karat.read_crowd(out.encode())
+    crowd = goldspan.read_crowd(out.encode())
     assert crowd.is_classification
     assert (crowd.n_items, len(crowd.answers), crowd.tagset.tags) == (400, 800, ("no", "yes"))
     assert crowd.gold.mean() == pytest.approx(0.75, abs=0.1)
     assert run("--items", 9, "--labels", 4, "-w", "acc", "-o", "l.csv")[0] == 0
-    assert karat.read_crowd("l.csv").n_items == 9
+    assert goldspan.read_crowd("l.csv").n_items == 9
 
 
 def test_a_trained_tagger_is_used(run, gold, monkeypatch, tmp_path):
-    truth = karat.read_crowd(gold)
+    truth = goldspan.read_crowd(gold)
     tags = truth.tagset.decode(truth.gold_tagged)
-    karat.tagger.CRF(max_iter=20).fit(truth.tokens_list, tags).save(tmp_path / "ner.karat")
-    monkeypatch.setattr("karat.simulate.TruthTagger.train", None)
+    goldspan.tagger.CRF(max_iter=20).fit(truth.tokens_list, tags).save(tmp_path / "ner.goldspan")
+    monkeypatch.setattr("goldspan.simulate.TruthTagger.train", None)
     code, out, _ = run(
-        gold, "-w", "crf_noise(0.01)", "--tagger", "ner.karat", "-o", "c.tsv", "--json"
+        gold, "-w", "crf_noise(0.01)", "--tagger", "ner.goldspan", "-o", "c.tsv", "--json"
     )
     assert code == 0
     assert json.loads(out)["workers"][0]["f1"] > 0.8
@@ -115,9 +115,9 @@ def test_a_trained_tagger_is_used(run, gold, monkeypatch, tmp_path):
 def test_options_about_answers_reach_them(run, gold):
     words = [gold, "-w", "flip(0.5)", "--times", "--legal", "-o", "x.parquet"]
     assert run(*words)[0] == 0
-    crowd = karat.read_crowd("x.parquet")
+    crowd = goldspan.read_crowd("x.parquet")
     assert crowd.answers.submitted is not None
-    assert karat.crowd.convert_crowd(crowd, "IOBES").n_items == 150  # it refuses malformed tags
+    assert goldspan.crowd.convert_crowd(crowd, "IOBES").n_items == 150  # it refuses malformed tags
 
 
 def test_items_without_all_gold_are_left_out_and_counted(run, tmp_path):
@@ -126,7 +126,7 @@ def test_items_without_all_gold_are_left_out_and_counted(run, tmp_path):
     code, _, err = run("some.tsv", "-w", "perfect", "-o", "out.tsv")
     assert code == 0
     assert "1 items without all tags were left out" in err
-    assert karat.read_crowd("out.tsv").n_items == 1
+    assert goldspan.read_crowd("out.tsv").n_items == 1
 
 
 def test_what_the_format_cannot_hold_is_said(run, gold):
@@ -151,7 +151,7 @@ def test_the_kinds_of_workers_are_listed(run):
         (["GOLD", "-w", "flip(2)"], 1, "from 0 to 1"),
         (["GOLD", "-w", "acc", "--per-item", "2"], 1, "per_item"),
         (["GOLD", "-w", "acc", "-o", "no/where.tsv"], 1, "folder"),
-        (["GOLD", "-w", "acc", "--tagger", "no.karat"], 1, "no such file"),
+        (["GOLD", "-w", "acc", "--tagger", "no.goldspan"], 1, "no such file"),
         (["nothing.tsv", "-w", "acc"], 1, "nothing.tsv"),
         (["-w", "acc"], 2, "--items"),
         (["GOLD", "--items", "3", "-w", "acc"], 2, "--items"),
@@ -191,11 +191,11 @@ def test_drawn_items_are_not_read(run, words):
 
 
 def test_a_tagger_may_be_used_deep_in_a_worker(run, gold, tmp_path):
-    truth = karat.read_crowd(gold)
+    truth = goldspan.read_crowd(gold)
     tags = truth.tagset.decode(truth.gold_tagged)
-    karat.tagger.CRF(max_iter=3).fit(truth.tokens_list, tags).save(tmp_path / "ner.karat")
+    goldspan.tagger.CRF(max_iter=3).fit(truth.tokens_list, tags).save(tmp_path / "ner.goldspan")
     worker = "drift(flip(0.1), crf_noise(0.01) + late(0.1))"
-    assert run(gold, "-w", worker, "--tagger", "ner.karat", "-o", "c.tsv")[0] == 0
+    assert run(gold, "-w", worker, "--tagger", "ner.goldspan", "-o", "c.tsv")[0] == 0
 
 
 def test_an_input_without_gold_is_refused(run, tmp_path):

@@ -1,4 +1,4 @@
-"""`karat study` writes tables, picture and JSON, and refuses options that a study lacks."""
+"""`goldspan study` writes tables, picture and JSON, and refuses options that a study lacks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from karat.cli import app
-from karat.errors import InputError, MissingExtraError, UnknownNameError
+from goldspan.cli import app
+from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from studies.tiny_data import write_data
 
 
@@ -99,8 +99,8 @@ def test_without_matplotlib_only_a_wished_picture_is_an_error(
 def test_help_says_which_studies_take_an_option():
     import typer
 
-    from karat.cli.study import study
-    from karat.studies import STUDIES, options_of
+    from goldspan.cli.study import study
+    from goldspan.studies import STUDIES, options_of
 
     params = typer.main.get_params_from_function(study)
     panels = {name: getattr(meta.default, "rich_help_panel", None) for name, meta in params.items()}

@@ -1,4 +1,5 @@
-"""`karat train`, `karat tag`, `karat tagger inspect`: results, exit codes, endless input."""
+"""`goldspan train`, `goldspan tag`, `goldspan tagger inspect`: results, exit codes, endless
+input."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from pathlib import Path
 import pytest
 import typer
 
-from karat.cli.tag import tag
-from karat.cli.tagger import tagger as tagger_app
-from karat.cli.train import train
-from karat.crowd import read_crowd
-from karat.errors import KaratError
-from karat.spans import tokenize
-from karat.tagger import CRF, load_tagger
-from karat.tagger.streams import blocks, label, read_items
+from goldspan.cli.tag import tag
+from goldspan.cli.tagger import tagger as tagger_app
+from goldspan.cli.train import train
+from goldspan.crowd import read_crowd
+from goldspan.errors import GoldspanError
+from goldspan.spans import tokenize
+from goldspan.tagger import CRF, load_tagger
+from goldspan.tagger.streams import blocks, label, read_items
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -36,12 +37,12 @@ class Run:
     stderr: str
 
 
-def karat(*words, stdin=b""):
-    """Run a command as `karat` does."""
+def goldspan(*words, stdin=b""):
+    """Run a command as `goldspan` does."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     code = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["karat", *map(str, words)])
+        patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
@@ -49,7 +50,7 @@ def karat(*words, stdin=b""):
             app(standalone_mode=True)
         except SystemExit as end:
             code = end.code or 0
-        except KaratError as error:
+        except GoldspanError as error:
             code = 1
             err.write(str(error))
     texts = []
@@ -60,14 +61,14 @@ def karat(*words, stdin=b""):
 
 
 def done(*words, stdin=b""):
-    run = karat(*words, stdin=stdin)
+    run = goldspan(*words, stdin=stdin)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     return run.stdout
 
 
 def refused(*words, stdin=b""):
-    run = karat(*words, stdin=stdin)
+    run = goldspan(*words, stdin=stdin)
     assert run.returncode == 1, run.stdout + run.stderr
     return run.stderr
 
@@ -78,13 +79,13 @@ def spans_of(line):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "ner.karat"
+    path = tmp_path_factory.mktemp("model") / "ner.goldspan"
     done("train", EXAMPLE, "-o", path, "--max-iter", 60)
     return path
 
 
 def test_train_says_what_it_did_and_writes_a_tagger(tmp_path):
-    path = tmp_path / "ner.karat"
+    path = tmp_path / "ner.goldspan"
     text = done("train", EXAMPLE, "-o", path, "--max-iter", 20, "--threads", 1)
     for part in ("model: crf", "items: 150", "tokens: 2599", "steps: 20", "stopped by: max_iter"):
         assert part in text
@@ -92,18 +93,18 @@ def test_train_says_what_it_did_and_writes_a_tagger(tmp_path):
     loaded = load_tagger(path)
     assert loaded.documents_
     assert loaded.score(crowd.tokens_list, crowd.tagset.decode(crowd.gold_tagged)) > 0.9
-    assert [p.name for p in tmp_path.iterdir()] == ["ner.karat"]
+    assert [p.name for p in tmp_path.iterdir()] == ["ner.goldspan"]
 
 
 def test_the_bytes_of_a_tagger_do_not_depend_on_the_threads(tmp_path):
-    files = [tmp_path / f"{n}.karat" for n in (1, 2)]
+    files = [tmp_path / f"{n}.goldspan" for n in (1, 2)]
     for n, path in enumerate(files, start=1):
         done("train", EXAMPLE, "-o", path, "--max-iter", 10, "--threads", n)
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_train_options_reach_the_tagger(tmp_path, model):
-    path = tmp_path / "m.karat"
+    path = tmp_path / "m.goldspan"
     templates = tmp_path / "t.toml"
     templates.write_text('templates = ["word"]')
     facts = json.loads(
@@ -119,7 +120,7 @@ def test_train_options_reach_the_tagger(tmp_path, model):
 
 
 def test_an_hmm_is_trained_and_tags_too(tmp_path):
-    path = tmp_path / "m.karat"
+    path = tmp_path / "m.goldspan"
     assert "model: hmm" in done("train", EXAMPLE, "-o", path, "--model", "hmm")
     assert "B-" in done("tag", path, "-", stdin=b"Councillors in Kestrel Bay voted\n")
     assert "O" in done("tagger", "inspect", path)
@@ -131,12 +132,12 @@ def test_an_hmm_is_trained_and_tags_too(tmp_path):
         (["--model", "rnn"], "unknown model 'rnn': choose from crf, hmm"),
         (["--model", "hmm", "--c2", "1"], "hmm has no parameter 'c2'"),
         (["--templates", "typo"], "unknown feature set 'typo'"),
-        (["--start", "none.karat"], "no such file"),
-        (["--model", "hmm", "--start", "none.karat"], "--start is for --model crf"),
+        (["--start", "none.goldspan"], "no such file"),
+        (["--model", "hmm", "--start", "none.goldspan"], "--start is for --model crf"),
     ],
 )
 def test_train_refuses_what_it_cannot_do(tmp_path, words, message):
-    assert message in refused("train", EXAMPLE, "-o", tmp_path / "m.karat", *words)
+    assert message in refused("train", EXAMPLE, "-o", tmp_path / "m.goldspan", *words)
     assert not list(tmp_path.iterdir())
 
 
@@ -156,8 +157,8 @@ def partly(tmp_path):
 
 @pytest.mark.parametrize("model", ["crf", "hmm"])
 def test_items_tagged_in_part_count_and_those_without_tags_are_left_out(tmp_path, partly, model):
-    words = ["train", partly, "-o", tmp_path / "m.karat", "--model", model, "--max-iter", 2]
-    run = karat(*words, "--validation", partly)
+    words = ["train", partly, "-o", tmp_path / "m.goldspan", "--model", model, "--max-iter", 2]
+    run = goldspan(*words, "--validation", partly)
     assert run.returncode == 0
     assert "1 items without any tag were left out" in run.stderr
     assert "1 items are tagged in part" in run.stderr
@@ -166,8 +167,8 @@ def test_items_tagged_in_part_count_and_those_without_tags_are_left_out(tmp_path
 
 
 def test_the_counts_of_training_are_in_the_json_too(tmp_path, partly):
-    words = ["train", partly, "-o", tmp_path / "m.karat", "--max-iter", 2, "--json"]
-    facts = json.loads(karat(*words).stdout)
+    words = ["train", partly, "-o", tmp_path / "m.goldspan", "--max-iter", 2, "--json"]
+    facts = json.loads(goldspan(*words).stdout)
     assert (facts["items_left_out"], facts["items_in_part"]) == (1, 1)
     assert facts["tags_made_well_formed"] == 0
     assert facts["items"] == 149
@@ -177,16 +178,16 @@ def test_the_counts_of_training_are_in_the_json_too(tmp_path, partly):
 def test_tags_known_in_part_that_cannot_be_are_refused_by_id(tmp_path, model):
     text = "item\ttoken\tgold\nq1\tA\t?\n\nq2\tB\tB-PER\n\nq3\tC\tO\nq3\tD\tI-PER\nq3\tE\t?\n"
     (tmp_path / "t.tsv").write_text(text)
-    words = [tmp_path / "t.tsv", "-o", tmp_path / "m.karat", "-e", "BIO", "--model", model]
+    words = [tmp_path / "t.tsv", "-o", tmp_path / "m.goldspan", "-e", "BIO", "--model", model]
     message = refused("train", *words)
     assert message.startswith("item q3: no well-formed sequence")
     assert "--soft" in message
-    assert karat("train", *words, "--soft").returncode == 0
+    assert goldspan("train", *words, "--soft").returncode == 0
 
 
 def test_a_tagger_is_not_written_to_standard_output(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = karat("train", EXAMPLE, "-o", "-")
+    run = goldspan("train", EXAMPLE, "-o", "-")
     assert run.returncode == 2
     assert "--output cannot be standard output" in run.stderr
     assert not list(tmp_path.iterdir())
@@ -208,7 +209,7 @@ def test_a_table_of_answers_is_no_text(model, tmp_path, name, content):
         path.write_text(content)
     message = refused("tag", model, path, stdin=content.encode())
     assert "this is the header of a table of answers" in message
-    assert "karat convert" in message
+    assert "goldspan convert" in message
 
 
 def test_words_in_the_first_column_and_plain_text_are_no_table(model, tmp_path):
@@ -324,8 +325,8 @@ def test_bad_input_is_refused_and_nothing_is_left_behind(model, tmp_path, conten
 
 def test_files_that_are_not_there_or_no_tagger(model, tmp_path):
     assert "cannot read" in refused("tag", model, tmp_path / "none.txt")
-    assert "no tagger of karat" in refused("tag", EXAMPLE, EXAMPLE)
-    assert "no such file" in refused("tagger", "inspect", tmp_path / "none.karat")
+    assert "no tagger of goldspan" in refused("tag", EXAMPLE, EXAMPLE)
+    assert "no such file" in refused("tagger", "inspect", tmp_path / "none.goldspan")
     for words in (["-f", "xml"], ["--to-format", "xml"]):
         assert "choose from" in refused("tag", model, EXAMPLE, *words)
 
@@ -352,7 +353,7 @@ def test_inspect_shows_the_largest_weights_of_every_tag(model):
 
 def test_help_has_examples():
     for words in (["train"], ["tag"], ["tagger", "inspect"]):
-        assert f"karat {' '.join(words)} " in done(*words, "--help")
+        assert f"goldspan {' '.join(words)} " in done(*words, "--help")
 
 
 def test_blocks_hold_all_items_in_order_and_keep_documents_together():
@@ -369,7 +370,7 @@ def test_blocks_hold_all_items_in_order_and_keep_documents_together():
 
 
 def test_a_line_that_never_ends_is_cut_at_white_space(monkeypatch):
-    monkeypatch.setattr("karat.tagger.streams.MAX_LINE", 20)
+    monkeypatch.setattr("goldspan.tagger.streams.MAX_LINE", 20)
     text = "alpha beta gamma delta epsilon zeta\nlast one\n" + "x" * 45
     items = list(read_items(io.StringIO(text), "text", "t"))
     words = [word for item in items for word in item.words]

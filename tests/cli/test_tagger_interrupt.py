@@ -1,4 +1,4 @@
-"""Ctrl-C while `karat train` runs, as a signal to a process of its own."""
+"""Ctrl-C while `goldspan train` runs, as a signal to a process of its own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from karat.crowd import read_crowd
-from karat.tagger import load_tagger
+from goldspan.crowd import read_crowd
+from goldspan.tagger import load_tagger
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
 SLOW = """
 import sys, time
 from pathlib import Path
-from karat.cli import main
-from karat.cli.output import Steps
+from goldspan.cli import main
+from goldspan.cli.output import Steps
 
 def heard(self, done, *rest):
     if done >= 5:
@@ -29,7 +29,7 @@ def heard(self, done, *rest):
 Steps.round = heard
 main()
 """
-"""`karat`, whose training is slow from the fifth step on and says that it is there."""
+"""`goldspan`, whose training is slow from the fifth step on and says that it is there."""
 
 
 def interrupted(*words):
@@ -51,7 +51,7 @@ def interrupted(*words):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_writes_what_is_trained_so_far(tmp_path, threads):
-    path = tmp_path / "ner.karat"
+    path = tmp_path / "ner.goldspan"
     code, out, err = interrupted("--threads", threads, "-o", path)
     assert code == 130, err
     assert re.search(r"interrupted after \d steps; what is written is their result", err)

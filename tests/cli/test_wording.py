@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from karat.cli.wording import in_options
-from karat.errors import Fault, FormatError
+from goldspan.cli.wording import in_options
+from goldspan.errors import Fault, FormatError
 
 
 def test_words_are_replaced_as_a_whole_and_the_error_stays_what_it_was():
@@ -17,11 +17,11 @@ def test_words_are_replaced_as_a_whole_and_the_error_stays_what_it_was():
 
 
 def test_an_encoding_that_must_be_named_is_asked_for_by_its_option(tmp_path, capsys, monkeypatch):
-    from karat.cli import main
+    from goldspan.cli import main
 
     path = tmp_path / "a.csv"
     path.write_bytes(b"task,worker,label\n1,ann,\x81\n")
-    monkeypatch.setattr("sys.argv", ["karat", "next", str(path)])
+    monkeypatch.setattr("sys.argv", ["goldspan", "next", str(path)])
     with pytest.raises(SystemExit):
         main()
     assert "name its encoding with --text-encoding" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`karat workers`: what it says, what it writes, what it refuses."""
+"""`goldspan workers`: what it says, what it writes, what it refuses."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import sys
 
 import pytest
 
-import karat
-from karat.cli import main
-from karat.hiring import difficulty
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.cli import main
+from goldspan.hiring import difficulty
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `karat workers` in a folder with answers; gives exit code, output and messages."""
+    """Run `goldspan workers` in a folder with answers; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
     for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DRAWS", 100)):
         monkeypatch.setattr(difficulty, name, value)  # to save time
     truth = draw_truth(60, ["no", "yes"], seed=1)
     crowd = simulate_crowd(truth, ["flip(0.1) x3", "bad=flip(0.8)", "con=spammer(constant)"])
-    karat.crowd.write_crowd(crowd.with_gold(None), "answers.csv")
+    goldspan.crowd.write_crowd(crowd.with_gold(None), "answers.csv")
     rows = [f"{item},{tags[0]}" for item, tags in truth.tagged_by_id().items()][:19]
     (tmp_path / "truth.csv").write_text("item,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "workers", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "workers", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -105,8 +105,8 @@ def test_json_has_everything_the_text_has(run):
     assert facts["workers"][4]["signs"][0]["kind"] == "constant"
     assert (facts["team"]["price"], facts["expected"]["cost"]) == ("0.15", ["0.15"])
     assert facts["curve"]["model_based"] is True
-    library = karat.hiring.review_workers(
-        karat.read_crowd("answers.csv", gold="truth.csv"), prices="0.05", budget="0.15"
+    library = goldspan.hiring.review_workers(
+        goldspan.read_crowd("answers.csv", gold="truth.csv"), prices="0.05", budget="0.15"
     )
     assert facts["workers"] == json.loads(json.dumps(library.to_dict()["workers"]))
 

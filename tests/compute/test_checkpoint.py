@@ -7,8 +7,8 @@ import io
 import numpy as np
 import pytest
 
-from karat.compute import FileCheckpoint
-from karat.errors import InputError
+from goldspan.compute import FileCheckpoint
+from goldspan.errors import InputError
 
 STATE = {"counts": np.arange(6.0).reshape(2, 3), "trace": np.array([1.0, 2.0])}
 
@@ -45,7 +45,7 @@ def test_the_checkpoint_of_another_run_is_refused(kept):
 
 
 def test_another_version_is_refused(kept, monkeypatch):
-    monkeypatch.setattr("karat.compute.checkpoint.VERSION", 2)
+    monkeypatch.setattr("goldspan.compute.checkpoint.VERSION", 2)
     with pytest.raises(InputError, match="version 1, not 2"):
         kept.load("name")
 
@@ -108,7 +108,7 @@ def _pickled():
 )
 def test_a_file_that_is_no_checkpoint_is_refused(kept, data):
     kept.path.write_bytes(data)
-    with pytest.raises(InputError, match="not a checkpoint of karat, or it is damaged"):
+    with pytest.raises(InputError, match="not a checkpoint of goldspan, or it is damaged"):
         kept.load("name")
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.compute import Threads
-from karat.compute.threads import usable_cores
-from karat.errors import InputError
-from karat.protocols import Serial
+from goldspan.compute import Threads
+from goldspan.compute.threads import usable_cores
+from goldspan.errors import InputError
+from goldspan.protocols import Serial
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 5))

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.crowd.alignment import (
+from goldspan.crowd.alignment import (
     FATES,
     FAULT_KINDS,
     Alignment,
@@ -28,11 +28,11 @@ from karat.crowd.alignment import (
     align,
     place,
 )
-from karat.crowd.alignment.glue import Glue
-from karat.crowd.alignment.kinds import ALTERING
-from karat.crowd.alignment.match import match
-from karat.crowd.options import ALTERED
-from karat.errors import InputError, UnknownNameError
+from goldspan.crowd.alignment.glue import Glue
+from goldspan.crowd.alignment.kinds import ALTERING
+from goldspan.crowd.alignment.match import match
+from goldspan.crowd.options import ALTERED
+from goldspan.errors import InputError, UnknownNameError
 
 Reference = Sequence[Sequence[str]]
 
@@ -709,7 +709,7 @@ def test_what_nothing_splits_and_is_too_large_stays_unmatched() -> None:
 # The answers of ner_mturk as the workers left them.
 # ---------------------------------------------------------------------------------------------
 
-DATA = Path(os.environ.get("KARAT_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
+DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
 FOLDER = DATA / "ner_mturk"
 realdata = pytest.mark.realdata
 
@@ -751,7 +751,7 @@ def read_conll(text: str) -> list[AnswerToken]:
 @pytest.fixture(scope="module")
 def raw() -> Raw:
     if not (FOLDER / "raw.zip").exists():
-        pytest.skip(f"needs {FOLDER / 'raw.zip'}: set KARAT_DATA to the folder of the data sets")
+        pytest.skip(f"needs {FOLDER / 'raw.zip'}: set GOLDSPAN_DATA to the folder of the data sets")
     gold: dict[str, list[list[str]]] = {}
     answers = {}
     with zipfile.ZipFile(FOLDER / "raw.zip") as archive:

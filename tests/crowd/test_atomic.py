@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from karat.crowd.atomic import new_file, write_text
-from karat.errors import InputError
+from goldspan.crowd.atomic import new_file, write_text
+from goldspan.errors import InputError
 
 
 def chunks(number):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.crowd import CrowdBuilder, ImportReport, ReadOptions
-from karat.errors import Fault, FormatError, InputError
+from goldspan.crowd import CrowdBuilder, ImportReport, ReadOptions
+from goldspan.errors import Fault, FormatError, InputError
 
 
 def refused(builder, **options):

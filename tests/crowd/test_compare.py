@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from crowd_tables import crowd_of
-from karat.crowd.compare import aligned_sides
-from karat.errors import InputError
+from goldspan.crowd.compare import aligned_sides
+from goldspan.errors import InputError
 
 ONE = crowd_of([{}, {}], gold=[["B-X"], ["O", "O"]])
 

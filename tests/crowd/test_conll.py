@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_strategies import crowds
 from crowd_tables import (
     TABLE_TEXT,
@@ -26,12 +26,12 @@ from crowd_tables import (
     small,
     written,
 )
-from karat.crowd import write_crowd
-from karat.crowd.formats import conll
-from karat.crowd.gold import recode
-from karat.crowd.source import open_source
-from karat.errors import InputError
-from karat.spans import Codec, find_spans
+from goldspan.crowd import write_crowd
+from goldspan.crowd.formats import conll
+from goldspan.crowd.gold import recode
+from goldspan.crowd.source import open_source
+from goldspan.errors import InputError
+from goldspan.spans import Codec, find_spans
 
 PLAIN_FILE = "Ann B-PER\nsang O\n\nParis B-LOC\n"
 OWN = "# id = D1-1\nAnn\tB-PER\t0.9000\nsang\tO\t1.0000\n\n# id = D1-2\nParis\tB-LOC\t0.5000\n"
@@ -43,7 +43,7 @@ FULL = (
 
 def read(text, **options):
     data = text.encode() if isinstance(text, str) else text
-    return karat.read_crowd(data, format="conll", **options)
+    return goldspan.read_crowd(data, format="conll", **options)
 
 
 def tags(text, **options):
@@ -129,7 +129,7 @@ def test_the_encoding_is_seen():
     "text", [PLAIN_FILE, OWN, FULL, "# a comment\nx O\n", "token\ttag\nAnn\tB-X\n"]
 )
 def test_columns_of_tokens_and_tags_are_recognised(text):
-    assert karat.read_crowd(text.encode()).import_report.format == "conll"
+    assert goldspan.read_crowd(text.encode()).import_report.format == "conll"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_without_a_loss_nothing_is_said():
     [("train", 14041, 23499), ("testa", 3250, 5942), ("testb", 3453, 5648)],
 )
 def test_the_corpus_of_the_shared_task_has_the_numbers_of_its_page(data, part, items, spans):
-    crowd = karat.read_crowd(data / "conll2003" / f"{part}.tsv.gz")
+    crowd = goldspan.read_crowd(data / "conll2003" / f"{part}.tsv.gz")
     assert crowd.import_report.format == "conll"
     assert crowd.n_items == items
     assert len(find_spans(crowd.gold_tagged, crowd.tagset)) == spans
@@ -314,6 +314,6 @@ def test_the_corpus_of_the_shared_task_has_the_numbers_of_its_page(data, part, i
 
 @pytest.mark.realdata
 def test_the_tags_as_distributed_are_seen_as_iob(data):
-    crowd = karat.read_crowd(data / "conll2003" / "testa.tsv.gz", columns={"tag": "ner"})
+    crowd = goldspan.read_crowd(data / "conll2003" / "testa.tsv.gz", columns={"tag": "ner"})
     assert crowd.tagset.encoding == "IOB"
     assert len(find_spans(crowd.gold_tagged, crowd.tagset)) == 5942

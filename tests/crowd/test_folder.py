@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_strategies import crowds
 from crowd_tables import (
     assert_holds,
@@ -29,11 +29,11 @@ from crowd_tables import (
     written,
     zipped,
 )
-from karat.crowd import CrowdBuilder, write_crowd
-from karat.crowd.formats import folder
-from karat.crowd.gold import recode
-from karat.errors import InputError, KaratError
-from karat.spans import Codec
+from goldspan.crowd import CrowdBuilder, write_crowd
+from goldspan.crowd.formats import folder
+from goldspan.crowd.gold import recode
+from goldspan.errors import GoldspanError, InputError
+from goldspan.spans import Codec
 
 FILES = {
     "gold/d1.txt": "Ann B-PER\nsang O\n\nParis B-LOC\n",
@@ -49,7 +49,7 @@ DIRTY = {
 
 
 def read(files, **options):
-    return karat.read_crowd(zipped(files), format="folder", **options)
+    return goldspan.read_crowd(zipped(files), format="folder", **options)
 
 
 # What is read
@@ -67,8 +67,8 @@ def test_every_file_finds_its_worker_and_document():
 
 
 def test_a_folder_and_its_archive_are_the_same_crowd(tmp_path):
-    assert_same(karat.read_crowd(tree(tmp_path, FILES)), read(FILES))
-    assert karat.read_crowd(tmp_path).import_report.format == "folder"
+    assert_same(goldspan.read_crowd(tree(tmp_path, FILES)), read(FILES))
+    assert goldspan.read_crowd(tmp_path).import_report.format == "folder"
 
 
 def test_the_word_answers_may_be_left_out():
@@ -169,7 +169,7 @@ def test_every_label_is_placed_or_has_a_reason(altered):
 
 def test_every_fault_says_where_it_is():
     archive = zipped(DIRTY)
-    report = karat.read_crowd(archive, format="folder").import_report
+    report = goldspan.read_crowd(archive, format="folder").import_report
     found = [(f.file, f.line, f.item, f.token, f.worker, f.kind) for f in report.faults]
     file = "<bytes>/answers/A/d.txt"
     assert found == [
@@ -443,7 +443,7 @@ def labels_in(archive):
 @pytest.fixture(scope="module")
 def raw(data):
     """The answers as the workers left them, read from the archive."""
-    return karat.read_crowd(data / "ner_mturk" / "raw.zip", altered="drop-sentence")
+    return goldspan.read_crowd(data / "ner_mturk" / "raw.zip", altered="drop-sentence")
 
 
 @pytest.mark.realdata
@@ -467,7 +467,7 @@ def test_every_raw_label_is_placed_or_has_a_reason(raw, data):
 
 @pytest.mark.realdata
 def test_the_raw_answers_without_altered_sentences_are_the_crowd_of_paper_000(raw, data):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
     answered = raw.select_items(np.unique(raw.latest.item))
     assert answered.groups.to_pylist() == crowd.groups.to_pylist()
     assert answered.offsets.tolist() == crowd.offsets.tolist()
@@ -494,7 +494,7 @@ def unpacked(data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def lenient(unpacked):
     """The same answers, read from the folder; only labels of altered tokens are missing."""
-    return karat.read_crowd(unpacked)
+    return goldspan.read_crowd(unpacked)
 
 
 @pytest.mark.realdata
@@ -516,11 +516,11 @@ def test_altered_tokens_move_the_votes(data, lenient):
     folder = data / "ner_mturk"
     crowds = {
         "missing": lenient,
-        "keep": karat.read_crowd(folder / "raw.zip", altered="keep"),
-        "drop-sentence": karat.read_crowd(folder / "crowd.tsv.gz"),
+        "keep": goldspan.read_crowd(folder / "raw.zip", altered="keep"),
+        "drop-sentence": goldspan.read_crowd(folder / "crowd.tsv.gz"),
     }
     f1 = {
-        rule: karat.score(crowd, karat.aggregate(crowd, ties="inside")).f1
+        rule: goldspan.score(crowd, goldspan.aggregate(crowd, ties="inside")).f1
         for rule, crowd in crowds.items()
     }
     assert f1["missing"] > f1["keep"] > 0.6
@@ -530,5 +530,5 @@ def test_altered_tokens_move_the_votes(data, lenient):
 def test_a_zip_of_another_kind_is_refused(tmp_path):
     path = tmp_path / "x.zip"
     path.write_bytes(zipped({"a.bin": b"\0\1"}))
-    with pytest.raises(KaratError, match="the format is not recognised: pass format="):
-        karat.read_crowd(path)
+    with pytest.raises(GoldspanError, match="the format is not recognised: pass format="):
+        goldspan.read_crowd(path)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_tables import assert_same, refusal, small, tree, written, zipped
-from karat.crowd import ReadOptions
-from karat.crowd.gold import attach_gold, recode, translate
-from karat.errors import FormatError, InputError
-from karat.spans import Codec
+from goldspan.crowd import ReadOptions
+from goldspan.crowd.gold import attach_gold, recode, translate
+from goldspan.errors import FormatError, InputError
+from goldspan.spans import Codec
 
 SINGLE = b"task,worker,label\n1,a,x\n1,b,y\n2,a,x\n"
 SEQUENCE = b"item,worker,token,label\ns1,a,Ann,B-PER\ns1,a,sang,O\ns2,a,Paris,O\n"
@@ -24,11 +24,11 @@ KNOWN = {"s1": ["B-PER", "O"], "s2": ["B-LOC"]}
 
 
 def gold_of(answers, gold, **options):
-    return karat.read_crowd(answers, gold=gold, **options).tagged_by_id()
+    return goldspan.read_crowd(answers, gold=gold, **options).tagged_by_id()
 
 
 def notes_of(answers, gold, **options):
-    return karat.read_crowd(answers, gold=gold, **options).import_report.notes
+    return goldspan.read_crowd(answers, gold=gold, **options).import_report.notes
 
 
 # Single labels
@@ -52,7 +52,7 @@ def test_a_table_of_items_and_labels_is_gold(gold):
 
 
 def test_labels_that_nobody_gave_join_the_tag_set():
-    crowd = karat.read_crowd(SINGLE, gold=b"task,label\n1,z\n")
+    crowd = goldspan.read_crowd(SINGLE, gold=b"task,label\n1,z\n")
     assert crowd.tagset.tags == ("x", "y", "z")
     assert crowd.answers_of("1") == {"a": ["x"], "b": ["y"]}
 
@@ -60,7 +60,7 @@ def test_labels_that_nobody_gave_join_the_tag_set():
 def test_numbers_of_a_frame_with_gaps_are_the_numbers_of_the_answers():
     answers = pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": [0, 1]})
     gold = pd.DataFrame({"task": [1, 2], "label": [0, None]})
-    crowd = karat.read_crowd(answers, gold=gold)
+    crowd = goldspan.read_crowd(answers, gold=gold)
     assert crowd.tagged_by_id() == {"1": ["0"], "2": ["?"]}
     assert crowd.tagset.tags == ("0", "1")
 
@@ -149,7 +149,7 @@ def test_gold_may_be_a_folder_an_archive_a_parquet_file_or_a_crowd(tmp_path):
     wanted = {"D-1": ["B-PER", "O"], "D-2": ["B-LOC"]}
     assert gold_of(WIDE, zipped(files)) == wanted
     assert gold_of(WIDE, tree(tmp_path, files)) == wanted
-    known = karat.read_crowd(zipped(files))
+    known = goldspan.read_crowd(zipped(files))
     assert gold_of(WIDE, known) == wanted
     with written(known, "parquet") as (path, _):
         assert gold_of(WIDE, path) == wanted
@@ -236,7 +236,7 @@ def test_codes_are_translated_and_unknown_ones_stay_unknown():
 
 
 def test_gold_is_attached_to_a_crowd_that_was_read_before():
-    crowd = karat.read_crowd(SEQUENCE)
+    crowd = goldspan.read_crowd(SEQUENCE)
     assert attach_gold(crowd, GOLD["conll"], ReadOptions()).tagged_by_id() == KNOWN
     with pytest.raises((FormatError, InputError)):
         attach_gold(crowd, crowd, ReadOptions())
@@ -248,5 +248,5 @@ def test_gold_is_attached_to_a_crowd_that_was_read_before():
 )
 def test_the_gold_of_real_crowds_is_that_of_the_data_page(data, name, known):
     folder = data / "classification" / name
-    crowd = karat.read_crowd(next(folder.glob("labels.csv*")), gold=folder / "truth.csv")
+    crowd = goldspan.read_crowd(next(folder.glob("labels.csv*")), gold=folder / "truth.csv")
     assert (crowd.gold >= 0).sum() == known

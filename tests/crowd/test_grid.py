@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.crowd.grid import (
+from goldspan.crowd.grid import (
     MAX_CELL,
     cell_text,
     first_line,
@@ -19,8 +19,8 @@ from karat.crowd.grid import (
     lost_cells,
     read_grid,
 )
-from karat.crowd.source import open_source
-from karat.errors import FormatError, InputError
+from goldspan.crowd.source import open_source
+from goldspan.errors import FormatError, InputError
 
 CELL = st.text(st.sampled_from(list("ab#? 'é東😀-.")), max_size=3)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.crowd import grouping
-from karat.crowd.grouping import fixed, sorted_by
+from goldspan.crowd import grouping
+from goldspan.crowd.grouping import fixed, sorted_by
 
 
 @pytest.mark.parametrize("least", [grouping.LARGE, 1], ids=["sorted", "counted"])
@@ -38,7 +38,7 @@ def test_an_array_for_a_kernel_cannot_be_written_and_the_given_one_stays_as_it_i
 
 def test_small_crowds_are_read_without_numba():
     code = (
-        "import sys, karat; crowd = karat.read_crowd(b'task,worker,label\\n1,a,x\\n1,a,y\\n');"
+        "import sys, goldspan as g; crowd = g.read_crowd(b'task,worker,label\\n1,a,x\\n1,a,y\\n');"
         "print(len(crowd.latest), len(crowd.by_worker.order), 'numba' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_tables import (
     TABLE_TEXT,
     assert_same,
@@ -23,11 +23,11 @@ from crowd_tables import (
     tree,
     zipped,
 )
-from karat.cli import main
-from karat.crowd import read_crowd, write_crowd
-from karat.crowd.atomic import new_file, write_folder, write_text
-from karat.crowd.io import formats, get_format, write_to_stdout
-from karat.errors import InputError, UnknownNameError
+from goldspan.cli import main
+from goldspan.crowd import read_crowd, write_crowd
+from goldspan.crowd.atomic import new_file, write_folder, write_text
+from goldspan.crowd.io import formats, get_format, write_to_stdout
+from goldspan.errors import InputError, UnknownNameError
 
 WIDE = b"doc\tsent\ttoken\tgold\tA1\tA2\nD1\t1\tAnn\tB-PER\tB-PER\t?\nD1\t1\tsang\tO\tO\tO\n"
 LONG = b"item,worker,token,label\n1,a,Ann,B-PER\n1,a,sang,O\n"
@@ -291,7 +291,7 @@ BAD = {
 
 def command(monkeypatch, capsys, *words):
     """Run the command in this process; gives exit code, output and errors."""
-    monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
+    monkeypatch.setattr(sys, "argv", ["goldspan", *map(str, words)])
     with pytest.raises(SystemExit) as ended:
         main()
     shown = capsys.readouterr()
@@ -310,7 +310,7 @@ def test_bad_input_is_refused_in_words_with_code_1_and_leaves_no_output(
             continue
         code, out, err = command(monkeypatch, capsys, verb, path, "-o", tmp_path / output)
         assert (code, out) == (1, "")
-        assert err.startswith("karat: ")
+        assert err.startswith("goldspan: ")
         assert "Traceback" not in err
         assert len(err) < 2500
         for part in [*parts, *([name] if name != "silent.tsv" else [])]:
@@ -347,7 +347,7 @@ def test_unknown_names_are_refused_with_code_1_and_leave_no_output(
         *words,
     )
     assert (code, out) == (1, "")
-    assert err.startswith("karat: ")
+    assert err.startswith("goldspan: ")
     assert all(part in err for part in parts)
     assert leave(tmp_path) == ["crowd.tsv"]
 
@@ -384,4 +384,6 @@ def test_a_folder_and_a_compressed_gold_are_read_by_the_command(tmp_path, monkey
     )
     assert (code, err) == (0, "")
     assert "folder" in out
-    assert karat.read_crowd(tmp_path / "crowd", gold=tmp_path / "gold.tsv.gz").gold.tolist() == [1]
+    assert goldspan.read_crowd(tmp_path / "crowd", gold=tmp_path / "gold.tsv.gz").gold.tolist() == [
+        1
+    ]

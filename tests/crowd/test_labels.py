@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_tables import crowd_of
-from karat.crowd import Crowd, CrowdBuilder, ReadOptions
-from karat.crowd.labels import guess_encoding, joined, lost_labels, read_labels, settle
-from karat.crowd.options import ALTERED, MISSING, REPEATED, ROLES
-from karat.errors import FormatError, InputError, UnknownNameError
-from karat.spans import ENCODINGS, Codec, Span, write
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
+from goldspan.crowd.labels import guess_encoding, joined, lost_labels, read_labels, settle
+from goldspan.crowd.options import ALTERED, MISSING, REPEATED, ROLES
+from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.spans import ENCODINGS, Codec, Span, write
 
 SPANS = st.lists(
     st.tuples(st.sampled_from(["PER", "LOC", "a-b"]), st.integers(1, 3), st.integers(0, 2)),

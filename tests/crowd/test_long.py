@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_strategies import crowds
 from crowd_tables import (
     TABLE_TEXT,
@@ -31,10 +31,10 @@ from crowd_tables import (
     small,
     written,
 )
-from karat.crowd import CrowdBuilder
-from karat.crowd.formats import long
-from karat.crowd.gold import recode
-from karat.spans import Codec
+from goldspan.crowd import CrowdBuilder
+from goldspan.crowd.formats import long
+from goldspan.crowd.gold import recode
+from goldspan.spans import Codec
 
 SINGLE = "task,worker,label,gold\n1,a,x,x\n1,b,y,x\n2,a,,\n2,b,y,\n"
 SEQUENCE = (
@@ -48,7 +48,7 @@ SEQUENCE = (
 
 def read(text, **options):
     data = text.encode() if isinstance(text, str) else text
-    return karat.read_crowd(data, format="long", **options)
+    return goldspan.read_crowd(data, format="long", **options)
 
 
 def rows(*lines, header="item,worker,token,label"):
@@ -65,7 +65,7 @@ def parquet(**columns):
 
 
 def test_a_file_that_names_its_delimiter_in_the_first_line_is_recognised():
-    crowd = karat.read_crowd(b"sep=|\ntask|worker|label\n1,0|a|x\n")
+    crowd = goldspan.read_crowd(b"sep=|\ntask|worker|label\n1,0|a|x\n")
     assert crowd.import_report.format == "long"
     assert crowd.answers_of("1,0") == {"a": ["x"]}
 
@@ -98,7 +98,7 @@ def test_cells_that_mean_no_label_are_no_answers(label):
 )
 def test_the_usual_names_of_columns_are_known(header):
     mark = next(c for c in ",;\t" if c in header)
-    crowd = karat.read_crowd(f"{header}\n1{mark}a{mark}x\n".encode())
+    crowd = goldspan.read_crowd(f"{header}\n1{mark}a{mark}x\n".encode())
     assert crowd.import_report.format == "long"
     assert crowd.answers_of("1") == {"a": ["x"]}
 
@@ -106,7 +106,7 @@ def test_the_usual_names_of_columns_are_known(header):
 def test_other_names_of_columns_need_no_format():
     data = b"aufgabe,token,wer,was\n1,Ann,a,B-PER\n"
     named = {"item": "aufgabe", "worker": "wer", "label": "was"}
-    crowd = karat.read_crowd(data, columns=named)
+    crowd = goldspan.read_crowd(data, columns=named)
     assert crowd.answers_of("1") == {"a": ["B-PER"]}
 
 
@@ -310,7 +310,7 @@ def test_an_attempt_that_stands_twice_is_refused_with_both_lines():
 @pytest.mark.realdata
 @pytest.mark.parametrize(("name", "repeats"), [("weather_tweets_amt", 5), ("adult_content2", 2922)])
 def test_the_repeated_answers_of_real_crowds_are_those_of_the_data_page(data, name, repeats):
-    crowd = karat.read_crowd(next((data / "classification" / name).glob("labels.csv*")))
+    crowd = goldspan.read_crowd(next((data / "classification" / name).glob("labels.csv*")))
     assert len(crowd.answers) - len(crowd.latest) == repeats
     assert any(note.startswith(f"{repeats} repeated") for note in crowd.import_report.notes)
 
@@ -334,7 +334,7 @@ REAL = {
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", REAL)
 def test_real_crowds_of_single_labels_have_the_numbers_of_the_data_page(data, name):
-    crowd = karat.read_crowd(next((data / "classification" / name).glob("labels.csv*")))
+    crowd = goldspan.read_crowd(next((data / "classification" / name).glob("labels.csv*")))
     assert (crowd.n_items, crowd.n_workers, len(crowd.answers)) == REAL[name]
 
 
@@ -352,7 +352,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 def test_a_table_of_any_make_is_read(make):
-    crowd = karat.read_crowd(
+    crowd = goldspan.read_crowd(
         make({"task": [7, 7, 8], "worker": ["a", "b", "a"], "label": [0, 1, 1]})
     )
     assert crowd.item_ids.to_pylist() == ["7", "8"]
@@ -362,14 +362,14 @@ def test_a_table_of_any_make_is_read(make):
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 def test_a_sequence_of_any_make_is_read(make):
     columns = {"item": [1, 1], "worker": ["a", "a"], "position": [1, 0], "token": ["y", "x"]}
-    crowd = karat.read_crowd(make({**columns, "label": ["O", "B-X"], "attempt": [0, 0]}))
+    crowd = goldspan.read_crowd(make({**columns, "label": ["O", "B-X"], "attempt": [0, 0]}))
     assert crowd.answers_of("1") == {"a": ["B-X", "O"]}
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_whole_numbers_stay_whole_where_a_value_is_missing(make):
     columns = {"task": [1.0, 2.0], "worker": [3.0, 4.0], "label": [0.0, None], "gold": [1.0, None]}
-    crowd = karat.read_crowd(make({**columns, "submitted": [1.7e12, None]}))
+    crowd = goldspan.read_crowd(make({**columns, "submitted": [1.7e12, None]}))
     assert crowd.item_ids.to_pylist() == ["1", "2"]
     assert crowd.answers_of("1") == {"3": ["0"]}
     assert crowd.tagset.tags == ("0", "1")
@@ -378,12 +378,12 @@ def test_whole_numbers_stay_whole_where_a_value_is_missing(make):
 
 def test_nan_is_no_label():
     frame = pl.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": [1.0, float("nan")]})
-    assert karat.read_crowd(frame).answers_of("1") == {"a": ["1"]}
+    assert goldspan.read_crowd(frame).answers_of("1") == {"a": ["1"]}
 
 
 def test_fractions_stay_fractions():
     frame = pd.DataFrame({"task": [1, 1], "worker": ["a", "b"], "label": [1.0, 0.5]})
-    assert karat.read_crowd(frame).answers_of("1") == {"a": ["1"], "b": ["0.5"]}
+    assert goldspan.read_crowd(frame).answers_of("1") == {"a": ["1"], "b": ["0.5"]}
 
 
 @pytest.mark.parametrize("unit", ["us", "ns", "ms"])
@@ -392,7 +392,7 @@ def test_times_of_a_data_frame_are_milliseconds(unit, zone):
     moments = pd.Series([datetime(2024, 1, 1, 12, tzinfo=UTC), None]).dt.as_unit(unit)
     moments = moments.dt.tz_convert(zone) if zone else moments.dt.tz_localize(None)
     frame = pd.DataFrame({"task": [1, 2], "worker": "a", "label": "x", "submitted": moments})
-    assert karat.read_crowd(frame).answers.submitted.tolist() == [1704110400000, -1]
+    assert goldspan.read_crowd(frame).answers.submitted.tolist() == [1704110400000, -1]
 
 
 def in_chunks(table):
@@ -405,7 +405,7 @@ def test_ids_stand_in_the_order_of_the_rows_though_a_table_comes_in_chunks():
         "worker": list("baabc"),
         "label": ["x", None, "", "y", "x"],
     }
-    crowd = karat.read_crowd(in_chunks(pa.table(columns)))
+    crowd = goldspan.read_crowd(in_chunks(pa.table(columns)))
     assert crowd.item_ids.to_pylist() == ["9", "8", "7", "10"]
     assert crowd.worker_ids.to_pylist() == ["a", "b", "c"]
     assert crowd.answers_of("7") == {"b": ["y"]}
@@ -419,12 +419,12 @@ def test_categories_may_be_unused_stand_in_any_order_and_twice():
         "worker": ["w"] * 3,
         "label": pa.DictionaryArray.from_arrays(pa.array([4, None, 1]), words),
     }
-    crowd = karat.read_crowd(pa.table(named))
+    crowd = goldspan.read_crowd(pa.table(named))
     assert crowd.item_ids.to_pylist() == ["b", "a"]
     assert crowd.answers_of("b") == {"w": ["b"]}
     assert crowd.tagset.tags == ("b",)
     frame = pd.DataFrame({"task": pd.Categorical([5, 3], [3, 4, 5]), "worker": "w", "label": 1})
-    assert karat.read_crowd(frame).item_ids.to_pylist() == ["5", "3"]
+    assert goldspan.read_crowd(frame).item_ids.to_pylist() == ["5", "3"]
 
 
 def test_an_empty_cell_is_refused_at_every_row_that_has_it():
@@ -434,7 +434,7 @@ def test_an_empty_cell_is_refused_at_every_row_that_has_it():
 
 def test_columns_that_are_not_asked_for_may_hold_anything():
     frame = pd.DataFrame({"task": [1], "worker": ["a"], "label": ["x"], "notes": [[1, "b"]]})
-    assert karat.read_crowd(frame).n_items == 1
+    assert goldspan.read_crowd(frame).n_items == 1
 
 
 @pytest.mark.parametrize(
@@ -678,7 +678,7 @@ def test_without_a_loss_nothing_is_said():
 def test_a_tsv_has_tabs_and_a_csv_commas():
     for name, mark in (("a.tsv", "\t"), ("a.csv", ","), ("a.tsv.gz", "\t")):
         with written(small(), "long", name) as (path, _):
-            text = karat.crowd.source.open_source(path).text.value
+            text = goldspan.crowd.source.open_source(path).text.value
             assert text.splitlines()[0] == mark.join(
                 ["item", "worker", "position", "token", "label"]
             )

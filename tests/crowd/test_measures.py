@@ -18,12 +18,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-import karat
+import goldspan
 from crowd_tables import crowd_of, small
-from karat.crowd import CrowdBuilder, ReadOptions, agreement
-from karat.crowd.measures import Quartiles, token_accuracy, worker_rates
-from karat.errors import InputError, UnknownNameError
-from karat.spans import parse
+from goldspan.crowd import CrowdBuilder, ReadOptions, agreement
+from goldspan.crowd.measures import Quartiles, token_accuracy, worker_rates
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.spans import parse
 
 TAGS = ["O", "O", "B-X", "I-X", "B-Y", "I-Y"]
 POLICIES = ["conlleval", "strict", "boundaries"]
@@ -429,7 +429,7 @@ def test_an_unknown_policy_is_refused():
 
 @pytest.mark.realdata
 def test_the_crowd_of_paper_000_agrees_as_its_page_says(data):
-    made = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    made = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
     found = agreement(made)
     worker = found.quartiles["worker_f1"]
     assert (round(100 * worker.minimum, 2), round(100 * worker.maximum, 2)) == (17.58, 85.22)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from crowd_tables import assert_same, crowd_of, small
-from karat.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, Tagset, read_crowd
-from karat.crowd.model import View
-from karat.errors import InputError
+from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, Tagset, read_crowd
+from goldspan.crowd.model import View
+from goldspan.errors import InputError
 
 CROWD = crowd_of(
     [{"v": ["B-X", "I-X"], "w": ["O", None]}, {"w": ["B-X"]}],

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_strategies import crowds
 from crowd_tables import (
     assert_same,
@@ -24,8 +24,8 @@ from crowd_tables import (
     small,
     written,
 )
-from karat.crowd import CrowdBuilder, write_crowd
-from karat.crowd.formats import parquet
+from goldspan.crowd import CrowdBuilder, write_crowd
+from goldspan.crowd.formats import parquet
 
 
 def bytes_of(crowd):
@@ -34,16 +34,16 @@ def bytes_of(crowd):
 
 
 def packed(table, **about):
-    """Write a table with karat's metadata."""
+    """Write a table with goldspan's metadata."""
     buffer = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata({b"karat": json.dumps(about)}), buffer)
+    pq.write_table(table.replace_schema_metadata({b"goldspan": json.dumps(about)}), buffer)
     return buffer.getvalue()
 
 
 def layout(**changes):
     """Give the table and the metadata of a small crowd, with some columns changed."""
     table = pq.read_table(io.BytesIO(bytes_of(small(gold=["B-X", None]))))
-    about = json.loads(table.schema.metadata[b"karat"])
+    about = json.loads(table.schema.metadata[b"goldspan"])
     for name, values in changes.items():
         if name in table.column_names:
             place = table.column_names.index(name)
@@ -61,7 +61,7 @@ def test_every_crowd_comes_back(crowd):
     assert parquet.cannot_hold(crowd) == []
     with written(crowd, "parquet", "crowd.parquet") as (path, lost):
         assert lost == []
-        assert_same(karat.read_crowd(path), crowd)
+        assert_same(goldspan.read_crowd(path), crowd)
 
 
 def test_what_nobody_answered_comes_back():
@@ -69,12 +69,12 @@ def test_what_nobody_answered_comes_back():
     builder.add_item("a", ["x"])
     builder.add_worker("nobody")
     crowd = builder.build()
-    assert_same(karat.read_crowd(bytes_of(crowd)), crowd)
+    assert_same(goldspan.read_crowd(bytes_of(crowd)), crowd)
 
 
 def test_the_order_of_workers_answers_and_tags_comes_back():
     crowd = small(again=["O", "O"], gold=["B-X", None], cost=7)
-    back = karat.read_crowd(bytes_of(crowd))
+    back = goldspan.read_crowd(bytes_of(crowd))
     assert back.tagset == crowd.tagset
     for name in ("item", "worker", "offset", "codes", "attempt", "cost"):
         one, two = getattr(back.answers, name), getattr(crowd.answers, name)
@@ -84,7 +84,7 @@ def test_the_order_of_workers_answers_and_tags_comes_back():
 
 
 def test_the_report_counts_the_labels():
-    report = karat.read_crowd(bytes_of(crowd_of([{"v": ["B-X", None]}]))).import_report
+    report = goldspan.read_crowd(bytes_of(crowd_of([{"v": ["B-X", None]}]))).import_report
     assert (report.format, report.n_labels, report.n_placed) == ("parquet", 1, 1)
 
 
@@ -94,7 +94,7 @@ def test_the_same_crowd_gives_the_same_bytes():
 
 def test_workers_to_keep_can_be_named():
     data = bytes_of(crowd_of([{"v": ["B-X"], "w": ["O"]}, {"v": ["O"]}]))
-    crowd = karat.read_crowd(data, workers=["w"])
+    crowd = goldspan.read_crowd(data, workers=["w"])
     assert crowd.worker_ids.to_pylist() == ["w"]
     assert [crowd.answers_of(n) for n in range(2)] == [{"w": ["O"]}, {}]
     refusal(data, "there is no worker 'x': the workers are v, w", workers=["x"])
@@ -102,17 +102,17 @@ def test_workers_to_keep_can_be_named():
 
 def test_the_first_answer_can_count():
     data = bytes_of(small(tags=["B-X", "I-X"], again=["O", "O"]))
-    assert karat.read_crowd(data).answers_of("i") == {"w": ["O", "O"]}
-    assert karat.read_crowd(data, repeated="first").answers_of("i") == {"w": ["B-X", "I-X"]}
+    assert goldspan.read_crowd(data).answers_of("i") == {"w": ["O", "O"]}
+    assert goldspan.read_crowd(data, repeated="first").answers_of("i") == {"w": ["B-X", "I-X"]}
 
 
 # What is refused
 
 
-def test_a_file_of_a_newer_karat_is_refused():
+def test_a_file_of_a_newer_goldspan_is_refused():
     refusal(
         layout(version=2),
-        "<bytes>: written by a newer karat (layout 2, this one reads 1): update karat",
+        "<bytes>: written by a newer goldspan (layout 2, this one reads 1): update goldspan",
     )
 
 
@@ -139,14 +139,16 @@ def test_a_file_of_a_newer_karat_is_refused():
     ids=lambda value: None if isinstance(value, str) else str(value),
 )
 def test_a_layout_that_does_not_fit_together_is_refused(changes, what):
-    refusal(layout(**changes), "<bytes>: karat's layout is damaged (", what, "write the file again")
+    refusal(
+        layout(**changes), "<bytes>: goldspan's layout is damaged (", what, "write the file again"
+    )
 
 
 def test_metadata_that_are_no_json_are_refused():
-    table = pa.table({"worker": ["a"]}).replace_schema_metadata({b"karat": b"\xff{"})
+    table = pa.table({"worker": ["a"]}).replace_schema_metadata({b"goldspan": b"\xff{"})
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
-    refusal(buffer.getvalue(), "karat's layout is damaged")
+    refusal(buffer.getvalue(), "goldspan's layout is damaged")
 
 
 def test_a_truncated_file_is_refused(tmp_path):
@@ -185,10 +187,10 @@ def test_any_bytes_are_read_or_refused(data):
 
 @pytest.mark.realdata
 def test_the_crowd_of_paper_000_takes_less_than_a_byte_per_label(data):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
     with written(crowd, "parquet", "crowd.parquet") as (path, lost):
         assert lost == []
-        assert_same(karat.read_crowd(path), crowd)
+        assert_same(goldspan.read_crowd(path), crowd)
         table = pq.ParquetFile(path).metadata
         sizes = {}
         for n in range(table.row_group(0).num_columns):

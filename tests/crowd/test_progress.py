@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-import karat
-from karat.crowd.progress import Progress, counted
+import goldspan
+from goldspan.crowd.progress import Progress, counted
 
 WORKERS = ("ann", "bob")
 LINES = [
@@ -45,7 +45,7 @@ FILES = {
 
 def told(source, kind):
     seen = []
-    karat.read_crowd(source, format=kind, progress=lambda *so_far: seen.append(so_far))
+    goldspan.read_crowd(source, format=kind, progress=lambda *so_far: seen.append(so_far))
     return seen
 
 

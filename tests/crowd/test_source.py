@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_tables import damaged, refusal, tree, zipped
-from karat.crowd.source import Source, decode, open_source
-from karat.errors import FormatError, InputError, KaratError
+from goldspan.crowd.source import Source, decode, open_source
+from goldspan.errors import FormatError, GoldspanError, InputError
 
 TEXT = "token\tann\nMünchen\tB-LOC\nist\tO\n"
 
@@ -30,7 +30,7 @@ def text_of(data, **options):
 
 
 def refused(data, *parts, **options):
-    with pytest.raises(KaratError) as caught:
+    with pytest.raises(GoldspanError) as caught:
         text_of(data, **options)
     for part in parts:
         assert part in str(caught.value)
@@ -266,11 +266,11 @@ def test_a_named_text_encoding_reaches_the_files_of_a_folder_and_the_gold(tmp_pa
         "A/d.txt": f"{word} O\n".encode("cp1250"),
     }
     for source in (tree(tmp_path, files), zipped(files)):
-        crowd = karat.read_crowd(source, format="folder", text_encoding="cp1250")
+        crowd = goldspan.read_crowd(source, format="folder", text_encoding="cp1250")
         assert crowd.tokens_list == [[word]]
     answers = f"item,worker,token,label\n1,a,{word},O\n".encode("cp1250")
     gold = f"item,token,label\n1,{word},O\n".encode("cp1250")
-    crowd = karat.read_crowd(answers, gold=gold, text_encoding="cp1250")
+    crowd = goldspan.read_crowd(answers, gold=gold, text_encoding="cp1250")
     assert crowd.tagged_by_id() == {"1": ["O"]}
 
 
@@ -288,7 +288,7 @@ def test_any_text_in_utf8_comes_back(text):
 def test_any_bytes_are_text_or_refused(data):
     try:
         value = text_of(data).value
-    except KaratError:
+    except GoldspanError:
         return
     assert "\r" not in value
     assert "\0" not in value
@@ -299,7 +299,7 @@ def test_any_bytes_are_text_or_refused(data):
 def test_a_damaged_archive_is_opened_or_refused(data):
     try:
         source = open_source(data)
-    except KaratError:
+    except GoldspanError:
         return
     assert isinstance(source, Source)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_strategies import crowds
 from crowd_tables import (
     TABLE_TEXT,
@@ -28,10 +28,10 @@ from crowd_tables import (
     small,
     written,
 )
-from karat.crowd import CrowdBuilder
-from karat.crowd.formats import wide
-from karat.crowd.gold import recode
-from karat.spans import Codec, find_spans
+from goldspan.crowd import CrowdBuilder
+from goldspan.crowd.formats import wide
+from goldspan.crowd.gold import recode
+from goldspan.spans import Codec, find_spans
 
 TABLE = (
     "doc\tsent\ttoken\tgold\tA1\tA2\n"
@@ -46,7 +46,7 @@ SHEET = 'token;gold;A1;A2\r\n"Ann";B-PER;B-PER;NA\r\nsang;O;O;\r\n;;;\r\nParis;B
 
 def read(text, **options):
     data = text.encode() if isinstance(text, str) else text
-    return karat.read_crowd(data, format="wide", **options)
+    return goldspan.read_crowd(data, format="wide", **options)
 
 
 def table(*lines):
@@ -153,7 +153,7 @@ def test_a_missing_last_line_end_changes_nothing():
 def test_a_compressed_table_is_read(tmp_path):
     path = tmp_path / "crowd.tsv.gz"
     path.write_bytes(gzip.compress(TABLE.encode()))
-    assert_same(karat.read_crowd(path), read(TABLE))
+    assert_same(goldspan.read_crowd(path), read(TABLE))
 
 
 def test_labels_are_renamed_with_and_without_a_prefix():
@@ -221,8 +221,8 @@ def test_every_label_is_counted_as_placed():
     "header", ["token\tA", "doc\tsent\ttoken\tgold\tA", "Word,gold,w1", '"token";"A"', "Token;A;B"]
 )
 def test_a_header_with_a_token_and_more_behind_it_is_seen_as_wide(header):
-    from karat.crowd.io import guess_format
-    from karat.crowd.source import open_source
+    from goldspan.crowd.io import guess_format
+    from goldspan.crowd.source import open_source
 
     assert guess_format(open_source(f"# a comment\n{header}\n".encode())) == "wide"
 
@@ -231,7 +231,7 @@ def test_a_header_with_a_token_and_more_behind_it_is_seen_as_wide(header):
     "header", ["token\ttag", "token\tpos\tner", "item,token,label", "A\ttoken"]
 )
 def test_a_header_with_a_column_of_tags_is_not_seen_as_wide(header):
-    from karat.crowd.source import open_source
+    from goldspan.crowd.source import open_source
 
     assert not wide.sniff(open_source(f"{header}\nx\tO\n".encode()))
 
@@ -466,7 +466,7 @@ def test_other_attributes_are_written_as_text_and_the_loss_is_said(values):
 
 @pytest.mark.realdata
 def test_the_crowd_of_paper_000_has_the_numbers_of_its_page(data):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
     assert (crowd.n_items, crowd.n_tokens, crowd.n_workers) == (5985, 79901, 47)
     assert len(crowd.answers) == 27990
     assert (crowd.answers.codes >= 0).sum() == crowd.import_report.n_placed == 366370
@@ -478,14 +478,14 @@ def test_the_crowd_of_paper_000_has_the_numbers_of_its_page(data):
 @pytest.mark.realdata
 def test_the_crowd_of_paper_000_comes_back_to_the_byte(data):
     path = data / "ner_mturk" / "crowd.tsv.gz"
-    with written(karat.read_crowd(path), "wide", "crowd.tsv") as (copy, lost):
+    with written(goldspan.read_crowd(path), "wide", "crowd.tsv") as (copy, lost):
         assert lost == []
         assert copy.read_bytes() == gzip.decompress(path.read_bytes()).rstrip(b"\n") + b"\n"
 
 
 @pytest.mark.realdata
 def test_the_crowd_of_all_sentences_is_read_with_its_other_columns(data):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd_6056.tsv.gz")
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd_6056.tsv.gz")
     assert (crowd.n_items, crowd.n_tokens, crowd.n_workers) == (6056, 81623, 47)
     assert crowd.attributes.column("split").to_pylist().count("val") == 2800
     assert crowd.attributes.column("split").to_pylist().count("test") == 3256

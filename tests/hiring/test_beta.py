@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from karat.errors import InputError
-from karat.hiring import Reliability, beta
-from karat.hiring.beta import distinct_results
+from goldspan.errors import InputError
+from goldspan.hiring import Reliability, beta
+from goldspan.hiring.beta import distinct_results
 
 
 def test_mean_and_tail_are_those_of_the_integrated_posterior() -> None:

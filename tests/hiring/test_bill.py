@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-import karat
+import goldspan
 from crowd_tables import crowd_of
-from karat.crowd import CrowdBuilder, ReadOptions
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import PayPlan, Reliability, make_bill
-from karat.simulate import draw_truth, simulate_crowd
+from goldspan.crowd import CrowdBuilder, ReadOptions
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import PayPlan, Reliability, make_bill
+from goldspan.simulate import draw_truth, simulate_crowd
 
 MINUTE = 60_000
 
@@ -197,6 +197,6 @@ def test_a_bill_without_answers_is_refused():
 
 @pytest.mark.parametrize("words", [{"attempts": "first"}, {"recorded": "no"}])
 def test_unknown_rules_are_refused(words):
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n")
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n")
     with pytest.raises(UnknownNameError, match="choose from"):
         make_bill(crowd, PayPlan("1"), **words)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from crowd_tables import crowd_of
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import choose_control
-from karat.hiring.spreading import hard_quotas
-from karat.simulate import draw_truth, simulate_crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import choose_control
+from goldspan.hiring.spreading import hard_quotas
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def labels():
 
 @pytest.fixture(scope="module")
 def spans(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 def test_every_label_gets_the_same_number(labels):
@@ -38,7 +38,7 @@ def test_every_label_gets_the_same_number(labels):
 
 def test_a_label_with_too_few_items_leaves_its_places_to_others():
     rows = "".join(f"{i},w,a,{'b' if i == 3 else 'a'}\n" for i in range(10))
-    crowd = karat.read_crowd(("task,worker,label,gold\n" + rows).encode())
+    crowd = goldspan.read_crowd(("task,worker,label,gold\n" + rows).encode())
     assert Counter(choose_control(crowd, 6).stratum) == {"a": 5, "b": 1}
 
 
@@ -68,7 +68,7 @@ def test_tokens_with_plain_labels_are_spread_over_their_labels():
 
 @pytest.mark.realdata
 def test_questions_of_the_crowd_of_paper_000_are_of_all_kinds_and_documents(data):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")
     chosen = choose_control(crowd, 50)
     assert set(Counter(chosen.stratum).values()) == {10}
     assert chosen.is_hard.sum() == 15
@@ -87,7 +87,7 @@ def test_a_share_of_them_is_hard(labels):
 def test_at_most_a_third_is_hard_though_many_are_equally_hard():
     votes = {0: "aaa", 1: "aab"}
     rows = [f"{i},{w},{v},a" for i in range(30) for w, v in zip("uvw", votes[i % 2], strict=True)]
-    crowd = karat.read_crowd("\n".join(["task,worker,label,gold", *rows]).encode())
+    crowd = goldspan.read_crowd("\n".join(["task,worker,label,gold", *rows]).encode())
     chosen = choose_control(crowd, 30, hard=1)
     assert chosen.is_hard.sum() == 10
     assert (chosen.hardness[chosen.is_hard] > 0.3).all()
@@ -99,7 +99,7 @@ def test_at_most_a_third_is_hard_though_many_are_equally_hard():
 
 
 def test_a_result_says_what_is_hard(labels):
-    result = karat.aggregate(labels, "ds")
+    result = goldspan.aggregate(labels, "ds")
     unsure = np.argsort(result.confidence)[-100:]
     confidence = np.ones(labels.n_items, np.float32)
     confidence[unsure] = 0.5
@@ -110,7 +110,7 @@ def test_a_result_says_what_is_hard(labels):
 
 def test_hard_questions_that_cannot_be_had_are_said():
     rows = "".join(f"{i},{w},a,a\n" for i in range(6) for w in "uvw")
-    crowd = karat.read_crowd(("task,worker,label,gold\n" + rows).encode())
+    crowd = goldspan.read_crowd(("task,worker,label,gold\n" + rows).encode())
     chosen = choose_control(crowd, 4, hard=0.5)
     assert chosen.is_hard.sum() == 0
     assert "hard questions missing: 2" in str(chosen)
@@ -118,7 +118,7 @@ def test_hard_questions_that_cannot_be_had_are_said():
 
 def test_gold_that_most_answers_contradict_is_pointed_out():
     rows = "".join(f"{i},{w},a,{'b' if i == 2 else 'a'}\n" for i in range(6) for w in "uvw")
-    crowd = karat.read_crowd(("task,worker,label,gold\n" + rows).encode())
+    crowd = goldspan.read_crowd(("task,worker,label,gold\n" + rows).encode())
     chosen = choose_control(crowd, 6)
     (doubtful,) = [r for r in chosen.to_arrow().to_pylist() if "contradict" in r["reason"]]
     assert doubtful["item"] == "2"
@@ -173,17 +173,17 @@ def test_written_questions_are_read_as_gold(labels, spans, tmp_path):
     for crowd, name in ((labels, "control.csv"), (spans, "control.tsv")):
         chosen = choose_control(crowd, 10)
         assert chosen.write(tmp_path / name) == []
-        known = karat.read_crowd(karat_file(crowd, tmp_path), gold=tmp_path / name)
+        known = goldspan.read_crowd(goldspan_file(crowd, tmp_path), gold=tmp_path / name)
         tagged = known.tagged_by_id()
         truth = crowd.tagged_by_id()
         assert {i for i, tags in tagged.items() if "?" not in tags} == set(chosen.item_ids)
         assert all(tagged[name] == truth[name] for name in chosen.item_ids)
 
 
-def karat_file(crowd, folder):
+def goldspan_file(crowd, folder):
     """Write the answers alone."""
     path = folder / ("answers.csv" if crowd.is_classification else "answers.tsv")
-    karat.write_crowd(crowd.with_gold(None), path)
+    goldspan.write_crowd(crowd.with_gold(None), path)
     return path
 
 
@@ -213,7 +213,7 @@ def test_wishes_that_make_no_sense_are_refused(labels, spans):
     with pytest.raises(InputError, match="this crowd has no gold"):
         choose_control(labels.with_gold(None), 3)
     with pytest.raises(InputError, match="the result is of another crowd"):
-        choose_control(labels, 3, result=karat.aggregate(spans))
+        choose_control(labels, 3, result=goldspan.aggregate(spans))
 
 
 def test_hard_items_are_shared_out_as_far_as_there_are_any():

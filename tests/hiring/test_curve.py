@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from karat.errors import InputError
-from karat.hiring import Reliability, forecast_accuracy
+from goldspan.errors import InputError
+from goldspan.hiring import Reliability, forecast_accuracy
 
 
 def test_a_point_of_the_curve_is_the_curve_of_one_size():

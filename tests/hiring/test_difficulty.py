@@ -2,10 +2,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.hiring import difficulty as module
-from karat.hiring import fit_difficulty
+import goldspan
+from goldspan.errors import InputError
+from goldspan.hiring import difficulty as module
+from goldspan.hiring import fit_difficulty
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _crowd(right, n_labels=2, *, decoy=False, seed=0):
         for worker in range(right.shape[0]):
             wrong = own if decoy else int(rng.integers(1, n_labels))
             rows.append(f"{item},w{worker},{'abcdef'[0 if right[worker, item] else wrong]}")
-    crowd = karat.read_crowd("\n".join(rows).encode())
+    crowd = goldspan.read_crowd("\n".join(rows).encode())
     return crowd, {str(item): "a" for item in range(right.shape[1])}
 
 
@@ -95,7 +95,7 @@ def test_the_order_of_answers_workers_and_labels_does_not_matter():
         )
     ]
     mixed = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
-    other = karat.read_crowd("\n".join(["item,worker,label", *mixed]).encode())
+    other = goldspan.read_crowd("\n".join(["item,worker,label", *mixed]).encode())
     assert other.worker_ids != crowd.worker_ids
     one, two = fit_difficulty(crowd, gold), fit_difficulty(other, gold)
     places = two.places(one.worker_ids)
@@ -150,11 +150,11 @@ def test_a_worker_whom_it_does_not_know_is_named():
 def test_gold_that_nobody_answered_is_refused():
     rows = b"item,worker,label\n1,a,x\n2,b,y\n"
     with pytest.raises(InputError):
-        fit_difficulty(karat.read_crowd(rows))
+        fit_difficulty(goldspan.read_crowd(rows))
 
 
 def test_tagged_tokens_are_refused(root):
-    crowd = karat.read_crowd(str(root / "examples" / "crowd.tsv"))
+    crowd = goldspan.read_crowd(str(root / "examples" / "crowd.tsv"))
     with pytest.raises(InputError, match="these items are tagged"):
         fit_difficulty(crowd)
 

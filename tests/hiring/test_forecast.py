@@ -3,10 +3,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.hiring import Difficulty, Reliability, forecast_accuracy, select_workers
-from karat.hiring.forecast import draw_labels, read_sizes
-from karat.hiring.prefix_votes import prefix_accuracy, vote_weights
+from goldspan.errors import InputError
+from goldspan.hiring import Difficulty, Reliability, forecast_accuracy, select_workers
+from goldspan.hiring.forecast import draw_labels, read_sizes
+from goldspan.hiring.prefix_votes import prefix_accuracy, vote_weights
 
 
 def _certain(chances, n_labels=2):

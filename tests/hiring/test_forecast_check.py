@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.hiring import check_forecast, fit_difficulty, measure_reliability, select_workers
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.errors import InputError
+from goldspan.hiring import check_forecast, fit_difficulty, measure_reliability, select_workers
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 def _halves(workers, *, items=300, labels=2, per_item=None):
@@ -24,7 +24,7 @@ def test_what_the_votes_had_is_what_the_weighted_vote_has():
     found = check_forecast(ranked, rest)
     ids = ranked.worker_ids.to_pylist()
     for size, had in zip(found.forecast.sizes, found.had, strict=True):
-        vote = karat.aggregate(rest, "wmv-linear", reliability=ranked, only=ids[:size])
+        vote = goldspan.aggregate(rest, "wmv-linear", reliability=ranked, only=ids[:size])
         assert had == pytest.approx((vote.codes == rest.gold).mean(), abs=1e-9)
 
 
@@ -62,7 +62,7 @@ def test_difficulty_takes_most_of_the_error_out_of_forecasts_for_real_crowds(
     data, name, questions, budget, repeats
 ):
     folder, errors = data / "classification" / name, {"independent": [], "shared": []}
-    crowd = karat.read_crowd(str(folder / "labels.csv"), gold=str(folder / "truth.csv"))
+    crowd = goldspan.read_crowd(str(folder / "labels.csv"), gold=str(folder / "truth.csv"))
     rng = np.random.default_rng(0)
     for _ in range(repeats):
         order = rng.permutation(crowd.n_items)

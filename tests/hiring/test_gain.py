@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.hiring.redundancy.gain import (
+import goldspan
+from goldspan.hiring.redundancy.gain import (
     STRENGTH,
     item_gain,
     learn_habits,
@@ -73,7 +73,7 @@ def test_the_gain_of_an_item_is_the_sum_over_its_tokens():
 
 @pytest.mark.parametrize("block", [1, 30, 1 << 20])
 def test_the_gain_of_pairs_does_not_depend_on_the_size_of_blocks(monkeypatch, block):
-    monkeypatch.setattr("karat.hiring.redundancy.gain._BLOCK", block)
+    monkeypatch.setattr("goldspan.hiring.redundancy.gain._BLOCK", block)
     probs, tables = drawn(6, 12, 3)
     offsets = np.array([0, 4, 4, 5, 12])
     item, worker = np.array([3, 0, 1, 2, 0, 3]), np.array([0, 1, 2, 3, 1, 2])
@@ -96,11 +96,11 @@ def crowd():
             hit = chance is not None and rng.random() < chance
             label = t if hit else 0 if chance is None else (t + rng.integers(1, 3)) % 3
             lines.append(f"q{i},{name},{label}")
-    return karat.read_crowd("\n".join(lines).encode())
+    return goldspan.read_crowd("\n".join(lines).encode())
 
 
 def test_habits_are_the_results_confusions_with_some_of_the_mean_worker(crowd):
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     habits = learn_habits(result)
     counts = np.stack([result.confusion(k) for k in range(crowd.n_workers)])
     mean = counts.sum(axis=0) + 0.5 + np.eye(3)
@@ -112,7 +112,7 @@ def test_habits_are_the_results_confusions_with_some_of_the_mean_worker(crowd):
 
 
 def test_workers_are_ranked_by_what_they_tell(crowd):
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     habits = learn_habits(result)
     found = worth(habits, np.full((1, 3), 1 / 3))
     names = np.array(crowd.worker_ids.to_pylist())
@@ -124,7 +124,7 @@ def test_where_nobody_answered_the_labels_shares_are_the_posterior(crowd):
     from dataclasses import replace
 
     part = replace(crowd, answers=crowd.answers.take(crowd.answers.item > 0))
-    result = karat.aggregate(part, "ds")
+    result = goldspan.aggregate(part, "ds")
     habits = learn_habits(result)
     probs = posterior_of(result, habits)
     assert probs[0] == pytest.approx(habits.shares)

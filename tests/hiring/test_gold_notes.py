@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.crowd import read_crowd
-from karat.errors import InputError
-from karat.hiring import find_signs, measure_reliability
-from karat.hiring.truth import find_truth
+from goldspan.crowd import read_crowd
+from goldspan.errors import InputError
+from goldspan.hiring import find_signs, measure_reliability
+from goldspan.hiring.truth import find_truth
 
 ITEMS = [f"q{n}" for n in range(12)]
 
@@ -69,7 +69,7 @@ def test_known_items_that_nobody_was_shown_are_counted(crowd, tmp_path):
 
 
 def crowd_file(crowd, folder):
-    from karat.crowd import write_crowd
+    from goldspan.crowd import write_crowd
 
     write_crowd(crowd, folder / "answers.csv")
     return folder / "answers.csv"

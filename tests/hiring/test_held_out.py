@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import Crowd
-from karat.errors import InputError
-from karat.hiring import measure_reliability, measure_votes, select_workers
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+from goldspan.hiring import measure_reliability, measure_votes, select_workers
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 def tagged(docs: int = 8, *, skip: str = "") -> Crowd:
@@ -26,7 +26,7 @@ def tagged(docs: int = 8, *, skip: str = "") -> Crowd:
                 answers = [line.split("\t", 2) for line in answers]
                 answers = [f"{gold}\t?\t{rest}" for gold, _, rest in answers]
             rows += [f"d{doc}\tw\t{line}" for line in answers] + [""]
-    return karat.read_crowd("\n".join(rows).encode())
+    return goldspan.read_crowd("\n".join(rows).encode())
 
 
 def drawn(n_items: int, chances: list[float], *, length: int = 6, answering: float = 1.0) -> Crowd:
@@ -40,7 +40,7 @@ def drawn(n_items: int, chances: list[float], *, length: int = 6, answering: flo
             tags = np.where(gone, "?", np.where(said, "B-X", "O"))
             rows.append("\t".join(["w", "B-X" if true else "O", *tags]))
         rows.append("")
-    return karat.read_crowd("\n".join(rows).encode())
+    return goldspan.read_crowd("\n".join(rows).encode())
 
 
 def test_the_best_is_ranked_first_and_scored_on_the_other_half():
@@ -67,7 +67,7 @@ def test_the_score_is_that_of_the_vote_on_either_half():
         tested = measure_reliability(crowd.select_items(test), measure="token_accuracy")
         two = select_workers(tested, budget=2, strategy="top").worker_ids.to_pylist()
         rest = crowd.select_items(~test)
-        vote = karat.aggregate(rest.with_gold(None), "wmv-linear", reliability=tested, only=two)
+        vote = goldspan.aggregate(rest.with_gold(None), "wmv-linear", reliability=tested, only=two)
         right += (vote.codes == rest.gold).sum()
     assert found.accuracy[0] == pytest.approx(right / crowd.n_tokens)
 
@@ -130,7 +130,7 @@ def test_the_same_seed_gives_the_same_curve():
 
 @pytest.mark.realdata
 def test_what_was_measured_is_what_the_other_articles_had(data):
-    crowd = karat.read_crowd(str(data / "ner_mturk" / "crowd.tsv.gz"))
+    crowd = goldspan.read_crowd(str(data / "ner_mturk" / "crowd.tsv.gz"))
     doc = crowd.groups.dictionary_encode().indices.to_numpy()
     missed = []
     for seed in range(3):
@@ -138,10 +138,10 @@ def test_what_was_measured_is_what_the_other_articles_had(data):
         found = measure_votes(crowd.select_items(few), sizes=[10], random_state=seed)
         tested, rest = measure_reliability(crowd.select_items(few)), crowd.select_items(~few)
         ids = select_workers(tested, budget=10, strategy="top").worker_ids.to_pylist()
-        vote = karat.aggregate(
+        vote = goldspan.aggregate(
             rest.with_gold(None), "wmv-linear", unit="span", reliability=tested, only=ids
         )
-        had = karat.spans.score(rest, vote).f1
+        had = goldspan.spans.score(rest, vote).f1
         assert found.low[0] < had < found.high[0]
         missed.append(found.accuracy[0] - had)
     assert abs(np.mean(missed)) < 0.06

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import Reliability, intervals, score_interval
-from karat.hiring.intervals import INTERVALS, hoeffding_width
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import Reliability, intervals, score_interval
+from goldspan.hiring.intervals import INTERVALS, hoeffding_width
 
 POOLS = [
     (2, [10] * 5, 4, 2),

@@ -7,17 +7,17 @@ import math
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.hiring import check_leaks, choose_control
-from karat.hiring.leaks import later_is_better, middle
+import goldspan
+from goldspan.errors import InputError
+from goldspan.hiring import check_leaks, choose_control
+from goldspan.hiring.leaks import later_is_better, middle
 
 
 def crowd_of_rows(*rows):
     """Make a crowd of rows item, worker, label, time; the truth is always yes."""
     head = "task,worker,label,gold,submitted\n"
     lines = [f"{item},{worker},{label},yes,{time}" for item, worker, label, time in rows]
-    return karat.read_crowd((head + "\n".join(lines)).encode())
+    return goldspan.read_crowd((head + "\n".join(lines)).encode())
 
 
 def course(item, labels, start=0):
@@ -128,7 +128,7 @@ def test_a_question_that_was_shown_too_often_is_retired():
 
 
 def test_without_times_the_trend_is_unknown():
-    crowd = karat.read_crowd(b"task,worker,label,gold\n1,a,yes,yes\n1,b,no,yes\n")
+    crowd = goldspan.read_crowd(b"task,worker,label,gold\n1,a,yes,yes\n1,b,no,yes\n")
     found = check_leaks(crowd)
     assert np.isnan(found.p_value).all()
     assert "whether late workers are better is unknown" in str(found)
@@ -155,7 +155,7 @@ def test_the_p_value_is_that_of_all_tables(early, n, late, m):
 
 
 def test_what_cannot_be_checked_is_refused():
-    crowd = karat.read_crowd(b"task,worker,label,gold\n1,a,yes,yes\n2,b,no,\n")
+    crowd = goldspan.read_crowd(b"task,worker,label,gold\n1,a,yes,yes\n2,b,no,\n")
     with pytest.raises(InputError, match=r"1 control questions have tokens without gold .first: 2"):
         check_leaks(crowd, ["1", "2"])
     with pytest.raises(InputError, match="there is no item '9'"):

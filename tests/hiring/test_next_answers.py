@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import karat
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import Reliability, next_answers
-from karat.hiring.redundancy import matching
-from karat.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
-from karat.hiring.redundancy.gain import learn_habits, posterior_of, token_gain
-from karat.hiring.redundancy.pool import read_prices
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import Reliability, next_answers
+from goldspan.hiring.redundancy import matching
+from goldspan.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
+from goldspan.hiring.redundancy.gain import learn_habits, posterior_of, token_gain
+from goldspan.hiring.redundancy.pool import read_prices
+from goldspan.simulate import draw_truth, simulate_crowd
 
 TEAM = ["a=flip(0.05)", "b=flip(0.15)", "c=flip(0.2)", "d=flip(0.3)", "e=flip(0.35)"]
 
@@ -30,7 +30,7 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def result(crowd):
-    return karat.aggregate(crowd, "ds")
+    return goldspan.aggregate(crowd, "ds")
 
 
 def values(crowd, result, prices=None):
@@ -140,7 +140,7 @@ def test_a_spammer_is_not_asked_at_any_price():
     whole = simulate_crowd(draw_truth(300, 2, seed=1), team, seed=1)
     rng = np.random.default_rng(1)
     crowd = replace(whole, answers=whole.answers.take(rng.random(len(whole.answers)) < 0.5))
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     found = next_answers(crowd, result, prices={"a": 1, "b": 1, "c": 1, "s": 0})
     assert len(found) > 20
     assert "s" not in found.to_arrow()["worker"].to_pylist()
@@ -165,7 +165,7 @@ def test_tests_say_what_to_expect_of_workers(crowd, result):
 
 def test_an_item_without_answers_is_open_and_has_the_shares_as_its_posterior(crowd):
     fresh = replace(crowd, answers=crowd.answers.take(crowd.answers.item != 7))
-    result = karat.aggregate(fresh, "ds")
+    result = goldspan.aggregate(fresh, "ds")
     found = next_answers(fresh, result)
     row = next(row for row in found.to_arrow().to_pylist() if row["item"] == "q8")
     assert row["answers"] == 0
@@ -174,7 +174,7 @@ def test_an_item_without_answers_is_open_and_has_the_shares_as_its_posterior(cro
 
 def test_equal_items_are_ordered_by_the_seed_and_equal_workers_share_the_work(crowd, result):
     fresh = replace(crowd, answers=crowd.answers.take(crowd.answers.item < 60))
-    result = karat.aggregate(fresh, "ds")
+    result = goldspan.aggregate(fresh, "ds")
     ids = [f"n{i}" for i in range(6)]
     one, two, other = (
         next_answers(fresh, result, workers=ids, n=60, per_worker_limit=40, random_state=seed)
@@ -186,8 +186,8 @@ def test_equal_items_are_ordered_by_the_seed_and_equal_workers_share_the_work(cr
 
 
 def test_sequences_gain_over_all_their_tokens(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
-    result = karat.aggregate(crowd, "bsc-seq")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    result = goldspan.aggregate(crowd, "bsc-seq")
     found = next_answers(crowd, result, n=5)
     habits = learn_habits(result)
     probs = posterior_of(result, habits)
@@ -197,7 +197,7 @@ def test_sequences_gain_over_all_their_tokens(root):
 
 
 def test_plain_rules_work_on_votes(crowd):
-    votes = karat.aggregate(crowd, "mv-token")
+    votes = goldspan.aggregate(crowd, "mv-token")
     found = next_answers(crowd, votes, rule="clear_majority(2)")
     assert found.counts()["clear majority"] > 20
     assert "clear majority" in found.finished()["reason"].to_pylist()
@@ -223,7 +223,7 @@ def test_answers_that_came_after_the_result_count(crowd, result):
 
 def test_known_labels_that_nobody_gave_are_no_hindrance(crowd):
     known = b"task,label\nq1,9\nq2,1\n"
-    result = karat.aggregate(crowd, "ds", gold=known)
+    result = goldspan.aggregate(crowd, "ds", gold=known)
     assert "9" in result.tagset.tags
     assert (
         next_answers(crowd, result).to_arrow().equals(next_answers(result.crowd, result).to_arrow())
@@ -233,11 +233,11 @@ def test_known_labels_that_nobody_gave_are_no_hindrance(crowd):
 def test_a_result_of_other_items_or_labels_is_refused(crowd, result):
     with pytest.raises(InputError, match="other items"):
         next_answers(crowd.select_items(np.arange(5)), result)
-    other = karat.read_crowd(b"task,worker,label\nq1,a,yes\n")
+    other = goldspan.read_crowd(b"task,worker,label\nq1,a,yes\n")
     single = crowd.select_items(np.array([0]))
     renamed = replace(single, item_ids=pa.array(["q1"]))
     with pytest.raises(InputError, match="labels that the result lacks"):
-        next_answers(renamed, karat.aggregate(other, "ds"))
+        next_answers(renamed, goldspan.aggregate(other, "ds"))
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_one_amount_is_everybodys_price():
 
 def test_a_finished_crowd_needs_no_answer():
     whole = simulate_crowd(draw_truth(20, 2, seed=1), ["flip(0.05) x7"], seed=1)
-    found = next_answers(whole, karat.aggregate(whole, "ds"), prices=1)
+    found = next_answers(whole, goldspan.aggregate(whole, "ds"), prices=1)
     assert (len(found), found.cost, found.counts()["open"]) == (0, 0, 0)
     assert found.to_arrow().num_rows == 0
     assert found.is_finished.all()

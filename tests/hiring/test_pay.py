@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import Bonus, PayPlan, read_plan
-from karat.hiring.pay import share_of, to_percent
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import Bonus, PayPlan, read_plan
+from goldspan.hiring.pay import share_of, to_percent
 
 
 def test_amounts_may_be_text_numbers_or_decimals_and_stay_exact():

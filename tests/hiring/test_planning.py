@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.hiring import plan_test
+from goldspan.errors import InputError
+from goldspan.hiring import plan_test
 
 
 def at_least(n, w, mark):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import betaln, expit
 
-from karat.hiring import Reliability
-from karat.hiring.pool_prior import MEANS, STRENGTHS, PoolPrior, pool_prior
+from goldspan.hiring import Reliability
+from goldspan.hiring.pool_prior import MEANS, STRENGTHS, PoolPrior, pool_prior
 
 
 def integrated(right, total, worker):

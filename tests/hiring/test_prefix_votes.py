@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from karat.errors import UnknownNameError
-from karat.hiring import Reliability
-from karat.hiring.prefix_votes import prefix_accuracy, vote_weights
+from goldspan.errors import UnknownNameError
+from goldspan.hiring import Reliability
+from goldspan.hiring.prefix_votes import prefix_accuracy, vote_weights
 
 
 def _slow(labels, truth, weights, n_labels, size):

@@ -3,8 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from karat.hiring import Reliability, priced, select_workers
-from karat.hiring.priced import affordable, best_within, relaxed_choice
+from goldspan.hiring import Reliability, priced, select_workers
+from goldspan.hiring.priced import affordable, best_within, relaxed_choice
 
 
 def _value(scores):

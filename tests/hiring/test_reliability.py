@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.crowd import Crowd, read_crowd
-from karat.crowd.measures import token_accuracy, worker_rates
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import Reliability, base_rates, confusion, measure_reliability
-from karat.hiring.judged import judge_answers
-from karat.hiring.reliability import design_effect
-from karat.hiring.truth import find_truth
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.crowd.measures import token_accuracy, worker_rates
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import Reliability, base_rates, confusion, measure_reliability
+from goldspan.hiring.judged import judge_answers
+from goldspan.hiring.reliability import design_effect
+from goldspan.hiring.truth import find_truth
+from goldspan.simulate import draw_truth, simulate_crowd
 
 ANSWERS = b"""task,worker,label
 1,ann,x
@@ -64,7 +64,7 @@ def test_counts_are_those_of_counting_by_hand(rows):
 
 
 def test_a_result_counts_as_much_as_it_is_sure(answers):
-    result = karat.aggregate(answers, "ds")
+    result = goldspan.aggregate(answers, "ds")
     found = measure_reliability(answers, result=result, prior=(1, 1))
     probs, tags = result.token_probs.astype(float), answers.tagset.tags
     x, y = tags.index("x"), tags.index("y")
@@ -74,7 +74,7 @@ def test_a_result_counts_as_much_as_it_is_sure(answers):
 
 
 def test_gold_goes_before_the_result_where_there_is_both(answers):
-    result = karat.aggregate(answers, "ds")
+    result = goldspan.aggregate(answers, "ds")
     found = measure_reliability(answers, {"1": "y"}, result, prior=(1, 1))
     alone = measure_reliability(answers, result=result, prior=(1, 1))
     x = answers.tagset.tags.index("x")
@@ -85,12 +85,12 @@ def test_gold_goes_before_the_result_where_there_is_both(answers):
 
 def test_gold_everywhere_leaves_nothing_to_the_result(answers):
     gold = {"1": "y", "2": "y", "3": "y"}
-    found = measure_reliability(answers, gold, karat.aggregate(answers, "ds"))
+    found = measure_reliability(answers, gold, goldspan.aggregate(answers, "ds"))
     assert (counts(found), found.source) == ([(1, 3), (2, 2), (0, 1)], "gold")
 
 
 def test_a_label_that_only_gold_has_is_one_to_choose_from(answers):
-    found = measure_reliability(answers, {"1": "z"}, karat.aggregate(answers, "ds"))
+    found = measure_reliability(answers, {"1": "z"}, goldspan.aggregate(answers, "ds"))
     assert found.n_labels == 3
     assert found.right[0] < 2  # the first answer is wrong
 
@@ -129,7 +129,7 @@ def test_the_share_of_tokens_is_their_accuracy(tagged):
 
 
 def test_spans_of_a_result_count_with_their_confidence(tagged):
-    result = karat.aggregate(tagged, "bsc-seq")
+    result = goldspan.aggregate(tagged, "bsc-seq")
     truth = find_truth(tagged.with_gold(None), None, result)
     judged = judge_answers(truth, "span_f1")
     whole = np.bincount(result.span_array.item, result.span_confidence, tagged.n_items)
@@ -147,7 +147,7 @@ def test_spans_of_a_result_count_with_their_confidence(tagged):
 
 
 def test_gold_of_some_items_and_a_result_of_the_others_judge_spans(tagged):
-    result = karat.aggregate(tagged, "bsc-seq")
+    result = goldspan.aggregate(tagged, "bsc-seq")
     half = np.repeat(np.arange(tagged.n_items) % 2 == 0, np.diff(tagged.offsets))
     some = tagged.with_gold(np.where(half, tagged.gold, -1).astype(np.int16))
     both = judge_answers(find_truth(some, None, result), "span_f1")
@@ -205,7 +205,7 @@ def test_intervals_of_half_the_documents_cover_the_other_half(data):
 def test_simulated_skill_is_found_without_gold():
     truth = draw_truth(600, 3, seed=1)
     crowd = simulate_crowd(truth, ["flip(0.1) x4", "flip(0.4) x4"], seed=2).with_gold(None)
-    found = measure_reliability(crowd, result=karat.aggregate(crowd, "ds"))
+    found = measure_reliability(crowd, result=goldspan.aggregate(crowd, "ds"))
     low, high = found.interval(0.999)
     for n, skill in enumerate([0.9] * 4 + [0.6] * 4):
         assert low[n] < skill < high[n]
@@ -227,7 +227,7 @@ def test_base_rates_are_shares_of_what_was_given(tagged):
 
 
 def test_confusions_of_gold_are_those_of_certain_labels(tagged):
-    from karat.aggregate.workers import confusion_counts
+    from goldspan.aggregate.workers import confusion_counts
 
     sure = np.eye(len(tagged.tagset.tags), dtype=np.float32)[tagged.gold]
     found = confusion(tagged, "gus")
@@ -258,8 +258,8 @@ def test_a_result_of_another_crowd_is_refused(answers, tagged):
     with pytest.raises(InputError, match="not dict"):
         measure_reliability(answers, result={"1": "x"})
     with pytest.raises(InputError, match="another crowd"):
-        measure_reliability(answers, result=karat.aggregate(tagged))
-    other = karat.aggregate(read_crowd(ANSWERS.replace(b"3,", b"4,")))
+        measure_reliability(answers, result=goldspan.aggregate(tagged))
+    other = goldspan.aggregate(read_crowd(ANSWERS.replace(b"3,", b"4,")))
     with pytest.raises(InputError, match="another crowd"):
         measure_reliability(answers, result=other)
 

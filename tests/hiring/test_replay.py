@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import karat
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import get_rule, replay
-from karat.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT
-from karat.hiring.redundancy.gain import learn_habits, pair_gain, posterior_of
-from karat.hiring.redundancy.tape import Tape
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import get_rule, replay
+from goldspan.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT
+from goldspan.hiring.redundancy.gain import learn_habits, pair_gain, posterior_of
+from goldspan.hiring.redundancy.tape import Tape
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +119,11 @@ def test_every_worker_comes_first_about_as_often():
 def test_times_decide_the_order():
     rows = ["q1,a,x,3", "q1,b,y,1", "q1,c,z,2", "q2,a,x,1", "q2,b,y,2"]
     lines = [row[:-1] + f"2026-01-01T00:00:0{row[-1]}Z" for row in rows]
-    timed = karat.read_crowd("\n".join(["task,worker,label,submitted", *lines]).encode())
+    timed = goldspan.read_crowd("\n".join(["task,worker,label,submitted", *lines]).encode())
     found = replay(timed, rule="fixed(1)", max_answers=2, order="time", method="mv-token")
     assert found.result.labels == ["y", "x"]
     assert [stage.n_answers for stage in found.fixed] == [2, 4]
-    bare = karat.read_crowd(b"task,worker,label\nq1,a,x\n")
+    bare = goldspan.read_crowd(b"task,worker,label\nq1,a,x\n")
     with pytest.raises(InputError, match="not all answers have a time"):
         replay(bare, order="time")
 
@@ -132,7 +132,7 @@ def test_the_answer_of_largest_gain_can_come_next(crowd):
     seen = []
 
     def method(part):
-        seen.append(karat.aggregate(part, "ds"))
+        seen.append(goldspan.aggregate(part, "ds"))
         return seen[-1]
 
     replay(crowd, method=method, choose="gain", max_answers=4, min_answers=3, with_fixed=False)
@@ -158,7 +158,7 @@ def test_a_stable_average_looks_at_the_order_of_asking():
     rows = "".join(
         f"q{i},{w},{v}\n" for i in range(6) for w, v in zip("abcde", "17444", strict=True)
     )
-    numbers = karat.read_crowd(("task,worker,label\n" + rows).encode())
+    numbers = goldspan.read_crowd(("task,worker,label\n" + rows).encode())
     found = replay(
         numbers, method="mv-token", rule="stable_average(0.1)", max_answers=5, order="given"
     )
@@ -183,15 +183,15 @@ def test_items_without_answers_are_left_alone(crowd):
 
 def test_repeated_answers_count_once():
     table = b"task,worker,label\nq1,a,x\nq1,a,y\nq1,b,y\nq2,a,x\nq2,b,x\n"
-    found = replay(karat.read_crowd(table), rule="fixed(2)", max_answers=3, method="mv-token")
+    found = replay(goldspan.read_crowd(table), rule="fixed(2)", max_answers=3, method="mv-token")
     assert found.answers.tolist() == [2, 2]
     assert found.result.labels == ["y", "x"]
 
 
 def test_tagged_tokens_are_scored_by_spans(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     found = replay(crowd, method="bsc-seq", rule="confident(.9)", max_answers=5, min_answers=2)
-    assert found.score == karat.score(found.result.crowd, found.result).f1
+    assert found.score == goldspan.score(found.result.crowd, found.result).f1
     assert found.n_answers < found.fixed[4].n_answers
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import Crowd, read_crowd
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import (
+import goldspan
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import (
     Review,
     difficulty,
     judge_workers,
@@ -16,8 +16,8 @@ from karat.hiring import (
     review_workers,
     select_workers,
 )
-from karat.report.hiring import cost_curve
-from karat.simulate import draw_truth, simulate_crowd
+from goldspan.report.hiring import cost_curve
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -141,7 +141,7 @@ def test_the_crowd_alone_forgets_the_gold(crowd):
     by_crowd = review_workers(crowd, source="crowd", budget=2)
     without = review_workers(crowd.with_gold(None), budget=2)
     assert by_crowd.to_dict() == without.to_dict()
-    result = karat.aggregate(crowd.with_gold(None), "ds")
+    result = goldspan.aggregate(crowd.with_gold(None), "ds")
     expected = measure_reliability(crowd.with_gold(None), result=result)
     assert by_crowd.reliability.right.tolist() == expected.right.tolist()
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import ClearMajority, Confident, Fixed, StableAverage, get_rule
-from karat.hiring.redundancy.averages import mean_moves
-from karat.hiring.redundancy.registry import RULES
-from karat.hiring.redundancy.rules import item_confidence, per_item
+import goldspan
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import ClearMajority, Confident, Fixed, StableAverage, get_rule
+from goldspan.hiring.redundancy.averages import mean_moves
+from goldspan.hiring.redundancy.registry import RULES
+from goldspan.hiring.redundancy.rules import item_confidence, per_item
 
 
 def labels(*rows, times=None):
@@ -23,7 +23,7 @@ def labels(*rows, times=None):
         for k, label in enumerate(row):
             when = f",{times[i][k]}" if times else ""
             lines.append(f"q{i},{chr(97 + k)},{label}{when}")
-    return karat.read_crowd("\n".join(lines).encode())
+    return goldspan.read_crowd("\n".join(lines).encode())
 
 
 def slow_moves(values, last):
@@ -36,7 +36,7 @@ def slow_moves(values, last):
 
 def test_an_item_is_confident_from_the_threshold_on():
     crowd = labels("xxxx", "yyyy", "xy", "xxy")
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     at = float(result.confidence[3])
     assert Confident(at - 1e-6).finished(crowd, result)[3]
     assert not Confident(at + 1e-6).finished(crowd, result)[3]
@@ -45,20 +45,20 @@ def test_an_item_is_confident_from_the_threshold_on():
 def test_an_item_without_an_answer_is_never_confident():
     crowd = labels("xx", "yy")
     crowd = replace(crowd, answers=crowd.answers.take(crowd.answers.item == 0))
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     assert Confident(1e-6).finished(crowd, result).tolist() == [True, False]
 
 
 def test_votes_give_shares_and_are_refused_with_what_to_use():
     crowd = labels("xx")
     with pytest.raises(InputError, match="mv-token, which gives shares of votes: use ibcc"):
-        Confident().finished(crowd, karat.aggregate(crowd, "mv-token"))
+        Confident().finished(crowd, goldspan.aggregate(crowd, "mv-token"))
     with pytest.raises(InputError, match="no result"):
         Confident().finished(crowd)
 
 
 def test_a_sequence_is_confident_by_its_least_certain_token_and_span(root):
-    result = karat.aggregate(karat.read_crowd(root / "examples" / "crowd.tsv"), "bsc-seq")
+    result = goldspan.aggregate(goldspan.read_crowd(root / "examples" / "crowd.tsv"), "bsc-seq")
     offsets, spans = result.crowd.offsets, result.span_array
     least = item_confidence(result)
     for n in range(result.crowd.n_items):
@@ -84,7 +84,7 @@ def test_a_majority_of_the_only_label_there_is_counts_its_votes():
 
 def test_a_sequence_needs_a_clear_majority_at_every_token():
     table = b"token\ta\tb\tc\nRome\tB-X\tB-X\tB-X\nis\tO\tO\tB-X\n\nOslo\tB-X\tB-X\tO\n"
-    crowd = karat.read_crowd(table, format="wide")
+    crowd = goldspan.read_crowd(table, format="wide")
     assert ClearMajority(1).finished(crowd).tolist() == [True, True]
     assert ClearMajority(2).finished(crowd).tolist() == [False, False]
     assert ClearMajority(3).finished(crowd).tolist() == [False, False]
@@ -128,7 +128,7 @@ def test_an_average_of_words_is_refused():
         StableAverage(1).finished(labels(["1", "good"]))
     table = b"token\ta\nRome\tB-X\nis\tO\n"
     with pytest.raises(InputError, match="single labels"):
-        StableAverage(1).finished(karat.read_crowd(table, format="wide"))
+        StableAverage(1).finished(goldspan.read_crowd(table, format="wide"))
 
 
 def test_a_fixed_number_counts_answers():

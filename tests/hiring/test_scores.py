@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from karat.errors import UnknownNameError
-from karat.hiring import Reliability, worker_scores
-from karat.hiring.scores import SCORES, error_bound, score_ranges, team_values
+from goldspan.errors import UnknownNameError
+from goldspan.hiring import Reliability, worker_scores
+from goldspan.hiring.scores import SCORES, error_bound, score_ranges, team_values
 
 
 def _all_results(n, labels, **options):

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import Reliability, select_workers, worker_scores
-from karat.hiring.ranking import best_prefix, rank
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import Reliability, select_workers, worker_scores
+from goldspan.hiring.ranking import best_prefix, rank
 
 POOL = Reliability.from_counts([19, 18, 17, 11, 10, 3], 20, prior=(2, 1))
 

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.hiring import plan_sequential, plan_test
+from goldspan.errors import InputError
+from goldspan.hiring import plan_sequential, plan_test
 
 
 def by_all_courses(test, w):

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.crowd import Crowd, read_crowd
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import find_signs
-from karat.hiring.signs import Sign, Thresholds
-from karat.hiring.signs.base import at_least, at_most
-from karat.hiring.signs.equal import equal_answers, others_choice
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import find_signs
+from goldspan.hiring.signs import Sign, Thresholds
+from goldspan.hiring.signs.base import at_least, at_most
+from goldspan.hiring.signs.equal import equal_answers, others_choice
+from goldspan.simulate import draw_truth, simulate_crowd
 
 TEAM = (
     "flip(0.2) x14",
@@ -241,7 +241,7 @@ def test_signs_come_strongest_first_and_always_the_same():
 def test_a_result_says_what_is_right_where_there_is_no_gold():
     crowd = crowd_of(TEAM, 2, 0, times=True).with_gold(None)
     by_default = find_signs(crowd, kinds=["drift"])
-    assert by_default == find_signs(crowd, result=karat.aggregate(crowd, "ds"), kinds=["drift"])
+    assert by_default == find_signs(crowd, result=goldspan.aggregate(crowd, "ds"), kinds=["drift"])
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.hiring import forecast_accuracy, measure_reliability, typical_difficulty
-from karat.hiring.typical import WRONG_RESULTS
-from karat.simulate import draw_truth, simulate_crowd
+import goldspan
+from goldspan.hiring import forecast_accuracy, measure_reliability, typical_difficulty
+from goldspan.hiring.typical import WRONG_RESULTS
+from goldspan.simulate import draw_truth, simulate_crowd
 
 
 def test_the_share_of_wrong_results_is_drawn_from_public_crowds_and_not_learnt():
     crowd = simulate_crowd(draw_truth(40, ["no", "yes"]), ["flip(0.02) x5"]).with_gold(None)
-    found = typical_difficulty(karat.aggregate(crowd, "ds"))
+    found = typical_difficulty(goldspan.aggregate(crowd, "ds"))
     a, b = WRONG_RESULTS
     assert found.misleading.mean() == pytest.approx(a / (a + b), abs=0.03)
     assert "40 items alone" in str(found)
@@ -21,7 +21,7 @@ def test_the_share_of_wrong_results_is_drawn_from_public_crowds_and_not_learnt()
 
 def test_a_forecast_from_the_crowd_alone_promises_no_certainty():
     crowd = simulate_crowd(draw_truth(40, ["no", "yes"]), ["flip(0.02) x9"]).with_gold(None)
-    result = karat.aggregate(crowd, "ds")
+    result = goldspan.aggregate(crowd, "ds")
     tested = measure_reliability(crowd, result=result)
     alone = forecast_accuracy(tested)
     found = forecast_accuracy(tested, difficulty=typical_difficulty(result))
@@ -37,8 +37,8 @@ def test_a_forecast_from_the_crowd_alone_promises_no_certainty():
 @pytest.mark.parametrize("name", ["bluebirds", "face_sentiment", "snow_temp"])
 def test_its_interval_holds_what_public_crowds_had(data, name):
     folder = data / "classification" / name
-    crowd = karat.read_crowd(str(folder / "labels.csv"), gold=str(folder / "truth.csv"))
-    result = karat.aggregate(crowd.with_gold(None), "ds")
+    crowd = goldspan.read_crowd(str(folder / "labels.csv"), gold=str(folder / "truth.csv"))
+    result = goldspan.aggregate(crowd.with_gold(None), "ds")
     tested = measure_reliability(crowd.with_gold(None), result=result)
     found = forecast_accuracy(tested, difficulty=typical_difficulty(result))
     known = crowd.gold >= 0

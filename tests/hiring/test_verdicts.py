@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import beta, betabinom
 
-from karat.errors import InputError
-from karat.hiring import Reliability, judge_workers
-from karat.hiring.signs import Sign
-from karat.hiring.verdicts import SETTLED, SIZES, default_threshold, p_settled, questions_to_settle
+from goldspan.errors import InputError
+from goldspan.hiring import Reliability, judge_workers
+from goldspan.hiring.signs import Sign
+from goldspan.hiring.verdicts import (
+    SETTLED,
+    SIZES,
+    default_threshold,
+    p_settled,
+    questions_to_settle,
+)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-import karat
-from karat.crowd import CrowdBuilder
+import goldspan
+from goldspan.crowd import CrowdBuilder
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -67,27 +67,27 @@ def page():
 
 @pytest.fixture(scope="session")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv", format="wide")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv", format="wide")
 
 
 @pytest.fixture(scope="session")
 def consensus(crowd):
-    return karat.aggregate(crowd, "mv-token")
+    return goldspan.aggregate(crowd, "mv-token")
 
 
 @pytest.fixture(scope="session")
 def model(crowd):
-    return karat.aggregate(crowd, "bsc-seq")
+    return goldspan.aggregate(crowd, "bsc-seq")
 
 
 @pytest.fixture(scope="session")
 def agreement(crowd):
-    return karat.agreement(crowd)
+    return goldspan.agreement(crowd)
 
 
 @pytest.fixture(scope="session")
 def score(crowd, consensus):
-    return karat.score(crowd, consensus)
+    return goldspan.score(crowd, consensus)
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from karat.errors import InputError, MissingExtraError, UnknownNameError
-from karat.report import agreement_figure, save_figure
-from karat.report.canvas import bare, inline_svg, new_figure, write
+from goldspan.errors import InputError, MissingExtraError, UnknownNameError
+from goldspan.report import agreement_figure, save_figure
+from goldspan.report.canvas import bare, inline_svg, new_figure, write
 
 
 @pytest.fixture
@@ -97,10 +97,10 @@ def test_global_settings_are_neither_changed_nor_obeyed(crowd, agreement, tmp_pa
 
 def test_pyplot_is_never_loaded(root, tmp_path):
     code = (
-        "import sys, karat\n"
-        "from karat.report import agreement_figure, save_figure\n"
-        f"crowd = karat.read_crowd({str(root / 'examples' / 'crowd.tsv')!r}, format='wide')\n"
-        "figure = agreement_figure(crowd, karat.agreement(crowd))\n"
+        "import sys, goldspan\n"
+        "from goldspan.report import agreement_figure, save_figure\n"
+        f"crowd = goldspan.read_crowd({str(root / 'examples' / 'crowd.tsv')!r}, format='wide')\n"
+        "figure = agreement_figure(crowd, goldspan.agreement(crowd))\n"
         f"save_figure(figure, {str(tmp_path / 'a.png')!r})\n"
         "print('matplotlib.pyplot' in sys.modules)"
     )
@@ -111,7 +111,7 @@ def test_pyplot_is_never_loaded(root, tmp_path):
 def test_missing_matplotlib_is_named_with_the_install_line(crowd, agreement, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"a picture needs matplotlib.*karat\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"a picture needs matplotlib.*goldspan\[report\]"):
         agreement_figure(crowd, agreement)
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.errors import InputError
-from karat.report.confusion import Confusions, confusions, mistakes, unlike_the_others
+import goldspan
+from goldspan.errors import InputError
+from goldspan.report.confusion import Confusions, confusions, mistakes, unlike_the_others
 
 
 def test_the_counts_are_the_expected_ones(model):
@@ -69,7 +69,7 @@ def test_the_spammer_is_most_unlike_the_others(model):
 
 
 def test_workers_without_labels_are_not_compared(labels):
-    result = karat.aggregate(labels, "ds")
+    result = goldspan.aggregate(labels, "ds")
     assert set(unlike_the_others(result, ["ann", "bob", "cem", "dan"])) == {"ann", "bob", "cem"}
 
 

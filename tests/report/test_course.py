@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from karat.report import save_figure, trace_figure
-from karat.report.course import MAX_MARKED, stop_words
+from goldspan.report import save_figure, trace_figure
+from goldspan.report.course import MAX_MARKED, stop_words
 
 
 def _words(figure):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import CrowdBuilder
-from karat.report.distributions import Distribution, distributions
+import goldspan
+from goldspan.crowd import CrowdBuilder
+from goldspan.report.distributions import Distribution, distributions
 
 
 def _documents(skip=()):
@@ -22,7 +22,7 @@ def _documents(skip=()):
 
 
 def _shown(crowd):
-    return distributions(crowd, karat.agreement(crowd))
+    return distributions(crowd, goldspan.agreement(crowd))
 
 
 def test_where_workers_answer_whole_documents_documents_are_counted():
@@ -86,7 +86,7 @@ def test_counts_are_written_plainly(value, words):
 @pytest.mark.realdata
 def test_the_picture_of_the_papers_crowd_is_the_papers_figure_2(data):
     """Paper 000, section 4.2: 47 workers, 42 articles each, 4.93 workers per article."""
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz", format="wide")
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz", format="wide")
     workers, documents, quality = _shown(crowd)
     assert len(workers.values) == len(quality.values) == 47
     assert round(workers.quartiles.mean) == 42

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import karat
-from karat.crowd import CrowdBuilder
-from karat.report.doubtful import (
+import goldspan
+from goldspan.crowd import CrowdBuilder
+from goldspan.report.doubtful import (
     MAX_NAMES,
     MAX_PLACES,
     NOTABLE,
@@ -54,7 +54,7 @@ def test_a_place_shows_its_words_and_every_answer(build):
         },
         gold={"s": ["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O"]},
     )
-    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token", ties="inside"))
+    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
     assert (place.before, place.words, place.after) == ("The", "Bank of Rome", "fell")
     assert (place.item, place.label, place.n_answers) == ("s", "ORG", 5)
     assert _said(place) == [
@@ -82,26 +82,26 @@ def test_answers_with_the_same_words_at_other_places_are_kept_apart(build):
             )
         }
     )
-    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token"))
+    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token"))
     assert [(g.n_workers, g.is_result) for g in place.answers] == [(2, True), (1, False)]
 
 
 def test_what_all_agree_on_is_not_doubtful(build):
     answers = {"a": ["B-X", "O"], "b": ["B-X", "O"]}
     crowd = build({"s": (["x", "y"], answers)})
-    assert doubtful_places(karat.aggregate(crowd, "mv-token")) == []
+    assert doubtful_places(goldspan.aggregate(crowd, "mv-token")) == []
 
 
 def test_a_result_without_spans_has_no_doubtful_span(build):
     crowd = build({"s": (["x", "y"], {"a": ["O", "O"], "b": ["O", "B-X"]})})
-    assert doubtful_places(karat.aggregate(crowd, "mv-token")) == []
+    assert doubtful_places(goldspan.aggregate(crowd, "mv-token")) == []
 
 
 def test_a_long_item_is_cut_around_the_place(build):
     tokens = [f"t{n}" for n in range(200)]
     tags = ["O"] * 100 + ["B-X"] + ["O"] * 99
     crowd = build({"s": (tokens, {"a": tags, "b": ["O"] * 200})})
-    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token", ties="inside"))
+    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
     assert place.before.split() == ["…", *tokens[100 - WINDOW : 100]]
     assert place.words == "t100"
     assert place.after.split() == [*tokens[101 : 101 + WINDOW], "…"]
@@ -110,14 +110,14 @@ def test_a_long_item_is_cut_around_the_place(build):
 def test_long_words_and_many_names_are_cut(build):
     answers = {f"w{n:02}": ["B-X"] for n in range(40)} | {"other": ["O"]}
     crowd = build({"s": (["y" * 1000], answers)})
-    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token"))
+    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token"))
     assert len(place.words) <= 80
     assert len(place.answers[0].workers) == MAX_NAMES
     assert place.answers[0].n_workers == 40
 
 
 def test_single_labels_give_the_items_with_their_votes(labels):
-    result = karat.aggregate(labels, "mv-token")
+    result = goldspan.aggregate(labels, "mv-token")
     (place,) = doubtful_places(result)
     assert (place.item, place.label, place.words) == ("q2", "x", "")
     assert place.confidence == pytest.approx(2 / 3)
@@ -126,23 +126,23 @@ def test_single_labels_give_the_items_with_their_votes(labels):
 
 def test_a_single_label_shows_the_text_of_its_item(labels):
     crowd = replace(labels, texts=pa.array(["one", "two words", None]))
-    (place,) = doubtful_places(karat.aggregate(crowd, "mv-token"))
+    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token"))
     assert place.words == "two words"
 
 
 def test_labels_on_every_token_give_tokens_in_their_sentence():
-    builder = CrowdBuilder(karat.crowd.ReadOptions(encoding="PLAIN"))
+    builder = CrowdBuilder(goldspan.crowd.ReadOptions(encoding="PLAIN"))
     item = builder.add_item("s", ["time", "flies"])
     for worker, tags in {"a": ["N", "V"], "b": ["N", "V"], "c": ["N", "N"]}.items():
         builder.add_answer(item, worker, tags)
-    (place,) = doubtful_places(karat.aggregate(builder.build(), "mv-token"))
+    (place,) = doubtful_places(goldspan.aggregate(builder.build(), "mv-token"))
     assert (place.before, place.words, place.label) == ("time", "flies", "V")
 
 
 def test_a_place_says_whether_it_is_the_gold(crowd, consensus):
     spurious = {
         (crowd.item_ids[wrong.item].as_py(), wrong.type)
-        for wrong in karat.score(crowd, consensus, wrong=True).wrong
+        for wrong in goldspan.score(crowd, consensus, wrong=True).wrong
         if wrong.side == "spurious"
     }
     places = doubtful_places(consensus)
@@ -192,7 +192,7 @@ def test_a_rejected_span_that_touches_a_place_is_its_rival(build):
             "u": (tokens, {"a": ["O", "O", "O"], "b": ["O", "O", "O"]}),
         }
     )
-    result = karat.aggregate(crowd, "bsc-seq")
+    result = goldspan.aggregate(crowd, "bsc-seq")
     place = next(place for place in doubtful_places(result) if place.item == "s")
     alternatives = result.posterior.alternatives(0)
     assert not place.is_rejected
@@ -216,4 +216,4 @@ def test_votes_reject_nothing(consensus):
 
 
 def test_single_labels_of_a_model_have_no_rejected_spans(labels):
-    assert rejected_spans(karat.aggregate(labels, "ds")) == []
+    assert rejected_spans(goldspan.aggregate(labels, "ds")) == []

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import CrowdBuilder
-from karat.report import confusion_figure, save_figure, worker_confusions_figure
-from karat.report.canvas import MUTED, RIGHT, WRONG
-from karat.report.confusion import confusions
+import goldspan
+from goldspan.crowd import CrowdBuilder
+from goldspan.report import confusion_figure, save_figure, worker_confusions_figure
+from goldspan.report.canvas import MUTED, RIGHT, WRONG
+from goldspan.report.confusion import confusions
 
 
 def _words(ax):
@@ -62,7 +62,7 @@ def test_one_worker_is_named(model):
 
 
 def test_others_as_others_are_neither_right_nor_wrong():
-    result = karat.aggregate(crowd_of(8, 3), "ds")
+    result = goldspan.aggregate(crowd_of(8, 3), "ds")
     (ax,) = confusion_figure(result, max_labels=3).axes
     assert _hexes(ax)[2, 2] == MUTED
     assert _words(ax).count("6 others") == 2
@@ -79,7 +79,7 @@ def test_small_ones_are_headed_by_their_worker(model):
 
 @pytest.mark.parametrize(("n_labels", "n_workers"), [(1, 1), (2, 5), (30, 3), (200, 200)])
 def test_any_number_of_labels_and_workers_can_be_drawn(n_labels, n_workers, tmp_path):
-    result = karat.aggregate(crowd_of(n_labels, n_workers), "one-coin" if n_labels > 1 else "ds")
+    result = goldspan.aggregate(crowd_of(n_labels, n_workers), "one-coin" if n_labels > 1 else "ds")
     figure = confusion_figure(result)
     save_figure(figure, tmp_path / "a.svg")
     save_figure(worker_confusions_figure(result), tmp_path / "b.svg")
@@ -88,7 +88,7 @@ def test_any_number_of_labels_and_workers_can_be_drawn(n_labels, n_workers, tmp_
 
 @pytest.mark.parametrize("n_labels", [1, 2, 9, 30])
 def test_nothing_reaches_out_of_the_picture(n_labels):
-    result = karat.aggregate(crowd_of(n_labels, 4), "ds")
+    result = goldspan.aggregate(crowd_of(n_labels, 4), "ds")
     for figure in (confusion_figure(result), worker_confusions_figure(result)):
         renderer = figure.canvas.get_renderer() if hasattr(figure.canvas, "get_renderer") else None
         if renderer is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.hiring import Reliability, Sign, judge_workers
-from karat.hiring.verdicts import best_first
-from karat.report import save_figure
-from karat.report.hiring import MAX_WORKERS, CostCurve, hiring_figure, ranked
+from goldspan.errors import InputError
+from goldspan.hiring import Reliability, Sign, judge_workers
+from goldspan.hiring.verdicts import best_first
+from goldspan.report import save_figure
+from goldspan.report.hiring import MAX_WORKERS, CostCurve, hiring_figure, ranked
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import CrowdBuilder, ImportReport
-from karat.errors import Fault, InputError, MissingExtraError
-from karat.report import html, write_report
+import goldspan
+from goldspan.crowd import CrowdBuilder, ImportReport
+from goldspan.errors import Fault, InputError, MissingExtraError
+from goldspan.report import html, write_report
 
 NASTY = "<script>alert('x')</script>"
 
@@ -58,7 +58,7 @@ def test_the_score_table_has_the_four_schemes(report, page, score):
 
 
 def test_the_bounds_of_f1_are_told_with_their_level(consensus, crowd):
-    scored = karat.score(crowd, consensus, bootstrap=100, level=0.9)
+    scored = goldspan.score(crowd, consensus, bootstrap=100, level=0.9)
     text = html.render(consensus, score=scored).replace("\u00a0", " ").replace("&nbsp;", " ")
     low, high = (f"{100 * bound:.1f} %" for bound in scored.interval)
     assert f"With 90 % confidence F1 lies between {low} and {high}" in text
@@ -95,7 +95,7 @@ def test_the_method_and_its_settings_are_told(report, page):
         "legal = True",
         "0 illegal tags in the result",
         "votes need no iteration",
-        f"karat {karat.__version__}",
+        f"goldspan {goldspan.__version__}",
     ):
         assert words in end
 
@@ -232,14 +232,16 @@ def hostile():
     read = ImportReport(NASTY + ".tsv", NASTY, 9, 8, {NASTY: 1}, (fault,), (NASTY,))
     crowd = replace(crowd.with_gold(np.array([1, 0], np.int16)), import_report=read)
     result = replace(
-        karat.aggregate(crowd, "mv-token"),
+        goldspan.aggregate(crowd, "mv-token"),
         method=NASTY,
         params={NASTY: NASTY},
         notes=(NASTY,),
         stop_reason=NASTY,
         trace=(1.0,),
     )
-    return html.render(result, agreement=karat.agreement(crowd), score=karat.score(crowd, result))
+    return html.render(
+        result, agreement=goldspan.agreement(crowd), score=goldspan.score(crowd, result)
+    )
 
 
 def test_text_of_strangers_stays_text(hostile, page):
@@ -257,10 +259,10 @@ def test_control_characters_are_shown_as_a_replacement_mark(hostile):
 
 
 def test_single_labels_get_their_own_words(labels, page):
-    result = karat.aggregate(labels, "mv-token")
+    result = goldspan.aggregate(labels, "mv-token")
     truth = labels.with_gold(result.codes)
-    scored = karat.score(truth, result)
-    found = page(html.render(result, agreement=karat.agreement(labels), score=scored))
+    scored = goldspan.score(truth, result)
+    found = page(html.render(result, agreement=goldspan.agreement(labels), score=scored))
     text = found.text.replace("\u00a0", " ")
     assert found.faults == []
     assert "accuracy 100.0 % over 2 labels with gold" in text
@@ -273,8 +275,8 @@ def test_single_labels_get_their_own_words(labels, page):
 
 
 def test_an_item_without_an_answer_and_a_worker_without_one_are_told(labels, page):
-    result = karat.aggregate(labels, "mv-token")
-    found = page(html.render(result, agreement=karat.agreement(labels)))
+    result = goldspan.aggregate(labels, "mv-token")
+    found = page(html.render(result, agreement=goldspan.agreement(labels)))
     assert "1 item without an answer: left open." in found.text
     assert found.row("dan")[:2] == ["dan gave no answer", "0"]
 
@@ -286,8 +288,8 @@ def test_a_crowd_without_gold_and_without_documents_gets_a_report(build, page):
             "s2": (["Bo", "ran"], {"a": ["B-PER", "O"], "b": ["B-PER", "O"]}),
         }
     )
-    result = karat.aggregate(crowd, "mv-token", ties="inside")
-    found = page(html.render(result, agreement=karat.agreement(crowd)))
+    result = goldspan.aggregate(crowd, "mv-token", ties="inside")
+    found = page(html.render(result, agreement=goldspan.agreement(crowd)))
     assert found.faults == []
     assert "F1 against the others" in found.text
     assert "gold" not in found.text
@@ -296,8 +298,8 @@ def test_a_crowd_without_gold_and_without_documents_gets_a_report(build, page):
 
 def test_one_worker_alone_gets_a_report_with_dashes(build, page):
     crowd = build({"s1": (["Ann"], {"a": ["B-PER"]})})
-    result = karat.aggregate(crowd, "mv-token")
-    found = page(html.render(result, agreement=karat.agreement(crowd)))
+    result = goldspan.aggregate(crowd, "mv-token")
+    found = page(html.render(result, agreement=goldspan.agreement(crowd)))
     assert found.faults == []
     assert found.row("Krippendorff’s α")[1] == "–"
     assert "1 worker gave 1 answer to 1 item" in found.text
@@ -314,8 +316,8 @@ def test_the_report_of_a_large_crowd_stays_small():
             tags[rng.integers(60)] = "B-X"
             builder.add_answer(item, f"{long}{worker}", tags)
     crowd = builder.build()
-    result = karat.aggregate(crowd, "mv-token", ties="inside")
-    text = html.render(result, agreement=karat.agreement(crowd))
+    result = goldspan.aggregate(crowd, "mv-token", ties="inside")
+    text = html.render(result, agreement=goldspan.agreement(crowd))
     assert len(text) < 400_000
     assert text.count('class="place"') == 20
     assert f"{crowd.n_workers - 200} more workers are not listed" in text
@@ -331,12 +333,12 @@ def test_a_missing_package_is_named_with_the_install_line(
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
     consensus, agreement = map(request.getfixturevalue, ("consensus", "agreement"))
-    with pytest.raises(MissingExtraError, match=rf"needs {package}.*karat\[report\]"):
+    with pytest.raises(MissingExtraError, match=rf"needs {package}.*goldspan\[report\]"):
         write_report(consensus, tmp_path / "r.html", agreement=agreement)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_importing_the_room_loads_neither_matplotlib_nor_jinja2():
-    code = "import sys, karat.report; print({'matplotlib', 'jinja2'} & set(sys.modules))"
+    code = "import sys, goldspan.report; print({'matplotlib', 'jinja2'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import CrowdBuilder
-from karat.report import html, token_cross_entropy, write_report
+import goldspan
+from goldspan.crowd import CrowdBuilder
+from goldspan.report import html, token_cross_entropy, write_report
 
 NASTY = "<script>alert('$x^')</script>"
 
 
 @pytest.fixture(scope="module")
 def report(model, crowd, agreement):
-    return html.render(model, agreement=agreement, score=karat.score(crowd, model))
+    return html.render(model, agreement=agreement, score=goldspan.score(crowd, model))
 
 
 def test_the_sections_of_a_model_are_there(report, page):
@@ -76,7 +76,7 @@ def test_the_page_still_needs_no_network_and_no_script(report, page):
 def test_the_same_arguments_give_the_same_bytes(model, crowd, agreement, tmp_path):
     paths = [tmp_path / "a.html", tmp_path / "b.html"]
     for path in paths:
-        write_report(model, path, agreement=agreement, score=karat.score(crowd, model))
+        write_report(model, path, agreement=agreement, score=goldspan.score(crowd, model))
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
@@ -87,8 +87,8 @@ def test_votes_have_none_of_it(consensus, page):
 
 
 def test_without_gold_nothing_is_said_of_calibration(crowd, page):
-    bare = karat.aggregate(crowd.with_gold(None), "bsc-seq")
-    found = page(html.render(bare, agreement=karat.agreement(bare.crowd)))
+    bare = goldspan.aggregate(crowd.with_gold(None), "bsc-seq")
+    found = page(html.render(bare, agreement=goldspan.agreement(bare.crowd)))
     assert found.faults == []
     assert "confidence can be believed" not in found.text
     assert "What the workers confuse" in found.text
@@ -102,7 +102,7 @@ def test_gold_that_is_nowhere_known_is_no_gold(model, page):
 
 
 def test_predictions_have_no_course(crowd, page):
-    aggregator = karat.aggregate.get_aggregator("bsc-seq").fit(crowd)
+    aggregator = goldspan.aggregate.get_aggregator("bsc-seq").fit(crowd)
     text = page(html.render(aggregator.predict(crowd))).text
     assert "Objective per iteration" not in text
     assert "What the workers confuse" in text
@@ -118,8 +118,8 @@ def test_single_labels_get_their_own_words(page):
             (b"c", b"yn"[n % 2 :][:1]),
         )
     )
-    result = karat.aggregate(answers, "ds")
-    found = page(html.render(result, agreement=karat.agreement(result.crowd)))
+    result = goldspan.aggregate(answers, "ds")
+    found = page(html.render(result, agreement=goldspan.agreement(result.crowd)))
     assert found.faults == []
     assert "12 labels: 100.0" in found.text
     assert "nats per item" in found.text
@@ -136,9 +136,9 @@ def test_text_of_strangers_stays_text(page):
     crowd = builder.build()
     crowd = crowd.with_gold(np.zeros(crowd.n_tokens, np.int16))
     result = replace(
-        karat.aggregate(crowd, "bsc-seq"), stop_reason=f"{NASTY}\x02", trace=(1.0, 2.0)
+        goldspan.aggregate(crowd, "bsc-seq"), stop_reason=f"{NASTY}\x02", trace=(1.0, 2.0)
     )
-    text = html.render(result, agreement=karat.agreement(crowd))
+    text = html.render(result, agreement=goldspan.agreement(crowd))
     found = page(text)
     assert found.faults == []
     assert "<script" not in text
@@ -153,7 +153,7 @@ def test_the_report_of_a_model_stays_small_for_many_labels_and_workers():
         item = builder.add_item(f"q{n}", [f"q{n}"])
         for worker in rng.choice(400, 3, replace=False):
             builder.add_answer(item, f"w{worker}", [f"a rather long label {rng.integers(100)}"])
-    result = karat.aggregate(builder.build(single=True), "one-coin")
-    text = html.render(result, agreement=karat.agreement(result.crowd))
+    result = goldspan.aggregate(builder.build(single=True), "one-coin")
+    text = html.render(result, agreement=goldspan.agreement(result.crowd))
     assert len(text) < 500_000
     assert "89 others" in text

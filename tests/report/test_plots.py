@@ -7,10 +7,10 @@ import pytest
 from matplotlib.cbook import boxplot_stats
 from matplotlib.figure import Figure
 
-import karat
-from karat.crowd import CrowdBuilder
-from karat.report import agreement_figure, plots
-from karat.report.plots import MAX_POINTS
+import goldspan
+from goldspan.crowd import CrowdBuilder
+from goldspan.report import agreement_figure, plots
+from goldspan.report.plots import MAX_POINTS
 
 
 @pytest.fixture
@@ -63,18 +63,18 @@ def test_labels_of_quartiles_do_not_touch(figure):
 
 
 def test_equal_quartiles_are_written_once(labels):
-    shown = agreement_figure(labels, karat.agreement(labels))
+    shown = agreement_figure(labels, goldspan.agreement(labels))
     assert _words(shown.axes[2])[2:].count("75.0") == 1
 
 
 def test_single_labels_show_agreement_and_say_so(labels):
-    shown = agreement_figure(labels, karat.agreement(labels))
+    shown = agreement_figure(labels, goldspan.agreement(labels))
     assert _words(shown.axes[2])[:2] == ["(c) agreement, %", "with the others"]
 
 
 def test_a_lonely_worker_has_no_quality_to_show(build):
     crowd = build({"s1": (["Ann"], {"a": ["B-PER"]})})
-    shown = agreement_figure(crowd, karat.agreement(crowd))
+    shown = agreement_figure(crowd, goldspan.agreement(crowd))
     assert "no values" in _words(shown.axes[2])
 
 
@@ -85,7 +85,7 @@ def test_of_many_values_an_even_selection_is_drawn_with_both_ends():
         for worker in range(1 + n % 7):
             builder.add_answer(item, f"w{worker}", ["x"])
     crowd = builder.build(single=True)
-    points = _points(agreement_figure(crowd, karat.agreement(crowd)).axes[1])[:, 1]
+    points = _points(agreement_figure(crowd, goldspan.agreement(crowd)).axes[1])[:, 1]
     assert len(points) == MAX_POINTS
     assert (points.min(), points.max(), np.median(points)) == (1, 7, 4)
 
@@ -97,16 +97,16 @@ def test_counts_that_differ_a_lot_get_a_logarithmic_axis():
         builder.add_answer(item, "busy", ["x"])
         builder.add_answer(item, f"rare{n % 400}", ["x"])
     crowd = builder.build(single=True)
-    left, middle, _ = agreement_figure(crowd, karat.agreement(crowd)).axes
+    left, middle, _ = agreement_figure(crowd, goldspan.agreement(crowd)).axes
     assert (left.get_yscale(), middle.get_yscale()) == ("symlog", "linear")
 
 
 def test_shares_that_are_all_high_get_the_upper_half_of_the_axis(crowd, consensus):
     best = crowd.with_gold(consensus.codes)
-    labels = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n", format="long")
-    agreeing = agreement_figure(labels, karat.agreement(labels))
+    labels = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n", format="long")
+    agreeing = agreement_figure(labels, goldspan.agreement(labels))
     assert agreeing.axes[2].get_ylim() == (0.5, 1.0)
-    assert agreement_figure(best, karat.agreement(best)).axes[2].get_ylim() == (0.0, 1.0)
+    assert agreement_figure(best, goldspan.agreement(best)).axes[2].get_ylim() == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.report import reliability_figure, span_reliability, token_reliability
+import goldspan
+from goldspan.errors import InputError
+from goldspan.report import reliability_figure, span_reliability, token_reliability
 
 
 def _legend(ax):
@@ -41,7 +41,7 @@ def test_points_and_bars_are_the_bins(model):
 
 
 def test_single_labels_have_one_diagram(labels):
-    result = karat.aggregate(labels, "ds")
+    result = goldspan.aggregate(labels, "ds")
     figure = reliability_figure(result, np.zeros(3, np.int16))
     assert len(figure.axes) == 2
     assert figure.axes[0].texts[0].get_text() == "Labels: share right, %"
@@ -49,10 +49,10 @@ def test_single_labels_have_one_diagram(labels):
 
 def test_a_result_without_spans_has_an_empty_diagram(build):
     crowd = build({"s": (["x"], {"a": ["O"], "b": ["B-X"]})}, gold={"s": ["O"]})
-    result = karat.aggregate(crowd, "mv-token", ties="outside")
+    result = goldspan.aggregate(crowd, "mv-token", ties="outside")
     assert _legend(reliability_figure(result).axes[1])[0] == "ECE –"
 
 
 def test_without_gold_there_is_no_diagram(labels):
     with pytest.raises(InputError, match="no gold"):
-        reliability_figure(karat.aggregate(labels, "ds"))
+        reliability_figure(goldspan.aggregate(labels, "ds"))

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from karat.report.sections import MAX_FLAGGED, MAX_TYPES, score_types, spammers_lead, workers_lead
-from karat.report.workers import worker_table
-from karat.spans import Rates
+from goldspan.report.sections import (
+    MAX_FLAGGED,
+    MAX_TYPES,
+    score_types,
+    spammers_lead,
+    workers_lead,
+)
+from goldspan.report.workers import worker_table
+from goldspan.spans import Rates
 
 
 def test_of_too_many_types_the_most_frequent_are_listed(score):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.report.wording import count, number, percent, plural, printable, share, shorten
+from goldspan.report.wording import count, number, percent, plural, printable, share, shorten
 
 
 def test_numbers_are_written_as_readers_want_them():

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.crowd import CrowdBuilder
-from karat.report.workers import LEAST_LABELS, MAX_WORKERS, far_below, spammers, worker_table
+import goldspan
+from goldspan.crowd import CrowdBuilder
+from goldspan.report.workers import LEAST_LABELS, MAX_WORKERS, far_below, spammers, worker_table
 
 
 def test_the_worst_by_gold_come_first(consensus, agreement):
@@ -25,8 +25,8 @@ def test_the_worst_by_gold_come_first(consensus, agreement):
 
 
 def test_without_gold_the_result_decides(crowd):
-    result = karat.aggregate(crowd.with_gold(None), "mv-token")
-    table = worker_table(result, karat.agreement(result.crowd))
+    result = goldspan.aggregate(crowd.with_gold(None), "mv-token")
+    table = worker_table(result, goldspan.agreement(result.crowd))
     assert table.columns == ("F1 against the result", "F1 against the others")
     assert table.ranked_by == "F1 against the result"
 
@@ -53,7 +53,7 @@ def test_a_number_that_only_the_method_knows_is_shown_and_is_no_share(consensus,
 
 
 def test_a_worker_without_answers_comes_last_and_is_told(labels):
-    table = worker_table(karat.aggregate(labels, "mv-token"), karat.agreement(labels))
+    table = worker_table(goldspan.aggregate(labels, "mv-token"), goldspan.agreement(labels))
     assert table.rows[-1].worker == "dan"
     assert table.rows[-1].remark == "gave no answer"
     assert set(table.rows[-1].rates) == {None}
@@ -69,7 +69,7 @@ def test_someone_far_below_on_few_answers_is_told_so():
         if n < 2:
             builder.add_answer(item, "d", ["y"])
     crowd = builder.build(single=True)
-    table = worker_table(karat.aggregate(crowd, "mv-token"), karat.agreement(crowd))
+    table = worker_table(goldspan.aggregate(crowd, "mv-token"), goldspan.agreement(crowd))
     assert table.rows[0].worker == "d"
     assert table.rows[0].remark == "far below the others, but only 2 answers"
 
@@ -81,7 +81,7 @@ def test_of_many_workers_the_worst_are_listed():
         for worker in range(300):
             builder.add_answer(item, f"w{worker}", ["x" if worker >= 20 or n else "y"])
     crowd = builder.build(single=True)
-    table = worker_table(karat.aggregate(crowd, "mv-token"), None)
+    table = worker_table(goldspan.aggregate(crowd, "mv-token"), None)
     assert (len(table.rows), table.n_workers) == (MAX_WORKERS, 300)
     assert {row.worker for row in table.rows[:20]} == {f"w{n}" for n in range(20)}
 
@@ -115,7 +115,7 @@ def _asked(tasks):
         for worker, labels in tasks.items():
             if n < len(labels) and labels[n]:
                 builder.add_answer(item, worker, [labels[n]])
-    return karat.aggregate(builder.build(single=True), "ds")
+    return goldspan.aggregate(builder.build(single=True), "ds")
 
 
 def _marked(result):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError
-from karat.select import Budget, Cost, Pool, get_selector
-from karat.select.budget import Limits
+from goldspan.errors import InputError
+from goldspan.select import Budget, Cost, Pool, get_selector
+from goldspan.select.budget import Limits
 
 TEXTS = ["a b c", "d", "e f", "g h i j"]
 

@@ -8,10 +8,10 @@ from scipy.stats import entropy
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-import karat
-from karat.errors import InputError
-from karat.select import select_items
-from karat.tagger import CRF
+import goldspan
+from goldspan.errors import InputError
+from goldspan.select import select_items
+from goldspan.tagger import CRF
 
 A = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4]])
 B = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
@@ -53,7 +53,7 @@ def test_classifiers_may_know_different_labels():
 
 @pytest.fixture(scope="module")
 def taggers(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     tags = crowd.tagset.decode(crowd.gold_tagged)
 
     def train(items):

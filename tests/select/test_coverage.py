@@ -8,8 +8,8 @@ import pytest
 from naive_greedy import random_items
 from scipy.sparse import csr_matrix
 
-from karat.errors import InputError, UnknownNameError
-from karat.select import Features, get_selector, select_items
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.select import Features, get_selector, select_items
 
 WORDS = ["lower"]
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
-from karat.errors import InputError, UnknownNameError
-from karat.select import Features, Pool
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.select import Features, Pool
 
 ROWS = {
     "item": ["a", "b", "c", "d"],
@@ -106,7 +106,8 @@ def test_they_are_the_same_after_a_trip_through_json(pool, options):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"format": "x", "version": 1}', '{"format": "karat-attribute-values"}']
+    "text",
+    ["", "{", "[]", '{"format": "x", "version": 1}', '{"format": "goldspan-attribute-values"}'],
 )
 def test_json_of_something_else_is_refused(text):
     with pytest.raises(InputError, match="no JSON of attribute values"):
@@ -115,7 +116,7 @@ def test_json_of_something_else_is_refused(text):
 
 def test_a_newer_version_is_refused():
     text = Features.fit([["a"]]).to_json().replace('"version": 1', '"version": 2')
-    with pytest.raises(InputError, match="version 2; this karat reads 1"):
+    with pytest.raises(InputError, match="version 2; this goldspan reads 1"):
         Features.from_json(text)
 
 

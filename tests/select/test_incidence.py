@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from karat.errors import InputError
-from karat.select.incidence import Incidence
+from goldspan.errors import InputError
+from goldspan.select.incidence import Incidence
 
 ROWS = st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=12)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.select import Features, Pool
-from karat.select.known import Known
+import goldspan
+from goldspan.errors import InputError
+from goldspan.select import Features, Pool
+from goldspan.select.known import Known
 
 POOL = Pool.of(["a b", "c", "d"])
 
@@ -23,7 +23,7 @@ def test_labelled_items_are_found_however_they_are_given(labelled):
 
 
 def test_labelled_items_with_content_may_lie_outside_the_pool(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     pool = Pool.of(crowd.select_items(np.arange(10)))
     known = Known.of(pool, crowd.select_items(np.array([3, 20])))
     assert np.flatnonzero(known.is_labelled).tolist() == [3]

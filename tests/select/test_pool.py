@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix
 
-import karat
-from karat.errors import InputError
-from karat.select import Pool
-from karat.tagger import Text
+import goldspan
+from goldspan.errors import InputError
+from goldspan.select import Pool
+from goldspan.tagger import Text
 
 TEXTS = ["Rome is old .", "So is Athens"]
 WORDS = [text.split() for text in TEXTS]
@@ -28,14 +28,14 @@ def test_texts_of_every_make_have_their_tokens(pool):
 
 
 def test_a_crowd_has_its_ids_and_words(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     made = Pool.of(crowd)
     assert made.item_ids.to_pylist() == crowd.item_ids.to_pylist()
     assert made.words(3) == crowd.tokens_list[3]
 
 
 def test_single_labels_without_words_are_refused():
-    crowd = karat.read_crowd(b"task,worker,label\nq1,a,yes\nq2,b,no\n")
+    crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,yes\nq2,b,no\n")
     with pytest.raises(InputError, match="have no words, only names"):
         Pool.of(crowd)
 
@@ -66,7 +66,7 @@ def test_classifiers_get_the_rows_that_were_given():
 
 
 def test_a_part_has_the_same_items(root):
-    made = Pool.of(karat.read_crowd(root / "examples" / "crowd.tsv"))
+    made = Pool.of(goldspan.read_crowd(root / "examples" / "crowd.tsv"))
     part = made.part(np.array([4, 2]))
     assert [part.words(0), part.words(1)] == [made.words(4), made.words(2)]
     table = Pool.of(pl.DataFrame({"n": [1, 2, 3], "s": ["x", "y", "z"]})).part(np.array([2]))

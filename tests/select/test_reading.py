@@ -9,10 +9,10 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-import karat
-from karat.errors import FormatError, InputError, UnknownNameError
-from karat.select import select_items
-from karat.select.reading import read_errors, read_pool, selection_lines
+import goldspan
+from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.select import select_items
+from goldspan.select.reading import read_errors, read_pool, selection_lines
 
 
 def test_plain_text_has_an_item_per_line():
@@ -35,7 +35,7 @@ def test_the_ending_says_how_a_file_is_read(tmp_path):
 
 def test_any_crowd_is_a_pool(root):
     path = root / "examples" / "crowd.tsv"
-    assert read_pool(path).pool.item_ids.equals(karat.read_crowd(path).item_ids)
+    assert read_pool(path).pool.item_ids.equals(goldspan.read_crowd(path).item_ids)
 
 
 @pytest.mark.parametrize("mark", [",", "\t", ";"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.errors import InputError, UnknownNameError
-from karat.select import Schedule, Selector, get_selector, read_selector, select_items, selectors
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.select import Schedule, Selector, get_selector, read_selector, select_items, selectors
 
 TEXTS = [f"w{n % 11} w{n % 7} w{n % 5}" for n in range(60)]
 PROBS = np.random.default_rng(0).dirichlet([1, 1], 60)

@@ -7,11 +7,11 @@ import pytest
 from naive_greedy import best_of_all, random_items, value_of
 from scipy.sparse import csr_matrix
 
-from karat.compute import Threads
-from karat.errors import InputError
-from karat.select import Cost, Features, StreamingCoverage, get_selector
-from karat.select.greedy import Purse, Wanted, cover
-from karat.select.partition import cover_in_parts
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from goldspan.select import Cost, Features, StreamingCoverage, get_selector
+from goldspan.select.greedy import Purse, Wanted, cover
+from goldspan.select.partition import cover_in_parts
 
 EPSILON = 0.1
 

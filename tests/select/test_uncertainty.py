@@ -9,19 +9,19 @@ import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import karat
-from karat.errors import InputError
-from karat.select import Pool, get_selector, select_items
-from karat.select.greedy import Purse
-from karat.select.ranking import fill
-from karat.tagger import CRF, HMM, Text
+import goldspan
+from goldspan.errors import InputError
+from goldspan.select import Pool, get_selector, select_items
+from goldspan.select.greedy import Purse
+from goldspan.select.ranking import fill
+from goldspan.tagger import CRF, HMM, Text
 
 NAMES = ("least-confidence", "margin", "entropy", "mnlp", "token-entropy", "span-change")
 
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def every_path(tagger, words):
 
 def spans_of(tagger, codes):
     tags = [tagger.codec_.tags[code] for code in codes]
-    return {(s.type, s.start, s.end) for s in karat.spans.parse(tags, tagger.codec_.encoding)}
+    return {(s.type, s.start, s.end) for s in goldspan.spans.parse(tags, tagger.codec_.encoding)}
 
 
 def by_hand(name, tagger, words):
@@ -111,7 +111,7 @@ def test_a_long_sentence_s_best_path_does_not_underflow(tagger):
 
 def test_scores_do_not_depend_on_the_blocks(tagger, crowd, monkeypatch):
     whole = select_items(crowd, "mnlp", model=tagger)
-    monkeypatch.setattr("karat.select.predictions.BLOCK_TOKENS", 40)
+    monkeypatch.setattr("goldspan.select.predictions.BLOCK_TOKENS", 40)
     parts = select_items(crowd, "mnlp", model=tagger)
     assert parts.item.tolist() == whole.item.tolist()
     assert parts.gain == pytest.approx(whole.gain, rel=1e-12)

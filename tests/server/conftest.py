@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from argon2 import PasswordHasher
 
-from karat.server.security import passwords
+from goldspan.server.security import passwords
 from store.conftest import new_place, schemas, server, tables  # noqa: F401 - fixtures
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import uvicorn
 
-from karat.server import ServerSettings, create_app
-from karat.server.running import listen
-from karat.server.settings import Rate, Rates
+from goldspan.server import ServerSettings, create_app
+from goldspan.server.running import listen
+from goldspan.server.settings import Rate, Rates
 from server.houses import KEYS, URL, Played
 
 WIDE = Rate(1e6, 1_000_000)

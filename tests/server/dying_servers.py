@@ -1,4 +1,4 @@
-"""A process that forks real `karat serve`s, to be killed from outside.
+"""A process that forks real `goldspan serve`s, to be killed from outside.
 
 It has imported and run all that a server needs, so that a fork is at work in a moment. A line on
 standard input is JSON: `words` and `log` start a server, whose number is the reply; `reap` waits
@@ -13,8 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from karat.cli import main
-from karat.server import ServerSettings, create_app
+from goldspan.cli import main
+from goldspan.server import ServerSettings, create_app
 from server.serving import KEYS, answer, serve
 
 
@@ -37,7 +37,7 @@ def start(words: list[str], log: str) -> int:
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for n in (1, 2):
         os.dup2(handle, n)
-    sys.argv = ["karat", *words]
+    sys.argv = ["goldspan", *words]
     try:
         main()
     finally:

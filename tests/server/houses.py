@@ -14,8 +14,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from campaign.tiny import setting_of, write_files
-from karat.errors import InputError
-from karat.server import Entrance, Keys, ServerSettings, create_app
+from goldspan.errors import InputError
+from goldspan.server import Entrance, Keys, ServerSettings, create_app
 
 KEYS = Keys(bytes(range(32)))
 BEGIN = 1_700_000_000_000
@@ -184,7 +184,7 @@ class Played:
 
 
 def with_token(browser, csrf):
-    browser.headers["X-Karat-CSRF"] = csrf
+    browser.headers["X-Goldspan-CSRF"] = csrf
     return browser
 
 

@@ -6,9 +6,9 @@ import itertools
 from pathlib import Path
 
 from campaign.tiny import plan_of, toml, write_files, write_spans
-from karat.server.security.secret import Keys
-from karat.server.service import Service, open_service
-from karat.spans import parse
+from goldspan.server.security.secret import Keys
+from goldspan.server.service import Service, open_service
+from goldspan.spans import parse
 
 KEYS = Keys(bytes(range(32)))
 WEB = {
@@ -74,7 +74,7 @@ def key() -> str:
 
 def truth_of(service: Service) -> dict[str, list[str]]:
     """Give the labels that the files know."""
-    from karat.campaign.setting import _gold, _items
+    from goldspan.campaign.setting import _gold, _items
 
     file = "gold.conll" if not service.setting.plan.is_single else "truth.csv"
     return _gold(service.setting, _items(service.setting), file).tagged_by_id()

@@ -9,9 +9,9 @@ import re
 import pytest
 from starlette.routing import Route
 
-from karat.server import Keys, ServerSettings
-from karat.server.security.headers import POLICY
-from karat.server.settings import Rate, Rates
+from goldspan.server import Keys, ServerSettings
+from goldspan.server.security.headers import POLICY
+from goldspan.server.settings import Rate, Rates
 from server.houses import KEYS, Played, code_of
 from server.loops import run_loop
 
@@ -80,8 +80,8 @@ def test_nobody_is_let_in_without_a_session(server, method, pattern):
     for cookie in (None, "planted", server.entrance.links.make(["ann"], 1)[0][1]):
         browser = server.browser()
         if cookie:
-            browser.cookies.set("karat_worker", cookie)
-            browser.cookies.set("karat_desk", cookie)
+            browser.cookies.set("goldspan_worker", cookie)
+            browser.cookies.set("goldspan_desk", cookie)
         answer = ask(browser, method, pattern)
         assert is_refused(answer), answer.text
         assert "set-cookie" not in answer.headers
@@ -94,7 +94,10 @@ def test_nobody_is_let_in_by_the_other_roles_cookie(server, method, pattern):
     assert is_refused(ask(wrong, method, pattern))
     # The cookie under the other role's name is none either.
     renamed = server.browser()
-    for theirs, name in (("karat_worker", "karat_desk"), ("karat_desk", "karat_worker")):
+    for theirs, name in (
+        ("goldspan_worker", "goldspan_desk"),
+        ("goldspan_desk", "goldspan_worker"),
+    ):
         if theirs in wrong.cookies:
             renamed.cookies.set(name, wrong.cookies[theirs])
     assert is_refused(ask(renamed, method, pattern))
@@ -115,10 +118,10 @@ def test_no_change_is_made_without_the_sessions_own_token(server, method, patter
         return server.worker() if pattern.startswith(WORKERS) else server.requester()
 
     browser, other = person(), person()
-    for token in ("", "x", other.headers["X-Karat-CSRF"]):
-        answer = ask(browser, method, pattern, headers={"X-Karat-CSRF": token})
+    for token in ("", "x", other.headers["X-Goldspan-CSRF"]):
+        answer = ask(browser, method, pattern, headers={"X-Goldspan-CSRF": token})
         assert (answer.status_code, code_of(answer)) == (403, "csrf")
-    del browser.headers["X-Karat-CSRF"]
+    del browser.headers["X-Goldspan-CSRF"]
     assert code_of(ask(browser, method, pattern)) == "csrf"
     assert server.work.calls == []
 
@@ -252,7 +255,7 @@ def test_a_large_body_needs_a_cookie_of_the_desk_that_this_server_has_made(serve
 
 def test_all_bodies_together_are_bounded_and_strangers_do_not_take_the_workers_room():
     server = Played(settings=ServerSettings(KEYS, held=100))
-    cookie = f"karat_worker={server.worker().cookies['karat_worker']}".encode()
+    cookie = f"goldspan_worker={server.worker().cookies['goldspan_worker']}".encode()
 
     async def ask():
         over = asyncio.Event()
@@ -356,7 +359,7 @@ def test_pages_answer_in_words_and_the_api_in_json(server):
 
 
 def test_no_token_password_cookie_or_answer_is_in_the_log(caplog):
-    caplog.set_level(logging.DEBUG, logger="karat")
+    caplog.set_level(logging.DEBUG, logger="goldspan")
     server = Played()
     link, token = server.link("ann"), server.entrance.account.open_setup()
     requester = server.requester("a sentence only I write")
@@ -365,8 +368,8 @@ def test_no_token_password_cookie_or_answer_is_in_the_log(caplog):
     for path in (link, link + "x", f"/setup/{token}", f"/login?password={token}", f"/none/{token}"):
         worker.get(path)
     secrets += [value for one in (worker, requester) for value in one.cookies.values()]
-    worker.headers["X-Karat-CSRF"] = server.csrf(worker, "worker")
-    secrets += [one.headers["X-Karat-CSRF"] for one in (worker, requester)]
+    worker.headers["X-Goldspan-CSRF"] = server.csrf(worker, "worker")
+    secrets += [one.headers["X-Goldspan-CSRF"] for one in (worker, requester)]
     note = {"task": "t", "key": "0b9f3a6f-2c8e", "reason": "bad", "note": "private note"}
     assert worker.post("/api/work/flag", json=note).status_code == 200
     worker.post("/api/work/flag", json={**note, "more": "private note"})
@@ -382,7 +385,7 @@ def test_what_looks_like_an_attack_is_in_the_log_with_its_address(caplog):
     browser.get("/w/guess")
     browser.post("/login", data={"csrf": "x", "password": "x"})
     browser.post("/login", data={"csrf": "x", "password": "x"}, headers={"Origin": "https://evil"})
-    told = [one.getMessage() for one in caplog.records if one.name == "karat.server.security"]
+    told = [one.getMessage() for one in caplog.records if one.name == "goldspan.server.security"]
     assert len(told) == 3
     assert all("203.0.113.9" in one for one in told)
 

@@ -6,9 +6,9 @@ import threading
 
 from typer.testing import CliRunner
 
-from karat.cli import app
-from karat.server.opening import FILE
-from karat.store import backup_ledger, export_ledger, faults_of, restore_ledger
+from goldspan.cli import app
+from goldspan.server.opening import FILE
+from goldspan.store import backup_ledger, export_ledger, faults_of, restore_ledger
 from server.serving import answer, open_round, serve
 
 
@@ -17,7 +17,7 @@ def files(ledger, folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def karat(*words):
+def goldspan(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
@@ -54,10 +54,10 @@ def test_a_restored_campaign_gives_the_same_files_and_goes_on(tmp_path):
     open_round(service)
     answer(service, "ann")
     expected = files(service.ledger, tmp_path / "files")
-    assert karat("backup", tmp_path / "out", tmp_path / "copy.sqlite").exit_code == 0
+    assert goldspan("backup", tmp_path / "out", tmp_path / "copy.sqlite").exit_code == 0
     answer(service, "ann")
     service.close()
-    said = karat("restore", tmp_path / "copy.sqlite", tmp_path / "again")
+    said = goldspan("restore", tmp_path / "copy.sqlite", tmp_path / "again")
     assert "holds the campaign 'weather'" in said.output
     with restore_ledger(tmp_path / "again" / FILE, tmp_path / "other.sqlite") as ledger:
         assert files(ledger, tmp_path / "same") == expected
@@ -73,5 +73,5 @@ def test_a_folder_with_a_campaign_is_not_restored_over(tmp_path):
     service = serve(tmp_path)
     backup_ledger(service.ledger, tmp_path / "copy.sqlite")
     service.close()
-    refused = karat("restore", tmp_path / "copy.sqlite", tmp_path / "out")
+    refused = goldspan("restore", tmp_path / "copy.sqlite", tmp_path / "out")
     assert "exists already" in str(refused.exception)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from karat.server.routes import live
+from goldspan.server.routes import live
 from server.desk.conftest import worked
 from server.desks import Served
 from server.houses import HOUR, code_of
@@ -44,7 +44,7 @@ def test_nobody_else_is_served(served, method, path):
 
 @pytest.mark.parametrize(("method", "path"), [way for way in WAYS if way[0] != "GET"])
 def test_a_change_needs_the_token_of_the_page(desk, method, path):
-    answer = desk.request(method, path, json={}, headers={"X-Karat-CSRF": "x"})
+    answer = desk.request(method, path, json={}, headers={"X-Goldspan-CSRF": "x"})
     assert (answer.status_code, code_of(answer)) == (403, "csrf")
 
 
@@ -141,7 +141,7 @@ def stream(served, desk, monkeypatch):
     """Give the events of the requester's stream, as a function of what to do before each."""
     monkeypatch.setattr(live, "PACE", 0.0)
     house = served.app.state.house
-    session = house.entrance.sessions.read("desk", desk.cookies["karat_desk"])
+    session = house.entrance.sessions.read("desk", desk.cookies["goldspan_desk"])
 
     def hear(*acts):
         async def run():
@@ -198,7 +198,7 @@ def test_a_quiet_stream_tells_that_time_passes(stream, monkeypatch):
 
 
 def test_a_store_that_cannot_be_read_does_not_end_the_stream(served, stream, monkeypatch):
-    from karat.store import StoreError
+    from goldspan.store import StoreError
 
     desk = served.service.desk
     failed = []

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from karat.errors import InputError
-from karat.server import engine
-from karat.server.ending import end
+from goldspan.errors import InputError
+from goldspan.server import engine
+from goldspan.server.ending import end
 from server.serving import answer, key, right_answer, serve
 
 
@@ -171,5 +171,5 @@ def test_what_fails_in_the_loop_is_shown_and_tried_again(tmp_path, monkeypatch):
 
 
 def test_a_campaign_of_another_crowd_is_not_served(tmp_path):
-    with pytest.raises(InputError, match="karat run"):
+    with pytest.raises(InputError, match="goldspan run"):
         serve(tmp_path, crowd={"source": "files"})

@@ -7,20 +7,22 @@ import sys
 
 import pytest
 
-import karat.server
-from karat.errors import MissingExtraError
+import goldspan.server
+from goldspan.errors import MissingExtraError
 
 
 def test_the_public_names_are_there_and_sorted():
-    assert karat.server.__all__ == sorted(karat.server.__all__)
-    for name in karat.server.__all__:
-        assert getattr(karat.server, name) is not None
+    assert goldspan.server.__all__ == sorted(goldspan.server.__all__)
+    for name in goldspan.server.__all__:
+        assert getattr(goldspan.server, name) is not None
     with pytest.raises(AttributeError):
-        _ = karat.server.none
+        _ = goldspan.server.none
 
 
 def test_importing_it_loads_nothing_heavy():
-    code = "import karat.server, sys; print([m for m in ('fastapi', 'argon2') if m in sys.modules])"
+    code = (
+        "import goldspan.server, sys; print([m for m in ('fastapi', 'argon2') if m in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
@@ -30,6 +32,6 @@ def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(monke
     def without(name, *_):
         raise ModuleNotFoundError(f"No module named {name!r}", name=package)
 
-    monkeypatch.setattr(karat.server, "_get", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'karat\[server\]'"):
-        karat.server.__getattr__("create_app")
+    monkeypatch.setattr(goldspan.server, "_get", without)
+    with pytest.raises(MissingExtraError, match=r"pip install 'goldspan\[server\]'"):
+        goldspan.server.__getattr__("create_app")

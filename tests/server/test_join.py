@@ -8,9 +8,9 @@ from http.cookies import SimpleCookie
 
 import pytest
 
-from karat.server import ServerSettings
-from karat.server.security import passwords
-from karat.server.settings import Rate, Rates
+from goldspan.server import ServerSettings
+from goldspan.server.security import passwords
+from goldspan.server.settings import Rate, Rates
 from server.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
 
 SECURE = ServerSettings(KEYS, "https://labels.example.org")
@@ -100,9 +100,9 @@ def test_a_link_begins_sessions_now_and_then_and_not_without_end():
 def test_a_session_that_was_there_is_not_kept_on(server):
     browser = server.browser()
     browser.get(server.link("eve"))
-    before = browser.cookies["karat_worker"]
+    before = browser.cookies["goldspan_worker"]
     browser.get(server.link("ann"))
-    assert browser.cookies["karat_worker"] != before
+    assert browser.cookies["goldspan_worker"] != before
     browser.get("/api/work/me")
     assert server.work.calls == [("me", "ann")]
 
@@ -156,7 +156,7 @@ def test_the_requester_logs_in_with_the_password_alone(server):
     browser = server.browser()
     refused = log_in(browser, "another good sentence")
     assert refused.status_code == 403
-    assert "karat_desk" not in browser.cookies
+    assert "goldspan_desk" not in browser.cookies
     answer = log_in(browser)
     assert (answer.status_code, answer.headers["location"]) == (303, "/desk")
     assert browser.get("/api/openapi.json").status_code == 200
@@ -164,18 +164,18 @@ def test_the_requester_logs_in_with_the_password_alone(server):
 
 def test_a_login_begins_a_new_session_and_ends_the_one_before(server):
     browser = server.requester()
-    before = browser.cookies["karat_desk"]
+    before = browser.cookies["goldspan_desk"]
     assert log_in(browser).status_code == 303
-    assert browser.cookies["karat_desk"] != before
+    assert browser.cookies["goldspan_desk"] != before
     other = server.browser()
-    other.cookies.set("karat_desk", before)
+    other.cookies.set("goldspan_desk", before)
     assert other.get("/api/openapi.json").status_code == 401
 
 
 def test_a_cookie_that_was_planted_before_the_login_is_not_taken_over(server):
     server.requester()
     browser = server.browser()
-    browser.cookies.set("karat_desk", "planted", domain="127.0.0.1", path="/")
+    browser.cookies.set("goldspan_desk", "planted", domain="127.0.0.1", path="/")
     log_in(browser)
     assert "planted" not in [cookie.value for cookie in browser.cookies.jar]
 
@@ -194,7 +194,7 @@ def test_a_login_form_of_another_browser_is_refused(server, change):
     data = {"password": PASSWORD} | ({} if change == "no field" else {"csrf": csrf})
     answer = browser.post("/login", data=data)
     assert answer.status_code == (422 if change == "no field" else 403)
-    assert "karat_desk" not in browser.cookies
+    assert "goldspan_desk" not in browser.cookies
 
 
 @pytest.mark.parametrize(
@@ -248,19 +248,21 @@ def test_a_login_is_refused_at_once_while_too_many_wait(server, monkeypatch):
 @pytest.mark.parametrize("how", ["header", "form"])
 def test_a_logout_ends_the_session_on_the_server_and_drops_the_cookie(server, how):
     browser = server.requester()
-    cookie, token = browser.cookies["karat_desk"], browser.headers.pop("X-Karat-CSRF")
-    given = {"headers": {"X-Karat-CSRF": token}} if how == "header" else {"data": {"csrf": token}}
+    cookie, token = browser.cookies["goldspan_desk"], browser.headers.pop("X-Goldspan-CSRF")
+    given = (
+        {"headers": {"X-Goldspan-CSRF": token}} if how == "header" else {"data": {"csrf": token}}
+    )
     answer = browser.post("/logout", **given)
     assert answer.status_code == 200
-    assert cookie_of(answer, "karat_desk")["max-age"] == "0"
-    browser.cookies.set("karat_desk", cookie)
+    assert cookie_of(answer, "goldspan_desk")["max-age"] == "0"
+    browser.cookies.set("goldspan_desk", cookie)
     assert browser.get("/api/openapi.json").status_code == 401
 
 
 def test_a_logout_needs_the_sessions_token(server):
     browser = server.requester()
-    del browser.headers["X-Karat-CSRF"]
-    for given in ({"headers": {"X-Karat-CSRF": "x"}}, {"data": {"csrf": "x"}}):
+    del browser.headers["X-Goldspan-CSRF"]
+    for given in ({"headers": {"X-Goldspan-CSRF": "x"}}, {"data": {"csrf": "x"}}):
         assert browser.post("/logout", **given).status_code == 403
     assert browser.get("/api/openapi.json").status_code == 200
 
@@ -274,12 +276,12 @@ def test_a_worker_logs_out_alone(server):
 
 def test_cookies_are_for_this_server_only_and_no_script_reads_them(server):
     worker = server.browser().get(server.link())
-    found = cookie_of(worker, "karat_worker")
+    found = cookie_of(worker, "goldspan_worker")
     assert found["httponly"]
     assert not found["secure"]
     assert (found["samesite"], found["path"], found["domain"]) == ("lax", "/", "")
     assert found["max-age"] == str(30 * 24 * 3600)
-    assert cookie_of(server.browser().get("/login"), "karat_form")["samesite"] == "strict"
+    assert cookie_of(server.browser().get("/login"), "goldspan_form")["samesite"] == "strict"
 
 
 @pytest.mark.parametrize("kind", ["worker", "desk", "form"])
@@ -293,7 +295,7 @@ def test_over_https_cookies_are_secure_and_bound_to_the_host(kind):
     else:
         server.requester()
         answer = log_in(browser)
-    found = cookie_of(answer, f"__Host-karat_{kind}")
+    found = cookie_of(answer, f"__Host-goldspan_{kind}")
     assert found["secure"]
     assert found["httponly"]
     assert (found["path"], found["domain"]) == ("/", "")
@@ -304,7 +306,7 @@ def test_over_https_cookies_are_secure_and_bound_to_the_host(kind):
 def test_a_requesters_cookie_lasts_as_long_as_the_session(server):
     server.requester()
     answer = log_in(server.browser())
-    assert cookie_of(answer, "karat_desk")["max-age"] == str(12 * 3600)
+    assert cookie_of(answer, "goldspan_desk")["max-age"] == str(12 * 3600)
 
 
 def test_the_first_page_leads_everybody_to_their_place(server):

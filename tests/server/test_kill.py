@@ -1,8 +1,8 @@
 """The real server is killed under load: nothing that was acknowledged is lost, nothing is doubled.
 
-Workers over HTTP, `karat serve` in a process of its own with its loop at work, SIGKILL at a random
-moment; then the store is looked at, the same command is started again, and the workers send again
-what got no reply. Every `PER_PLACE` kills a new campaign begins.
+Workers over HTTP, `goldspan serve` in a process of its own with its loop at work, SIGKILL at a
+random moment; then the store is looked at, the same command is started again, and the workers send
+again what got no reply. Every `PER_PLACE` kills a new campaign begins.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import pytest
 from sqlalchemy import select
 
 from campaign.tiny import write_files
-from karat.campaign import open_setting, read_plan
-from karat.server.opening import with_id
-from karat.server.security.secret import load_keys
-from karat.server.tasks import Tasks
-from karat.store import faults_of, open_ledger
-from karat.store.schema import answers, items, workers
+from goldspan.campaign import open_setting, read_plan
+from goldspan.server.opening import with_id
+from goldspan.server.security.secret import load_keys
+from goldspan.server.tasks import Tasks
+from goldspan.store import faults_of, open_ledger
+from goldspan.store.schema import answers, items, workers
 from server.serving import plan_file
 from server.working import Hand
 
-KILLS = int(os.environ.get("KARAT_TORTURE", "3"))
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE", "3"))
 PER_PLACE, N_HANDS, MOST = 10, 6, 3
 PLAN = {
     "control": {"n": 6, "gold": "truth.csv", "share": 0.25, "first": 1, "least": 0},
@@ -55,7 +55,7 @@ class Servers:
         return int(self.pipe.stdout.readline())
 
     def start(self, *words: str) -> str:
-        """Start `karat serve`, and give its address when it listens."""
+        """Start `goldspan serve`, and give its address when it listens."""
         log = self.folder / "log"
         log.unlink(missing_ok=True)
         self.child = self.ask(words=["serve", *words, "--port", "0"], log=str(log))
@@ -98,8 +98,8 @@ class Place:
         self.hands = [Hand(f"w{n}", random.Random(f"{seed} {n}")) for n in range(N_HANDS)]
 
     def come_in(self, url: str) -> None:
-        """Make links with `karat links`, and open them."""
-        from karat.server import Entrance, ServerSettings
+        """Make links with `goldspan links`, and open them."""
+        from goldspan.server import Entrance, ServerSettings
 
         setting = open_setting(read_plan(self.plan), self.plan.parent)
         keys = load_keys(self.plan.parent / "out")

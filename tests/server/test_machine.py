@@ -21,13 +21,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from karat.campaign.awaiting import missing_answers
-from karat.money import from_micro
-from karat.server.desk.items import gold
-from karat.server.errors import Refused
-from karat.server.service import open_service
-from karat.store import faults_of
-from karat.store.answers import BARRED, BROKE, FULL, OFTEN, PASSED
+from goldspan.campaign.awaiting import missing_answers
+from goldspan.money import from_micro
+from goldspan.server.desk.items import gold
+from goldspan.server.errors import Refused
+from goldspan.server.service import open_service
+from goldspan.store import faults_of
+from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, PASSED
 from server.serving import KEYS, Clock, key, plan_file
 
 COST, CAP, K, N_CONTROL = 50_000, 500_000, 2, 3

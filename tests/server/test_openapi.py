@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
-from karat.server import ServerSettings, create_app
-from karat.server.settings import Rate, Rates
+from goldspan.server import ServerSettings, create_app
+from goldspan.server.settings import Rate, Rates
 from server.houses import KEYS, Played
 from server.serving import open_round, serve
 
@@ -44,7 +44,7 @@ def without_persons(document):
     made = copy.deepcopy(document)
     for one in (one for methods in made["paths"].values() for one in methods.values()):
         del one["security"]
-        kept = [part for part in one.pop("parameters") if part["name"] != "X-Karat-CSRF"]
+        kept = [part for part in one.pop("parameters") if part["name"] != "X-Goldspan-CSRF"]
         one.update({"parameters": kept} if kept else {})
     del made["components"]["securitySchemes"]
     return made
@@ -75,8 +75,8 @@ def people(server):
     }
     return {
         start: {
-            "headers": {"X-Karat-CSRF": entrance.sessions.csrf(one)},
-            "cookies": {f"karat_{one.role}": entrance.sessions.cookie(one)},
+            "headers": {"X-Goldspan-CSRF": entrance.sessions.csrf(one)},
+            "cookies": {f"goldspan_{one.role}": entrance.sessions.cookie(one)},
         }
         for start, one in sessions.items()
     }

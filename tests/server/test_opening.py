@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 
-from karat.campaign import open_setting, read_plan
-from karat.server import Entrance, ServerSettings, open_service
-from karat.server.errors import Refused
-from karat.server.opening import FILE, ID, SERVER, open_store, with_id
-from karat.store import backup_ledger, restore_ledger
+from goldspan.campaign import open_setting, read_plan
+from goldspan.server import Entrance, ServerSettings, open_service
+from goldspan.server.errors import Refused
+from goldspan.server.opening import FILE, ID, SERVER, open_store, with_id
+from goldspan.store import backup_ledger, restore_ledger
 from server.houses import BEGIN
 from server.serving import KEYS, Clock, answer, key, open_round, plan_file
 

@@ -11,14 +11,14 @@ import urllib.request
 
 import pytest
 
-from karat.errors import InputError
-from karat.server import running
-from karat.server.running import check_exposure, listen
-from karat.server.security.connections import BoundedProtocol
+from goldspan.errors import InputError
+from goldspan.server import running
+from goldspan.server.running import check_exposure, listen
+from goldspan.server.security.connections import BoundedProtocol
 
 SERVER = """
 import asyncio
-from karat.server.running import listen, serve
+from goldspan.server.running import listen, serve
 
 async def app(scope, receive, send):
     await asyncio.sleep(1 if scope["path"] == "/slow" else 0)

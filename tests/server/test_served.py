@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.testclient import TestClient
 
-from karat.server import ServerSettings, create_app
+from goldspan.server import ServerSettings, create_app
 from server.houses import code_of
 from server.serving import KEYS, Clock, key, open_round, serve
 
@@ -41,8 +41,8 @@ def worker_of(app, name):
     ((link, token),) = entrance.links.make([name], 30)
     made = browser_of(app)
     made.get(f"/w/{token}")
-    session = entrance.sessions.read("worker", made.cookies["karat_worker"])
-    made.headers["X-Karat-CSRF"] = entrance.sessions.csrf(session)
+    session = entrance.sessions.read("worker", made.cookies["goldspan_worker"])
+    made.headers["X-Goldspan-CSRF"] = entrance.sessions.csrf(session)
     return made, link.id
 
 

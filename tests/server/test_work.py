@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from karat.server.ending import end
-from karat.server.errors import Refused
-from karat.spans import Span
+from goldspan.server.ending import end
+from goldspan.server.errors import Refused
+from goldspan.spans import Span
 from server.serving import Clock, answer, key, open_round, right_answer, serve
 
 

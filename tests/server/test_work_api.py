@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from karat.errors import InputError
-from karat.server import ServerSettings
-from karat.server.errors import Refused
-from karat.server.settings import Rate, Rates
-from karat.spans import Span
-from karat.store import StoreError
+from goldspan.errors import InputError
+from goldspan.server import ServerSettings
+from goldspan.server.errors import Refused
+from goldspan.server.settings import Rate, Rates
+from goldspan.spans import Span
+from goldspan.store import StoreError
 from server.houses import KEYS, ME, Played, code_of
 
 KEY = "0b9f3a6f-2c8e-1b4d"

@@ -106,7 +106,7 @@ class Hand:
     def _post(self, line: HTTPConnection, what: str, body: dict) -> tuple[int, dict]:
         headers = {
             "Cookie": self.cookie,
-            "X-Karat-CSRF": self.csrf,
+            "X-Goldspan-CSRF": self.csrf,
             "Content-Type": "application/json",
         }
         line.request("POST", f"/api/work/{what}", json.dumps(body), headers)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from karat.crowd import Crowd
-from karat.crowd.model import list_array
-from karat.simulate import parse_worker, simulate_crowd
-from karat.simulate.truth import no_answers
-from karat.spans import Codec
+from goldspan.crowd import Crowd
+from goldspan.crowd.model import list_array
+from goldspan.simulate import parse_worker, simulate_crowd
+from goldspan.simulate.truth import no_answers
+from goldspan.spans import Codec
 
 
 def truth_of(items, *, types=("LOC", "ORG", "PER"), encoding="BIO", ids=None):

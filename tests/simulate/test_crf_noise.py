@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.compute import Threads
-from karat.crowd import convert_crowd
-from karat.errors import InputError
-from karat.simulate import TruthTagger, draw_truth, measure_workers, simulate_crowd
-from karat.tagger import CRF, HMM
-from karat.tagger.base import potentials_of
+import goldspan
+from goldspan.compute import Threads
+from goldspan.crowd import convert_crowd
+from goldspan.errors import InputError
+from goldspan.simulate import TruthTagger, draw_truth, measure_workers, simulate_crowd
+from goldspan.tagger import CRF, HMM
+from goldspan.tagger.base import potentials_of
 from simulate.scenes import truth_of
 
 
 @pytest.fixture(scope="module")
 def truth(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_noise_has_the_variance_asked_for_on_every_parameter(truth, tagger, monk
         seen.append(weights.vector - tagger.crf.weights_.vector)
         return potentials_of(features, weights, masks)
 
-    monkeypatch.setattr("karat.simulate.crf_noise.potentials_of", spy)
+    monkeypatch.setattr("goldspan.simulate.crf_noise.potentials_of", spy)
     simulate_crowd(truth, ["crf_noise(0.25)"], tagger=tagger)
     (noise,) = seen
     assert noise.mean() == pytest.approx(0, abs=4 * 0.5 / np.sqrt(len(noise)))
@@ -63,7 +63,7 @@ def test_noise_has_the_variance_asked_for_on_every_parameter(truth, tagger, monk
 def test_a_noisy_worker_gives_the_same_words_the_same_tags_and_a_flipping_one_does_not(truth):
     rows = zip(truth.tokens_list[:20], truth.tagset.decode(truth.gold_tagged), strict=False)
     item = ["".join(f"{w}\t{t}\n" for w, t in zip(*row, strict=True)) + "\n" for row in rows]
-    twice = karat.read_crowd("".join(item * 2).encode(), format="conll")
+    twice = goldspan.read_crowd("".join(item * 2).encode(), format="conll")
     crowd = simulate_crowd(twice, ["crf_noise(3)", "flip(0.2)"])
     for worker, is_consistent in ((0, True), (1, False)):
         first, second = np.split(codes_of(crowd, worker), 2)

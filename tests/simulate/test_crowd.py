@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from crowd_strategies import crowds
-from karat.compute import Threads
-from karat.errors import InputError
-from karat.simulate import (
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from goldspan.simulate import (
     Habit,
     SimulatedWorker,
     draw_truth,
@@ -21,7 +21,7 @@ from karat.simulate import (
     parse_worker,
     simulate_crowd,
 )
-from karat.spans import Tagged, find_errors, find_spans
+from goldspan.spans import Tagged, find_errors, find_spans
 from simulate.scenes import random_truth, truth_of
 
 TEAM = (
@@ -112,7 +112,7 @@ def test_the_truth_stays_as_it_was():
 
 
 def test_the_answers_of_a_crowd_that_serves_as_truth_are_replaced(root):
-    truth = karat.read_crowd(root / "examples" / "crowd.tsv")
+    truth = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     crowd = simulate_crowd(truth, ["perfect"])
     assert crowd.worker_ids.to_pylist() == ["w1"]
     np.testing.assert_array_equal(crowd.answers.codes, truth.gold)
@@ -144,7 +144,7 @@ def test_single_labels_are_simulated():
     assert crowd.is_classification
     for rates in measure_workers(crowd):
         assert rates.accuracy == pytest.approx(0.7, abs=0.05)
-    voted = karat.aggregate(crowd, "mv-token")
+    voted = goldspan.aggregate(crowd, "mv-token")
     assert (voted.codes == truth.gold).mean() > 0.8
 
 
@@ -202,7 +202,7 @@ def test_known_workers_are_found_again_from_what_they_gave():
     """The loop closes: BSC finds who is good, and finds the truth better than votes."""
     truth = draw_truth(1500, 3, seed=1)
     crowd = simulate_crowd(truth, ["flip(0.1) x2", "flip(0.5) x3"], seed=1)
-    result = karat.aggregate(crowd, "one-coin")
+    result = goldspan.aggregate(crowd, "one-coin")
     right = dict(zip(*(result.workers[c].to_pylist() for c in ("worker", "accuracy")), strict=True))
     assert [right[f"w{n}"] for n in (1, 2)] == pytest.approx([0.9] * 2, abs=0.05)
     assert [right[f"w{n}"] for n in (3, 4, 5)] == pytest.approx([0.5] * 3, abs=0.06)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError, UnknownNameError
-from karat.simulate import draw_truth
-from karat.spans import Span, Tagged, find_errors, find_spans, parse, write
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.simulate import draw_truth
+from goldspan.spans import Span, Tagged, find_errors, find_spans, parse, write
 from simulate.scenes import answer, tags_of, truth_of
 
 HABITS = ("early", "late", "merges", "misses", "invents", "wrong_type")

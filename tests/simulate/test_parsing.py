@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError, UnknownNameError
-from karat.simulate import parse_worker, read_team
-from karat.simulate.base import Perfect
-from karat.simulate.boundaries import Late
-from karat.simulate.choices import Misses
-from karat.simulate.copier import Copier
-from karat.simulate.crf_noise import CrfNoise
-from karat.simulate.drift import Drift
-from karat.simulate.flip import Flip
-from karat.simulate.models import Acc, Seq
-from karat.simulate.parsing import get_worker, signature
-from karat.simulate.registry import WORKERS
-from karat.simulate.spammers import Spammer
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.simulate import parse_worker, read_team
+from goldspan.simulate.base import Perfect
+from goldspan.simulate.boundaries import Late
+from goldspan.simulate.choices import Misses
+from goldspan.simulate.copier import Copier
+from goldspan.simulate.crf_noise import CrfNoise
+from goldspan.simulate.drift import Drift
+from goldspan.simulate.flip import Flip
+from goldspan.simulate.models import Acc, Seq
+from goldspan.simulate.parsing import get_worker, signature
+from goldspan.simulate.registry import WORKERS
+from goldspan.simulate.spammers import Spammer
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,10 @@ def test_every_kind_is_in_the_registry_under_its_name(name):
 
 def test_workers_of_other_packages_are_found(monkeypatch):
     monkeypatch.setattr(
-        "karat.simulate.parsing.plugins",
-        lambda group: {"mine": "karat.simulate.flip:Flip"} if group == "karat.workers" else {},
+        "goldspan.simulate.parsing.plugins",
+        lambda group: (
+            {"mine": "goldspan.simulate.flip:Flip"} if group == "goldspan.workers" else {}
+        ),
     )
     assert parse_worker("mine(0.5)") == Flip(0.5)
 

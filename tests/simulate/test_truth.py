@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.simulate import draw_truth, measure_workers, simulate_crowd
-from karat.simulate.truth import has_unknown
+import goldspan
+from goldspan.errors import InputError
+from goldspan.simulate import draw_truth, measure_workers, simulate_crowd
+from goldspan.simulate.truth import has_unknown
 from simulate.scenes import truth_of
 
 
@@ -39,8 +39,8 @@ def test_a_drawn_truth_is_a_crowd_of_single_labels_without_workers(tmp_path):
     assert truth.is_classification
     assert (truth.n_workers, len(truth.answers)) == (0, 0)
     crowd = simulate_crowd(truth, ["flip(0.3) x2"])
-    assert karat.write_crowd(crowd, tmp_path / "labels.csv") == []
-    assert karat.read_crowd(tmp_path / "labels.csv") == crowd
+    assert goldspan.write_crowd(crowd, tmp_path / "labels.csv") == []
+    assert goldspan.read_crowd(tmp_path / "labels.csv") == crowd
 
 
 def test_a_label_that_nobody_should_have_is_never_drawn():
@@ -74,7 +74,7 @@ def test_workers_are_measured_where_gold_and_label_are_known():
         "1\ta\tB-PER\tB-PER\t?\t?\n1\tb\tI-PER\tO\t?\t?\n1\tc\t?\tO\t?\t?\n\n"
         "2\td\tO\tO\tO\t?\n2\te\tB-LOC\tB-LOC\t?\t?\n"
     )
-    crowd = karat.read_crowd(text.encode(), format="wide")
+    crowd = goldspan.read_crowd(text.encode(), format="wide")
     assert has_unknown(crowd).tolist() == [True, False]
     ann, bob, cid = measure_workers(crowd)
     assert ann == ("ann", 2, 4, 0.75, 0.5)
@@ -88,6 +88,6 @@ def test_the_rates_of_a_worker_are_those_of_a_score():
     truth = truth_of([["B-PER", "O", "B-LOC", "I-LOC"]] * 50)
     crowd = simulate_crowd(truth, ["flip(0.2)"])
     tags = [crowd.answers_of(n)["w1"] for n in range(50)]
-    wanted = karat.score(truth.tagset.decode(truth.gold_tagged), tags)
+    wanted = goldspan.score(truth.tagset.decode(truth.gold_tagged), tags)
     (found,) = measure_workers(crowd)
     assert (found.accuracy, found.f1) == (wanted.accuracy, wanted.f1)

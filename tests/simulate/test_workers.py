@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.errors import InputError, UnknownNameError
-from karat.simulate import draw_truth, simulate_crowd
-from karat.simulate.base import Scene
-from karat.simulate.models import Cm, Seq
-from karat.workermodels import Prior, get_worker_model
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.simulate.base import Scene
+from goldspan.simulate.models import Cm, Seq
+from goldspan.workermodels import Prior, get_worker_model
 from simulate.scenes import answer, named, random_truth, truth_of
 
 

@@ -1,6 +1,7 @@
-"""A second reading of tags in plain Python, from the definitions and not from karat's tables.
+"""A second reading of tags in plain Python, from the definitions and not from goldspan's tables.
 
-Every function here is slow, knows nothing of the pair table, and shares no code with `karat.spans`.
+Every function here is slow, knows nothing of the pair table, and shares no code with
+`goldspan.spans`.
 """
 
 from __future__ import annotations

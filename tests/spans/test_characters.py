@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import FaultsError, InputError, UnknownNameError
-from karat.spans import Span, locate, to_chars, to_tokens, tokenize
-from karat.spans.characters import OFFSETS
+from goldspan.errors import FaultsError, InputError, UnknownNameError
+from goldspan.spans import Span, locate, to_chars, to_tokens, tokenize
+from goldspan.spans.characters import OFFSETS
 
 FAMILY = "👨\u200d👩\u200d👧"
 WAVE = "👋🏽"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import FaultsError, InputError, UnknownNameError
-from karat.spans import Codec, Role, Tagged, get_encoding, transition_mask
-from karat.spans.codec import MAX_TAGS
+from goldspan.errors import FaultsError, InputError, UnknownNameError
+from goldspan.spans import Codec, Role, Tagged, get_encoding, transition_mask
+from goldspan.spans.codec import MAX_TAGS
 from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from karat.errors import FaultsError, InputError, SpanError, UnknownNameError
-from karat.spans import (
+from goldspan.errors import FaultsError, InputError, SpanError, UnknownNameError
+from goldspan.spans import (
     POLICIES,
     Codec,
     SpanArray,
@@ -22,7 +22,7 @@ from karat.spans import (
     validate,
     write_codes,
 )
-from karat.spans.pairs import ENDED, FAULT_KINDS, FAULTS, STARTS
+from goldspan.spans.pairs import ENDED, FAULT_KINDS, FAULTS, STARTS
 from spans import oracle
 
 LONGEST = 4

@@ -1,4 +1,4 @@
-"""Every row of docs/differences.md is true: what the others say, and what karat says."""
+"""Every row of docs/differences.md is true: what the others say, and what goldspan says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 import seqeval.metrics
 from nervaluate import Evaluator
 
-import karat.spans
-from karat.errors import FaultsError
-from karat.spans import parse, score, validate
+import goldspan.spans
+from goldspan.errors import FaultsError
+from goldspan.spans import parse, score, validate
 from spans import peers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def _seqeval_strict(tags, encoding):
     return _show(peers.read_seqeval_strict(tags, encoding))
 
 
-def _karat(tags, encoding, policy):
+def _goldspan(tags, encoding, policy):
     try:
         spans = parse(tags, encoding, policy)
     except FaultsError as error:
@@ -90,13 +90,13 @@ def test_the_row_tells_how_each_tool_reads_the_tags(row):
         _or_exception(_seqeval_strict, tags, encoding),
         _or_exception(lambda: _show(peers.read_conlleval_pl(tags))),
         _or_exception(lambda: _show(peers.read_nervaluate(tags))),
-        _karat(tags, encoding, policy),
+        _goldspan(tags, encoding, policy),
     ]
     assert why
 
 
 @pytest.mark.parametrize("row", READING, ids=_ids(READING, 3))
-def test_in_every_row_some_tool_differs_from_karat(row):
+def test_in_every_row_some_tool_differs_from_goldspan(row):
     *others, ours = row[3:9]
     assert any(other not in {ours, "–"} for other in others)
 
@@ -110,7 +110,7 @@ def test_the_row_tells_how_ncrfpp_and_boundaries_read_the_tags(row):
 
 
 @pytest.mark.parametrize("row", PAIRING, ids=_ids(PAIRING, 3))
-def test_the_row_tells_the_counts_of_nervaluate_and_karat(row):
+def test_the_row_tells_the_counts_of_nervaluate_and_goldspan(row):
     truth, found, scheme, theirs, ours, why = row
     sides = [truth.split()], [found.split()]
     name = "ent_type" if scheme == "type" else scheme
@@ -125,7 +125,7 @@ def _span(kind, start, end):
 
 
 def _outcome(code):
-    names = {name: getattr(karat.spans, name) for name in karat.spans.__all__}
+    names = {name: getattr(goldspan.spans, name) for name in goldspan.spans.__all__}
     names |= {"iobes": iobes, "seqeval": seqeval, "Evaluator": Evaluator, "span": _span}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

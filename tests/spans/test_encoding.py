@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import UnknownNameError
-from karat.spans.encoding import (
+from goldspan.errors import UnknownNameError
+from goldspan.spans.encoding import (
     ALIASES,
     ENCODINGS,
     Role,

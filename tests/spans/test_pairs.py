@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.spans import Codec
-from karat.spans.pairs import (
+from goldspan.spans import Codec
+from goldspan.spans.pairs import (
     BAD_OPEN,
     ENDED,
     FAULT_KINDS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from karat.errors import FaultsError
-from karat.spans import (
+from goldspan.errors import FaultsError
+from goldspan.spans import (
     Span,
     convert,
     parse,

@@ -13,7 +13,7 @@ import pytest
 import seqeval.metrics
 from nervaluate import Evaluator
 
-from karat.spans import convert, parse, score, transition_mask, transitions, validate, write
+from goldspan.spans import convert, parse, score, transition_mask, transitions, validate, write
 from spans import oracle, peers
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]

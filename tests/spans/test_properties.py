@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import KaratError
-from karat.spans import (
+from goldspan.errors import GoldspanError
+from goldspan.spans import (
     POLICIES,
     Codec,
     Span,
@@ -121,7 +121,7 @@ def test_the_two_paths_agree_on_random_corpora(encoding, data):
 
 
 @given(encoding=encodings, tags=st.lists(junk, max_size=6))
-def test_any_strings_give_spans_or_a_karat_error(encoding, tags):
+def test_any_strings_give_spans_or_a_goldspan_error(encoding, tags):
     before = list(tags)
     calls = [
         *(lambda policy=policy: parse(tags, encoding, policy) for policy in POLICIES),
@@ -134,7 +134,7 @@ def test_any_strings_give_spans_or_a_karat_error(encoding, tags):
         lambda: write([(tag, i, i + 1) for i, tag in enumerate(tags)], len(tags), encoding),
     ]
     for call in calls:
-        with contextlib.suppress(KaratError):
+        with contextlib.suppress(GoldspanError):
             call()
         assert tags == before
 
@@ -153,7 +153,7 @@ def test_any_strings_are_parsed_with_errors_and_never_refused(encoding, tags):
         assert not wrong & set(span.tokens)
     try:
         assert parse(tags, encoding) == spans
-    except KaratError:
+    except GoldspanError:
         assert wrong
 
 
@@ -161,7 +161,7 @@ def test_any_strings_are_parsed_with_errors_and_never_refused(encoding, tags):
 def test_a_sequence_without_errors_converts_and_one_with_errors_does_not(encoding, tags):
     try:
         assert convert(tags, encoding, encoding) == tags
-    except KaratError:
+    except GoldspanError:
         assert validate(tags, encoding)
     else:
         assert not validate(tags, encoding)
@@ -177,7 +177,7 @@ def test_a_sequence_without_errors_converts_and_one_with_errors_does_not(encodin
 def test_any_spans_are_written_and_read_back_or_refused(encoding, rows, length):
     try:
         tags = write(rows, length, encoding)
-    except KaratError:
+    except GoldspanError:
         return
     assert parse(tags, encoding, "raise") == sorted(rows, key=lambda row: row[1])
 
@@ -188,12 +188,12 @@ def test_any_spans_are_written_and_read_back_or_refused(encoding, rows, length):
     cuts=st.lists(st.integers(0, 8), max_size=4),
     policy=st.sampled_from(POLICIES),
 )
-def test_any_arrays_give_spans_or_a_karat_error(encoding, codes, cuts, policy):
+def test_any_arrays_give_spans_or_a_goldspan_error(encoding, codes, cuts, policy):
     codec = Codec(oracle.alphabet(encoding), encoding)
     tagged = Tagged(np.array(codes, np.int16), np.array([0, *cuts, len(codes)], np.int64))
     try:
         spans = find_spans(tagged, codec, policy)
-    except KaratError:
+    except GoldspanError:
         return
     assert (spans.start < spans.end).all()
     assert (tagged.offsets[spans.item] <= spans.start).all()

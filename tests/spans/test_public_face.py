@@ -1,14 +1,14 @@
-"""What `karat.spans` shows to the world."""
+"""What `goldspan.spans` shows to the world."""
 
 from __future__ import annotations
 
 import inspect
 
-import karat.spans
+import goldspan.spans
 
 
 def test_the_public_names_are_these():
-    assert set(karat.spans.__all__) == {
+    assert set(goldspan.spans.__all__) == {
         "ALIASES", "ENCODINGS", "POLICIES", "Codec", "Encoding", "ErrorArray", "Rates", "Role",
         "SchemeScore", "Score", "Span", "SpanArray", "TagError", "Tagged", "Transition",
         "WrongSpan", "convert", "find_errors", "find_spans", "get_encoding", "locate", "parse",
@@ -19,16 +19,16 @@ def test_the_public_names_are_these():
 
 
 def test_the_public_names_are_sorted_and_exist():
-    names = karat.spans.__all__
+    names = goldspan.spans.__all__
     constants = [name for name in names if name.isupper()]
     classes = [name for name in names if name[0].isupper() and not name.isupper()]
     functions = [name for name in names if name[0].islower()]
     assert names == [*sorted(constants), *sorted(classes), *sorted(functions)]
-    assert all(hasattr(karat.spans, name) for name in names)
+    assert all(hasattr(goldspan.spans, name) for name in names)
 
 
 def test_every_public_function_and_class_says_what_it_does():
-    for name in karat.spans.__all__:
-        value = getattr(karat.spans, name)
+    for name in goldspan.spans.__all__:
+        value = getattr(goldspan.spans, name)
         if callable(value):
             assert inspect.getdoc(value), name

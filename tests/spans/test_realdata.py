@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import seqeval.metrics
 
-from karat.spans import (
+from goldspan.spans import (
     Codec,
     convert,
     find_errors,

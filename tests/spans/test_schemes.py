@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.spans import SchemeScore, score
-from karat.spans.schemes import SCHEMES
+from goldspan.spans import SchemeScore, score
+from goldspan.spans.schemes import SCHEMES
 from spans import oracle
 
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import FaultsError, InputError, UnknownNameError
-from karat.spans import (
+from goldspan.errors import FaultsError, InputError, UnknownNameError
+from goldspan.spans import (
     POLICIES,
     Codec,
     Rates,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from karat.errors import InputError
-from karat.spans import Codec, score
-from karat.spans.sides import align_by_id
+from goldspan.errors import InputError
+from goldspan.spans import Codec, score
+from goldspan.spans.sides import align_by_id
 
 
 class Side:

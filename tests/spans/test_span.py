@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.errors import FaultsError, InputError, KaratError, SpanError, UnknownNameError
-from karat.spans import (
+from goldspan.errors import FaultsError, GoldspanError, InputError, SpanError, UnknownNameError
+from goldspan.spans import (
     Span,
     TagError,
     Transition,
@@ -180,7 +180,7 @@ def test_a_single_string_is_not_taken_for_a_list_of_tags(function, text):
 )
 def test_the_input_list_is_never_changed(function, tags):
     before = list(tags)
-    with contextlib.suppress(KaratError):
+    with contextlib.suppress(GoldspanError):
         function(tags)
     assert tags == before
 

@@ -6,8 +6,8 @@ import contextlib
 
 import pytest
 
-from karat.errors import FaultsError, KaratError, SpanError
-from karat.spans import (
+from goldspan.errors import FaultsError, GoldspanError, SpanError
+from goldspan.spans import (
     Codec,
     convert,
     find_spans,
@@ -120,7 +120,7 @@ def test_input_lists_are_not_mutated(encoding):
             lambda: convert(given, encoding, encoding),  # noqa: B023
             lambda: score([given], [given], encoding=encoding),  # noqa: B023
         ):
-            with contextlib.suppress(KaratError):
+            with contextlib.suppress(GoldspanError):
                 call()
             assert given == list(tags)
 

@@ -18,12 +18,12 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from karat.protocols import PoolItem
-from karat.spans import Codec
-from karat.store import SqlLedger, create_ledger
-from karat.store.migrate import HEAD
-from karat.store.opening import empty_database
-from karat.store.schema import metadata
+from goldspan.protocols import PoolItem
+from goldspan.spans import Codec
+from goldspan.store import SqlLedger, create_ledger
+from goldspan.store.migrate import HEAD
+from goldspan.store.opening import empty_database
+from goldspan.store.schema import metadata
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 _count = itertools.count()
@@ -48,10 +48,10 @@ def server() -> Iterator[str]:
     initdb, postgres = _find("initdb"), _find("postgres")
     if initdb is None or postgres is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    folder, user = Path(tempfile.mkdtemp(prefix="karat-pg-")), _other_user()
+    folder, user = Path(tempfile.mkdtemp(prefix="goldspan-pg-")), _other_user()
     if user is not None:
         shutil.chown(folder, user)
-    words = [initdb, "--no-sync", "-U", "karat", "-A", "trust", "-E", "UTF8", "--locale=C"]
+    words = [initdb, "--no-sync", "-U", "goldspan", "-A", "trust", "-E", "UTF8", "--locale=C"]
     subprocess.run([*words, "-D", "data"], cwd=folder, user=user, check=True, capture_output=True)
     # The tests kill clients, never the server: it need not wait for the disk.
     options = ("-k", str(folder), "-c", "listen_addresses=", "-c", "fsync=off")
@@ -59,7 +59,7 @@ def server() -> Iterator[str]:
         process = subprocess.Popen(
             [postgres, "-D", "data", *options], cwd=folder, user=user, stdout=log, stderr=log
         )
-    url = f"postgresql+psycopg://karat@/postgres?host={quote(str(folder))}"
+    url = f"postgresql+psycopg://goldspan@/postgres?host={quote(str(folder))}"
     try:
         _wait(url, process, folder / "log")
         yield url

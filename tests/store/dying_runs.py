@@ -1,4 +1,4 @@
-"""A server that forks real `karat run`s, each of which kills itself at its n-th statement.
+"""A server that forks real `goldspan run`s, each of which kills itself at its n-th statement.
 
 A line on standard input is JSON: n, and the words of the command; the reply is the return code,
 negative for a signal. With n = 0 it runs through, in the server itself, which then has imported and
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, event
 
-from karat.cli import main
+from goldspan.cli import main
 
 
 def die_at(n: int) -> None:
@@ -35,8 +35,8 @@ def die_at(n: int) -> None:
 
 
 def run(words: list[str]) -> int:
-    """Be a `karat run`."""
-    sys.argv = ["karat", *words]
+    """Be a `goldspan run`."""
+    sys.argv = ["goldspan", *words]
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
         try:
             main()

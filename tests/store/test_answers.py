@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select
 
-from karat.errors import FaultsError, InputError
-from karat.store.schema import answers
+from goldspan.errors import FaultsError, InputError
+from goldspan.store.schema import answers
 
 
 def kept(ledger):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.errors import FaultsError, InputError
+from goldspan.errors import FaultsError, InputError
 
 
 def places(ledger):

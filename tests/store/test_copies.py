@@ -7,16 +7,16 @@ import threading
 
 import pytest
 
-from karat.errors import InputError
-from karat.store import (
+from goldspan.errors import InputError
+from goldspan.store import (
     backup_ledger,
     export_ledger,
     faults_of,
     import_ledger,
     restore_ledger,
 )
-from karat.store.export import ABOUT, LOG
-from karat.store.replay import state_of
+from goldspan.store.export import ABOUT, LOG
+from goldspan.store.replay import state_of
 
 
 @pytest.fixture
@@ -84,11 +84,11 @@ def test_a_damaged_export_is_refused(busy, new_place, tmp_path, damage, message)
         import_ledger(tmp_path / "out", new_place())
 
 
-def test_an_export_of_a_newer_karat_or_of_something_else_is_refused(busy, new_place, tmp_path):
+def test_an_export_of_a_newer_goldspan_or_of_something_else_is_refused(busy, new_place, tmp_path):
     export_ledger(busy, tmp_path / "out")
     about = json.loads((tmp_path / "out" / ABOUT).read_text(encoding="utf-8"))
     (tmp_path / "out" / ABOUT).write_text(json.dumps({**about, "layout": 2}), encoding="utf-8")
-    with pytest.raises(InputError, match="has layout 2, this karat reads 1"):
+    with pytest.raises(InputError, match="has layout 2, this goldspan reads 1"):
         import_ledger(tmp_path / "out", new_place())
     with pytest.raises(InputError, match="is no export of a campaign"):
         import_ledger(tmp_path, new_place())

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DatabaseError
 
-from karat.errors import InputError, UnknownNameError
-from karat.store import reading
-from karat.store.chain import check_chain, link
-from karat.store.opening import empty_database
-from karat.store.registry import EFFECTS, effect_of
-from karat.store.replay import replay, state_of
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.store import reading
+from goldspan.store.chain import check_chain, link
+from goldspan.store.opening import empty_database
+from goldspan.store.registry import EFFECTS, effect_of
+from goldspan.store.replay import replay, state_of
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def busy(ledger):
 
 def test_every_kind_of_event_can_happen_and_has_an_effect(busy):
     assert {event.kind for event in busy.events()} == set(EFFECTS)
-    with pytest.raises(UnknownNameError, match="a newer karat"):
+    with pytest.raises(UnknownNameError, match="a newer goldspan"):
         effect_of("party")
 
 

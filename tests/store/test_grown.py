@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from karat.protocols import PoolItem
-from karat.spans import Codec
-from karat.store import backup_ledger, create_ledger, grown, open_ledger, restore_ledger
-from karat.store.reading import read_crowd
+from goldspan.protocols import PoolItem
+from goldspan.spans import Codec
+from goldspan.store import backup_ledger, create_ledger, grown, open_ledger, restore_ledger
+from goldspan.store.reading import read_crowd
 
 TAGS = Codec.from_types(["PER", "LOC"], "BIO")
 LABELS = ["B-PER", "B-LOC", "O", None]

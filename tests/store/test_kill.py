@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from karat.store import export_ledger, faults_of, open_ledger
+from goldspan.store import export_ledger, faults_of, open_ledger
 
 SEEDS, KILLS = (3, 50) if settings.default.max_examples > 1000 else (1, 2)
 """`make torture` kills 150 times on each database."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from karat.errors import FaultsError, InputError
-from karat.protocols import PoolItem
-from karat.store import choosing, faults_of
+from goldspan.errors import FaultsError, InputError
+from goldspan.protocols import PoolItem
+from goldspan.store import choosing, faults_of
 
 
 def items_of(leases):

@@ -7,8 +7,8 @@ import inspect
 import pytest
 from sqlalchemy import text
 
-from karat.protocols import Ledger
-from karat.store import SqlLedger, StoreError, open_ledger
+from goldspan.protocols import Ledger
+from goldspan.store import SqlLedger, StoreError, open_ledger
 
 METHODS = [name for name, value in vars(Ledger).items() if inspect.isfunction(value)]
 

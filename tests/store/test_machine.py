@@ -17,13 +17,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from karat.errors import InputError
-from karat.protocols import PoolItem, Receipt, Totals
-from karat.spans import Codec
-from karat.store import choosing, create_ledger, faults_of, open_ledger
-from karat.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
-from karat.store.opening import empty_database
-from karat.store.replay import replay, state_of
+from goldspan.errors import InputError
+from goldspan.protocols import PoolItem, Receipt, Totals
+from goldspan.spans import Codec
+from goldspan.store import choosing, create_ledger, faults_of, open_ledger
+from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
+from goldspan.store.opening import empty_database
+from goldspan.store.replay import replay, state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 COSTS = {"a": 3, "b": 0, "c": 7, "d": 3, "e": 5}

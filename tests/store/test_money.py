@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError
 
-from karat.errors import InputError
-from karat.store.schema import campaign, slots
+from goldspan.errors import InputError
+from goldspan.store.schema import campaign, slots
 
 
 def test_a_charge_is_paid_once_per_name(ledger):
@@ -61,7 +61,7 @@ def test_the_database_itself_refuses_two_answers_that_count(ledger):
     ledger.submit("a", "w", "i0", ["yes"], 2)
     row = {"number": 2, "key": "b", "item": 1, "worker": 1, "labels": "", "status": "late"}
     row |= {"reason": "", "counts": 1, "started": 0, "submitted": 0, "cost": 0}
-    from karat.store.schema import answers
+    from goldspan.store.schema import answers
 
     with pytest.raises(IntegrityError), ledger.database.engine.begin() as connection:
         connection.execute(answers.insert(), row)

@@ -11,14 +11,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
-from karat.errors import InputError
-from karat.protocols import PoolItem
-from karat.spans import Codec
-from karat.store import StoreError, create_ledger, open_ledger
-from karat.store.engine import connect, to_url
-from karat.store.migrate import FOLDER, HEAD, upgrade, version_of
-from karat.store.opening import empty_database, where_of
-from karat.store.schema import metadata
+from goldspan.errors import InputError
+from goldspan.protocols import PoolItem
+from goldspan.spans import Codec
+from goldspan.store import StoreError, create_ledger, open_ledger
+from goldspan.store.engine import connect, to_url
+from goldspan.store.migrate import FOLDER, HEAD, upgrade, version_of
+from goldspan.store.opening import empty_database, where_of
+from goldspan.store.schema import metadata
 
 TAGS = Codec.from_types(["PER"], "BIO")
 SAME = {"name": "c", "cap": 5, "currency": "EUR", "tagset": TAGS}
@@ -74,9 +74,9 @@ def test_an_address_that_cannot_be_is_refused(place, message):
 
 
 def test_a_missing_library_is_named_with_the_line_that_installs_it():
-    code = "import sys; sys.modules['sqlalchemy'] = None; import karat.store as s; s.open_ledger"
+    code = "import sys; sys.modules['sqlalchemy'] = None; import goldspan.store as s; s.open_ledger"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install 'karat[store]'" in run.stderr
+    assert "pip install 'goldspan[store]'" in run.stderr
 
 
 def test_messages_hold_no_password():
@@ -118,7 +118,7 @@ def test_a_disk_that_is_full_loses_nothing_and_says_so(tmp_path):
 
 
 def test_a_database_that_is_locked_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("karat.store.engine.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("goldspan.store.engine.BUSY_SECONDS", 0.01)
     with create_ledger(tmp_path / "c.db", **SAME, now=0) as ledger:
         other = sqlite3.connect(tmp_path / "c.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -212,7 +212,7 @@ def test_a_database_of_version_1_is_brought_on_with_its_rows(new_place, next_ver
         ]
         assert version_of(connection) == "0002"
     engine.dispose()
-    with pytest.raises(StoreError, match=f"newer karat .*0002, this one knows up to {HEAD}"):
+    with pytest.raises(StoreError, match=f"newer goldspan .*0002, this one knows up to {HEAD}"):
         open_ledger(place)
 
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from karat.errors import UnknownNameError
-from karat.store import open_ledger
+from goldspan.errors import UnknownNameError
+from goldspan.store import open_ledger
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from karat.crowd import CrowdBuilder
-from karat.errors import FaultsError
-from karat.protocols import PoolItem
-from karat.store import pool, pool_items
+from goldspan.crowd import CrowdBuilder
+from goldspan.errors import FaultsError
+from goldspan.protocols import PoolItem
+from goldspan.store import pool, pool_items
 
 ITEM = PoolItem(
     "s1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.errors import FaultsError, InputError
+from goldspan.errors import FaultsError, InputError
 
 
 def test_gold_is_kept_and_new_gold_takes_its_place(ledger):

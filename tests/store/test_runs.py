@@ -1,4 +1,5 @@
-"""`karat run` on every database: killed anywhere, it loses nothing and ends with the same bytes."""
+"""`goldspan run` on every database: killed anywhere, it loses nothing and ends with the same
+bytes."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ import pytest
 from sqlalchemy import inspect, select
 
 from campaign.tiny import plan_of, toml, write_files
-from karat.cli import main
-from karat.store import faults_of, open_ledger
-from karat.store.engine import connect, to_url
-from karat.store.schema import campaign
+from goldspan.cli import main
+from goldspan.store import faults_of, open_ledger
+from goldspan.store.engine import connect, to_url
+from goldspan.store.schema import campaign
 
-KILLS = int(os.environ.get("KARAT_TORTURE", "4"))
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE", "4"))
 SERVER = Path(__file__).with_name("dying_runs.py")
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json")
 WORK = {
@@ -44,13 +45,15 @@ def plan(tmp_path):
 
 @pytest.fixture
 def dying():
-    """Runs `karat` until its n-th statement; gives the return code."""
+    """Runs `goldspan` until its n-th statement; gives the return code."""
     words = [sys.executable, str(SERVER)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **pipes) as server:
 
-        def run(n, *karat):
-            server.stdin.write(json.dumps({"n": n, "words": [str(word) for word in karat]}) + "\n")
+        def run(n, *goldspan):
+            server.stdin.write(
+                json.dumps({"n": n, "words": [str(word) for word in goldspan]}) + "\n"
+            )
             server.stdin.flush()
             return int(server.stdout.readline())
 
@@ -63,7 +66,7 @@ def url(place):
 
 
 def run(monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
+    monkeypatch.setattr(sys, "argv", ["goldspan", *map(str, words)])
     with pytest.raises(SystemExit) as end:
         main()
     return end.value.code or 0
@@ -123,14 +126,14 @@ def test_killed_at_any_statement_it_loses_nothing_and_ends_with_the_same_bytes(
 def test_a_second_run_is_refused_while_the_first_is_at_work(
     plan, tmp_path, new_place, monkeypatch, capsys
 ):
-    monkeypatch.setattr("karat.store.alone.PATIENCE", 0.1)
+    monkeypatch.setattr("goldspan.store.alone.PATIENCE", 0.1)
     place, words = new_place(), ("run", plan, "--out", tmp_path / "out", "--store")
     assert run(monkeypatch, *words, url(place)) == 0
     with open_ledger(place) as ledger:
         n = ledger.verify()
         with ledger.alone():
             assert run(monkeypatch, *words, url(place)) == 1
-        assert "another `karat run` is at work on this campaign" in capsys.readouterr().err
+        assert "another `goldspan run` is at work on this campaign" in capsys.readouterr().err
         assert run(monkeypatch, *words, url(place)) == 0
         assert ledger.verify() == n
 
@@ -139,7 +142,7 @@ def test_a_second_run_is_refused_while_the_first_is_at_work(
 def test_two_at_once_pay_once(plan, tmp_path, new_place, monkeypatch):
     place, whole = new_place(), tmp_path / "whole"
     assert run(monkeypatch, "run", plan, "--out", whole) == 0
-    words = [sys.executable, "-c", "from karat.cli import main; main()", "run", str(plan)]
+    words = [sys.executable, "-c", "from goldspan.cli import main; main()", "run", str(plan)]
     words += ["--store", url(place), "--out"]
     both = [
         subprocess.Popen([*words, str(tmp_path / name)], stderr=subprocess.PIPE, text=True)
@@ -149,6 +152,6 @@ def test_two_at_once_pay_once(plan, tmp_path, new_place, monkeypatch):
     assert 0 in {each.returncode for each in both}
     for each, text, name in zip(both, told, "ab", strict=True):
         if each.returncode:
-            assert "another `karat run` is at work on this campaign" in text
+            assert "another `goldspan run` is at work on this campaign" in text
         else:
             assert results(tmp_path / name) == results(whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from karat.store import faults_of, open_ledger
+from goldspan.store import faults_of, open_ledger
 
 
 def work(ledger, worker):

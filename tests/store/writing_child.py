@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-from karat.protocols import PoolItem
-from karat.spans import Codec
-from karat.store import create_ledger
+from goldspan.protocols import PoolItem
+from goldspan.spans import Codec
+from goldspan.store import create_ledger
 
 N_ITEMS, WORKERS = 15, ("u", "v", "w")
 

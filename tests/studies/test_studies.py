@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError, UnknownNameError
-from karat.studies import STUDIES, run_study
-from karat.studies.registry import WITH_PICTURE
-from karat.studies.table import Study, Table
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.studies import STUDIES, run_study
+from goldspan.studies.registry import WITH_PICTURE
+from goldspan.studies.table import Study, Table
 
 
 def test_a_table_is_written_in_markdown():
@@ -132,7 +132,9 @@ def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif("KARAT_TORTURE" not in os.environ, reason="takes minutes: set KARAT_TORTURE")
+@pytest.mark.skipif(
+    "GOLDSPAN_TORTURE" not in os.environ, reason="takes minutes: set GOLDSPAN_TORTURE"
+)
 def test_a_crf_inside_reaches_what_was_seen_on_the_whole_real_crowd(data):
     study = run_study(
         "bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0, sources=("raw.zip",)

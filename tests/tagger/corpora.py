@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from karat.crowd import read_crowd
+from goldspan.crowd import read_crowd
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
 

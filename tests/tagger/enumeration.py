@@ -6,8 +6,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from karat.spans import Codec, Tagged, find_spans
-from karat.tagger.chain import Potentials
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.tagger.chain import Potentials
 
 
 def log_scores(potentials):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.errors import FaultsError, InputError
-from karat.spans import Codec
-from karat.tagger.chain import (
+from goldspan.errors import FaultsError, InputError
+from goldspan.spans import Codec
+from goldspan.tagger.chain import (
     Potentials,
     best_path,
     constrain,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.protocols import Serial
-from karat.tagger import CRF
-from karat.tagger.columns import Columns, Merged
-from karat.tagger.features import Features
-from karat.tagger.training import Masks, Targets, train
-from karat.tagger.weights import Weights
+from goldspan.protocols import Serial
+from goldspan.tagger import CRF
+from goldspan.tagger.columns import Columns, Merged
+from goldspan.tagger.features import Features
+from goldspan.tagger.training import Masks, Targets, train
+from goldspan.tagger.weights import Weights
 from tagger.corpora import random_items
 
 J = 3

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from karat.errors import InputError, NotFittedError
-from karat.protocols import Serial
-from karat.tagger import CRF, HMM, Text
-from karat.tagger.carry import carry
+from goldspan.errors import InputError, NotFittedError
+from goldspan.protocols import Serial
+from goldspan.tagger import CRF, HMM, Text
+from goldspan.tagger.carry import carry
 from tagger.corpora import random_items
 
 X, Y = random_items(80)

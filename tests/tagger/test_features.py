@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.errors import InputError, UnknownNameError
-from karat.tagger.attributes import ATTRIBUTES
-from karat.tagger.dicts import DictFeatures
-from karat.tagger.features import FeatureMap, Text
-from karat.tagger.templates import SETS, Template, read_templates
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.tagger.attributes import ATTRIBUTES
+from goldspan.tagger.dicts import DictFeatures
+from goldspan.tagger.features import FeatureMap, Text
+from goldspan.tagger.templates import SETS, Template, read_templates
 
 ITEMS = [["Kim", "saw", "Rome"], [], ["the", "IBM-3", "in", "1996"], ["kim"]]
 

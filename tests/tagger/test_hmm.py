@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.tagger import HMM, Text
-from karat.tagger.hmm import _chain
-from karat.tagger.training import Masks, Targets
+from goldspan.errors import InputError
+from goldspan.tagger import HMM, Text
+from goldspan.tagger.hmm import _chain
+from goldspan.tagger.training import Masks, Targets
 from tagger.corpora import random_items
 from tagger.enumeration import distribution, log_scores
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from karat.errors import InputError, NotFittedError
-from karat.tagger import CRF, HMM, load_tagger
-from karat.tagger.model_file import save_tagger
+from goldspan.errors import InputError, NotFittedError
+from goldspan.tagger import CRF, HMM, load_tagger
+from goldspan.tagger.model_file import save_tagger
 from tagger.corpora import random_items
 
 X, Y = random_items(30)
@@ -40,14 +40,14 @@ def model(request):
 
 @pytest.fixture
 def path(tmp_path):
-    save_tagger(CRF(max_iter=3, templates=["word"]).fit(X, Y), tmp_path / "m.karat")
-    return tmp_path / "m.karat"
+    save_tagger(CRF(max_iter=3, templates=["word"]).fit(X, Y), tmp_path / "m.goldspan")
+    return tmp_path / "m.goldspan"
 
 
 def test_a_loaded_tagger_is_the_saved_one(model, tmp_path):
     tagger, items = model
-    tagger.save(tmp_path / "m.karat")
-    loaded = load_tagger(tmp_path / "m.karat")
+    tagger.save(tmp_path / "m.goldspan")
+    loaded = load_tagger(tmp_path / "m.goldspan")
     assert type(loaded) is type(tagger)
     np.testing.assert_array_equal(loaded.weights_.vector, tagger.weights_.vector)
     assert loaded.predict_marginals(items) == tagger.predict_marginals(items)
@@ -62,14 +62,14 @@ def test_a_loaded_tagger_is_the_saved_one(model, tmp_path):
 
 
 def test_a_second_save_has_the_same_bytes_and_leaves_nothing_behind(path):
-    load_tagger(path).save(path.with_name("again.karat"))
-    assert path.with_name("again.karat").read_bytes() == path.read_bytes()
-    assert sorted(p.name for p in path.parent.iterdir()) == ["again.karat", "m.karat"]
+    load_tagger(path).save(path.with_name("again.goldspan"))
+    assert path.with_name("again.goldspan").read_bytes() == path.read_bytes()
+    assert sorted(p.name for p in path.parent.iterdir()) == ["again.goldspan", "m.goldspan"]
 
 
 def test_another_process_reads_it_the_same(path):
     code = (
-        "import sys; from karat.tagger import load_tagger\n"
+        "import sys; from goldspan.tagger import load_tagger\n"
         "print(load_tagger(sys.argv[1]).predict([['w1', 'w2', 'w3']]))"
     )
     env = {**os.environ, "PYTHONHASHSEED": "7"}
@@ -92,7 +92,7 @@ def test_there_is_no_pickle_in_it(path):
 def test_a_truncated_file_is_refused(path, share):
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(InputError, match=r"m\.karat is no tagger of karat, or it is damaged"):
+    with pytest.raises(InputError, match=r"m\.goldspan is no tagger of goldspan, or it is damaged"):
         load_tagger(path)
 
 
@@ -113,7 +113,7 @@ def test_a_changed_byte_is_noticed_or_harmless(path):
 @pytest.mark.parametrize("content", [b"hello\n", b"\x80\x04K\x01.", os.urandom(1000)])
 def test_a_foreign_file_is_refused(path, content):
     path.write_bytes(content)
-    with pytest.raises(InputError, match="no tagger of karat"):
+    with pytest.raises(InputError, match="no tagger of goldspan"):
         load_tagger(path)
 
 
@@ -138,7 +138,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version 2, and this karat reads version 1: upgrade karat"),
+        ({"version": 2}, "version 2, and this goldspan reads version 1: upgrade goldspan"),
         ({"kind": "transformer"}, "holds a tagger 'transformer', not crf or hmm"),
         ({"format": "else"}, "another archive"),
         ({"tags": ["O"]}, "do not fit"),
@@ -155,14 +155,14 @@ def test_files_that_do_not_fit_are_refused(path, change, message):
 
 def test_missing_files_and_folders_are_named(tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
-        load_tagger(tmp_path / "none.karat")
+        load_tagger(tmp_path / "none.goldspan")
     with pytest.raises(InputError, match="it is a folder"):
         load_tagger(tmp_path)
     with pytest.raises(InputError, match="does the folder exist"):
-        CRF(max_iter=1).fit(X, Y).save(tmp_path / "none" / "m.karat")
+        CRF(max_iter=1).fit(X, Y).save(tmp_path / "none" / "m.goldspan")
 
 
 def test_an_untrained_tagger_cannot_be_saved(tmp_path):
     with pytest.raises(NotFittedError, match="before save"):
-        CRF().save(tmp_path / "m.karat")
+        CRF().save(tmp_path / "m.goldspan")
     assert not list(Path(tmp_path).iterdir())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.tagger import CRF, HMM
-from karat.tagger.parameters import check_number, check_whole
+from goldspan.errors import InputError
+from goldspan.tagger import CRF, HMM
+from goldspan.tagger.parameters import check_number, check_whole
 from tagger.corpora import random_items
 
 X, Y = random_items(20)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.compute import Threads
-from karat.errors import FaultsError, InputError
-from karat.protocols import Serial
-from karat.spans import Codec
-from karat.tagger import CRF, HMM, Text
-from karat.tagger import objective as module
-from karat.tagger.base import potentials_of
-from karat.tagger.columns import Merged
-from karat.tagger.features import Features
-from karat.tagger.known import allowed_tags
-from karat.tagger.objective import Objective
-from karat.tagger.training import Masks, Targets
-from karat.tagger.weights import Weights
+from goldspan.compute import Threads
+from goldspan.errors import FaultsError, InputError
+from goldspan.protocols import Serial
+from goldspan.spans import Codec
+from goldspan.tagger import CRF, HMM, Text
+from goldspan.tagger import objective as module
+from goldspan.tagger.base import potentials_of
+from goldspan.tagger.columns import Merged
+from goldspan.tagger.features import Features
+from goldspan.tagger.known import allowed_tags
+from goldspan.tagger.objective import Objective
+from goldspan.tagger.training import Masks, Targets
+from goldspan.tagger.weights import Weights
 from tagger.corpora import random_items
 from tagger.enumeration import distribution
 

@@ -9,11 +9,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from karat.errors import FaultsError, InputError, NotFittedError, UnknownNameError
-from karat.spans import Codec, Tagged
-from karat.spans import score as span_score
-from karat.tagger import CRF, HMM, Text
-from karat.tagger.features import Features
+from goldspan.errors import FaultsError, InputError, NotFittedError, UnknownNameError
+from goldspan.spans import Codec, Tagged
+from goldspan.spans import score as span_score
+from goldspan.tagger import CRF, HMM, Text
+from goldspan.tagger.features import Features
 from tagger.corpora import example, random_items
 
 X, Y = random_items(60)

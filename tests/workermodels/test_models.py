@@ -10,9 +10,9 @@ from scipy import stats
 from scipy.special import digamma
 
 from aggregate.bsc import oracle
-from karat.errors import InputError, UnknownNameError
-from karat.workermodels import MODELS, Prior, Rows, get_worker_model
-from karat.workermodels.point import PointAccuracy, PointConfusionMatrix
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.workermodels import MODELS, Prior, Rows, get_worker_model
+from goldspan.workermodels.point import PointAccuracy, PointConfusionMatrix
 
 every_model = pytest.mark.parametrize("name", sorted(MODELS))
 

@@ -12,8 +12,8 @@ from itertools import pairwise, product
 import numpy as np
 from scipy.special import digamma, gammaln, logsumexp
 
-from karat.crowd import Crowd, CrowdBuilder, ReadOptions
-from karat.spans import Codec, parse
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
+from goldspan.spans import Codec, parse
 
 MODELS = ("acc", "mace", "cv", "cm", "seq")
 

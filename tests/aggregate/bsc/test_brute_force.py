@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate.bsc.posterior import spans_of
-from karat.aggregate.bsc.sequence import BscSeq
-from karat.aggregate.bsc.words import Vocabulary
-from karat.spans import Codec, validate
+from goldspan.aggregate.bsc.posterior import spans_of
+from goldspan.aggregate.bsc.sequence import BscSeq
+from goldspan.aggregate.bsc.words import Vocabulary
+from goldspan.spans import Codec, validate
 
 CODECS = {
     "BIO1": Codec.from_types(["X"], "BIO"),
@@ -99,7 +99,7 @@ def test_a_run_equals_the_same_run_by_enumeration(codec, model, seed):
     truth = None
     if gold:
         truth = crowd.with_gold(np.concatenate(gold).astype(np.int16))
-    result = karat.aggregate(crowd, f"bsc-{model}", gold=truth, max_iter=4, tol=0)
+    result = goldspan.aggregate(crowd, f"bsc-{model}", gold=truth, max_iter=4, tol=0)
     compare(dense, crowd, result, dense.run(len(result.trace)))
 
 
@@ -129,7 +129,7 @@ def test_other_priors_equal_the_enumeration(model, off, bonus, forbidden, truth_
     chosen = {"off": off, "bonus": bonus, "forbidden": forbidden, "truth_prior": truth_prior}
     dense = oracle.DenseBsc(codec, items, 3, model, **chosen)
     crowd = oracle.crowd_of(codec, items, workers=3)
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         crowd, f"bsc-{model}", alpha0=off, epsilon0=bonus, forbidden=forbidden,
         truth_prior=truth_prior, max_iter=5, tol=0,
     )  # fmt: skip
@@ -150,7 +150,7 @@ def test_words_equal_the_enumeration(model):
     dense = oracle.DenseBsc(
         codec, items, 3, model, words=numbers, n_words=len(used) + 1, word_prior=0.5
     )
-    result = karat.aggregate(crowd, f"bsc-{model}+words", word_prior=0.5, max_iter=4, tol=0)
+    result = goldspan.aggregate(crowd, f"bsc-{model}+words", word_prior=0.5, max_iter=4, tol=0)
     compare(dense, crowd, result, dense.run(len(result.trace)))
 
 
@@ -161,7 +161,7 @@ def test_a_run_without_a_chain_equals_the_enumeration(method, model, codec):
     items = oracle.random_items(rng, codec)
     dense = oracle.DenseBsc(codec, items, 3, model, off=1.0, bonus=1.0, chain=False)
     crowd = oracle.crowd_of(codec, items, workers=3)
-    result = karat.aggregate(crowd, method, truth_prior=1.0, max_iter=4, tol=0, n_starts=1)
+    result = goldspan.aggregate(crowd, method, truth_prior=1.0, max_iter=4, tol=0, n_starts=1)
     found = dense.run(len(result.trace))
     np.testing.assert_allclose(result.trace, dense.trace, rtol=0, atol=1e-9)
     marginals = np.concatenate([one.marginals for one in found])
@@ -175,7 +175,7 @@ def test_the_parameters_equal_those_of_dense_tables_even_for_labels_that_never_o
     items = oracle.random_items(rng, codec, n_items=2, longest=3)
     dense = oracle.DenseBsc(codec, items, 4, "seq")
     crowd = oracle.crowd_of(codec, items, workers=4)
-    memory = karat.aggregate(crowd, "bsc-seq", max_iter=3, tol=0).memory
+    memory = goldspan.aggregate(crowd, "bsc-seq", max_iter=3, tol=0).memory
     dense.run(3)
     for worker in range(4):
         mean = memory.model.workers.mean(

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.aggregate import get_aggregator
-from karat.aggregate.bsc.folds import Scores, deal
-from karat.compute import Threads
-from karat.errors import InputError
-from karat.spans import Tagged, find_errors, score_codes
-from karat.tagger.training import Masks
-from karat.tagger.weights import Weights
+import goldspan
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.bsc.folds import Scores, deal
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from goldspan.spans import Tagged, find_errors, score_codes
+from goldspan.tagger.training import Masks
+from goldspan.tagger.weights import Weights
 
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -36,34 +36,36 @@ def test_the_result_is_well_formed_with_probabilities_and_a_tagger(crowd, method
 
 def test_words_help_where_workers_are_few(crowd):
     few = crowd.answers.take(np.isin(crowd.answers.worker, [2, 3, 5]))
-    thin = karat.crowd.Crowd(
+    thin = goldspan.crowd.Crowd(
         crowd.item_ids, crowd.tokens, crowd.worker_ids, crowd.tagset, few,
         groups=crowd.groups, gold=crowd.gold,
     )  # fmt: skip
-    plain = karat.score(crowd, karat.aggregate(thin, "bsc-seq")).f1
-    assert karat.score(crowd, karat.aggregate(thin, "bsc-seq+crf", rounds=3)).f1 > plain - 0.02
+    plain = goldspan.score(crowd, goldspan.aggregate(thin, "bsc-seq")).f1
+    assert (
+        goldspan.score(crowd, goldspan.aggregate(thin, "bsc-seq+crf", rounds=3)).f1 > plain - 0.02
+    )
 
 
 def test_threads_change_nothing(crowd, method):
-    again = karat.aggregate(crowd, "bsc-seq+crf", rounds=3, runner=Threads(2))
+    again = goldspan.aggregate(crowd, "bsc-seq+crf", rounds=3, runner=Threads(2))
     np.testing.assert_array_equal(again.token_probs, method.result_.token_probs)
 
 
 def test_new_items_are_labelled_with_the_words_of_the_tagger(crowd, method):
     found = method.predict(crowd.select_items(np.arange(20)))
     assert len(found.tags) == 20
-    assert karat.score(crowd.select_items(np.arange(20)), found).f1 > 0.8
+    assert goldspan.score(crowd.select_items(np.arange(20)), found).f1 > 0.8
 
 
 def test_items_that_nobody_answered_are_labelled_by_their_words(crowd):
     kept = crowd.answers.take(crowd.answers.item >= 12)
-    thin = karat.crowd.Crowd(
+    thin = goldspan.crowd.Crowd(
         crowd.item_ids, crowd.tokens, crowd.worker_ids, crowd.tagset, kept,
         groups=crowd.groups, gold=crowd.gold,
     )  # fmt: skip
-    plain = karat.aggregate(thin, "bsc-seq")
+    plain = goldspan.aggregate(thin, "bsc-seq")
     assert (plain.codes[: crowd.offsets[12]] == -1).all()
-    result = karat.aggregate(thin, "bsc-seq+crf", rounds=3)
+    result = goldspan.aggregate(thin, "bsc-seq+crf", rounds=3)
     assert (result.codes >= 0).all()
     assert "12 items without answers are labelled by their words alone" in result.notes
     twelve = np.arange(12)
@@ -85,7 +87,7 @@ def test_ctrl_c_keeps_the_rounds_that_are_done(crowd):
     assert not method.result_.converged
     assert len(method.result_.trace) == 1
     assert seen[-1] == (1, 4)
-    assert karat.score(crowd, method.result_).f1 > 0.9
+    assert goldspan.score(crowd, method.result_).f1 > 0.9
     assert method.result_.tagger.predict([["Kestrel", "Bay"]])
 
 
@@ -111,7 +113,7 @@ def test_one_document_is_dealt_by_items_and_one_item_is_refused(crowd):
     one = crowd.select_items(np.flatnonzero(np.array(crowd.groups.to_pylist()) == "N01"))
     assert set(deal(one, 3, 0).tolist()) == {0, 1, 2}
     with pytest.raises(InputError, match="two items"):
-        karat.aggregate(crowd.select_items(np.arange(1)), "bsc-seq+crf")
+        goldspan.aggregate(crowd.select_items(np.arange(1)), "bsc-seq+crf")
 
 
 @pytest.mark.parametrize(
@@ -124,4 +126,4 @@ def test_parameters_that_make_no_sense_are_refused(params):
 
 def test_a_template_with_a_typo_is_refused(crowd):
     with pytest.raises(InputError, match="lowr"):
-        karat.aggregate(crowd, "bsc-cm+crf", templates=["lowr"])
+        goldspan.aggregate(crowd, "bsc-cm+crf", templates=["lowr"])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from crowd_tables import crowd_of
-from karat.aggregate import get_aggregator
-from karat.aggregate.base import Given
-from karat.aggregate.bsc.dependence import HIDDEN, MOST, measure_dependence
-from karat.aggregate.bsc.evidence import lay_out
-from karat.aggregate.bsc.patterns import discounted
-from karat.aggregate.bsc.tables import Tables
-from karat.errors import InputError
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.base import Given
+from goldspan.aggregate.bsc.dependence import HIDDEN, MOST, measure_dependence
+from goldspan.aggregate.bsc.evidence import lay_out
+from goldspan.aggregate.bsc.patterns import discounted
+from goldspan.aggregate.bsc.tables import Tables
+from goldspan.errors import InputError
 
 
 def crowd_of_misses(share: float, seed: int = 0, n_items: int = 400, n_workers: int = 5):
@@ -76,7 +76,7 @@ def test_items_of_single_tokens_are_discounted_too():
 
 
 def test_what_was_measured_is_told_and_serves_predictions(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     method = get_aggregator("bsc-seq+crf", rounds=1).fit(crowd)
     assert any("dependence 0.0" in note for note in method.result_.notes)
     assert method.result_.memory.dependence < 0.1

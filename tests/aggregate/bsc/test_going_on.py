@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.aggregate import calibrate, get_aggregator
-from karat.errors import InputError
+import goldspan
+from goldspan.aggregate import calibrate, get_aggregator
+from goldspan.errors import InputError
 
 METHODS = ["mace", "bsc-mace", "bsc-seq", "bsc-cv", "ibcc", "ds"]
 
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -30,8 +30,8 @@ def test_what_was_fitted_is_predicted_again(crowd, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_warm_start_goes_on_where_the_last_run_stopped(crowd, method):
-    first = karat.aggregate(crowd, method)
-    second = karat.aggregate(crowd, method, start=first)
+    first = goldspan.aggregate(crowd, method)
+    second = goldspan.aggregate(crowd, method, start=first)
     assert len(second.trace) <= 3
     assert second.trace[0] == pytest.approx(first.trace[-1], rel=1e-6)
 
@@ -39,15 +39,15 @@ def test_a_warm_start_goes_on_where_the_last_run_stopped(crowd, method):
 @pytest.mark.parametrize("method", ["bsc-seq", "mace"])
 def test_a_batch_without_some_types_is_put_into_the_tags_of_the_fit(crowd, method):
     lines = b"item\ttoken\tana\tbo\nx\tRome\tB-LOC\tB-LOC\nx\twins\tO\tO\n"
-    batch = karat.read_crowd(lines, format="wide")
+    batch = goldspan.read_crowd(lines, format="wide")
     aggregator = get_aggregator(method).fit(crowd)
     assert aggregator.predict(batch).tags == [["B-LOC", "O"]]
-    assert karat.aggregate(batch, method, history=aggregator.result_).tags == [["B-LOC", "O"]]
-    assert karat.aggregate(batch, method, start=aggregator.result_).tags == [["B-LOC", "O"]]
+    assert goldspan.aggregate(batch, method, history=aggregator.result_).tags == [["B-LOC", "O"]]
+    assert goldspan.aggregate(batch, method, start=aggregator.result_).tags == [["B-LOC", "O"]]
 
 
 def test_a_result_is_calibrated_once(crowd):
-    result = calibrate(karat.aggregate(crowd, "bsc-seq"), crowd)
+    result = calibrate(goldspan.aggregate(crowd, "bsc-seq"), crowd)
     with pytest.raises(InputError, match="already"):
         calibrate(result, crowd)
 
@@ -65,7 +65,7 @@ def test_em_has_no_evidence_bound_to_choose_a_prior_by(method):
 
 
 def test_indexes_beyond_the_crowd_are_refused(crowd):
-    result = karat.aggregate(crowd, "bsc-seq")
+    result = goldspan.aggregate(crowd, "bsc-seq")
     for call in (result.alternatives, result.confusion, result.habits):
         for index in (-1, 10_000):
             with pytest.raises(InputError, match="there is no"):
@@ -73,8 +73,8 @@ def test_indexes_beyond_the_crowd_are_refused(crowd):
 
 
 def test_a_summary_with_a_history_is_json(crowd):
-    first = karat.aggregate(crowd, "ds")
-    json.dumps(karat.aggregate(crowd, "ds", history=first).summary())
+    first = goldspan.aggregate(crowd, "ds")
+    json.dumps(goldspan.aggregate(crowd, "ds", history=first).summary())
 
 
 def test_integer_tasks_stay_integers_in_every_make_of_frame():

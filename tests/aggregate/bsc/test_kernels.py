@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from aggregate.bsc import oracle
-from karat.aggregate.bsc.engine import Model, Sums, Tables, cut, e_step, from_votes, run_step
-from karat.aggregate.bsc.evidence import Evidence, lay_out
-from karat.aggregate.bsc.kernels.chain import MAX_PRODUCT
-from karat.aggregate.bsc.posterior import Posterior
-from karat.aggregate.bsc.truth import Truth
-from karat.errors import InputError
-from karat.protocols import Serial
-from karat.spans import Codec, SpanArray
-from karat.workermodels import Prior, get_worker_model
+from goldspan.aggregate.bsc.engine import Model, Sums, Tables, cut, e_step, from_votes, run_step
+from goldspan.aggregate.bsc.evidence import Evidence, lay_out
+from goldspan.aggregate.bsc.kernels.chain import MAX_PRODUCT
+from goldspan.aggregate.bsc.posterior import Posterior
+from goldspan.aggregate.bsc.truth import Truth
+from goldspan.errors import InputError
+from goldspan.protocols import Serial
+from goldspan.spans import Codec, SpanArray
+from goldspan.workermodels import Prior, get_worker_model
 
 CODECS = {
     "BIO": Codec.from_types(["X", "Y"], "BIO"),

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-import karat
-from karat.aggregate.bsc.engine import Stopping, Sums, Surroundings, run, run_step
-from karat.crowd import read_crowd
-from karat.protocols import Serial
+import goldspan
+from goldspan.aggregate.bsc.engine import Stopping, Sums, Surroundings, run, run_step
+from goldspan.crowd import read_crowd
+from goldspan.protocols import Serial
 
 EXACT = {"rtol": 1e-8, "atol": 1e-8}
 
@@ -30,7 +30,7 @@ def reference(root):
 
 def _compare(crowd, reference):
     stopping = Stopping()
-    first = karat.aggregate(crowd, "bsc-seq", max_iter=1)
+    first = goldspan.aggregate(crowd, "bsc-seq", max_iter=1)
     model, shards = first.memory.model, first.posterior.shards
     fit = run(model, shards, first.memory.sums, stopping, Surroundings(Serial()))
     found = reference.run(reference.prepare(crowd), tol=stopping.tol, max_iter=stopping.max_iter)

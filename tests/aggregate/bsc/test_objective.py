@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import get_aggregator, methods
-from karat.aggregate.bsc.family import Variational
-from karat.spans import Codec
-from karat.workermodels import Prior, get_worker_model
+from goldspan.aggregate import get_aggregator, methods
+from goldspan.aggregate.bsc.family import Variational
+from goldspan.spans import Codec
+from goldspan.workermodels import Prior, get_worker_model
 
 BIO = Codec.from_types(["X", "Y"], "BIO")
 PLAIN = Codec.from_types(["a", "b", "c"], "PLAIN")
@@ -41,7 +41,7 @@ def test_the_objective_never_falls_on_random_answers(method, codec, seed):
         lengths = [len(next(iter(item.values()))) for item in items]
         tokens = [[f"w{rng.integers(9)}" for _ in range(n)] for n in lengths]
     crowd = oracle.crowd_of(codec, items, workers=6, tokens=tokens)
-    result = karat.aggregate(crowd, method, max_iter=60, tol=0, n_starts=1)
+    result = goldspan.aggregate(crowd, method, max_iter=60, tol=0, n_starts=1)
     assert len(result.trace) > 5
     assert never_falls(np.array(result.trace))
 
@@ -69,7 +69,7 @@ def tiny(draw):
 @settings(max_examples=150)
 def test_the_objective_never_falls_whatever_the_prior(crowd, method, off, bonus, truth_prior):
     crowd = oracle.crowd_of(*crowd)
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         crowd, method, alpha0=off, epsilon0=bonus, truth_prior=truth_prior, max_iter=15, tol=0,
         n_starts=1,
     )  # fmt: skip
@@ -83,11 +83,11 @@ def test_the_objective_never_falls_with_gold_trusted_workers_and_a_history(metho
     rng = np.random.default_rng(seed)
     items = oracle.random_items(rng, BIO, n_items=20, n_workers=4, longest=6)
     crowd = oracle.crowd_of(BIO, items, workers=4)
-    past = karat.aggregate(crowd.select_items(np.arange(10)), method, n_starts=1)
+    past = goldspan.aggregate(crowd.select_items(np.arange(10)), method, n_starts=1)
     later = crowd.select_items(np.arange(10, 20))
     gold = np.full(later.n_tokens, -1, np.int16)
     gold[: later.offsets[3]] = 0
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         later, method, gold=later.with_gold(gold), trusted=["w0"], history=past, max_iter=40,
         tol=0, n_starts=1,
     )  # fmt: skip
@@ -126,7 +126,7 @@ def test_a_fit_finds_the_workers_that_made_the_answers(model):
     crowd, tables, truth = simulated(
         model, 3, n_items=300, length=20, n_workers=8, seed=oracle.MODELS.index(model)
     )
-    result = karat.aggregate(crowd, f"bsc-{model}", alpha0=1.0, epsilon0=3.0, max_iter=200)
+    result = goldspan.aggregate(crowd, f"bsc-{model}", alpha0=1.0, epsilon0=3.0, max_iter=200)
     assert result.converged
     assert (result.codes == truth).mean() > 0.97
     memory = result.memory
@@ -144,7 +144,7 @@ def test_a_fit_finds_the_workers_that_made_the_answers(model):
                                                ("one-coin", "acc")])  # fmt: skip
 def test_a_fit_without_a_chain_finds_the_workers_of_single_labels(method, model):
     crowd, tables, truth = simulated(model, 3, n_items=3000, length=1, n_workers=8, seed=7)
-    result = karat.aggregate(crowd, method, max_iter=300)
+    result = goldspan.aggregate(crowd, method, max_iter=300)
     assert (result.codes == truth).mean() > 0.95
     memory = result.memory
     for k, wanted in enumerate(tables):
@@ -156,8 +156,8 @@ def test_a_fit_without_a_chain_finds_the_workers_of_single_labels(method, model)
 
 def test_the_largest_bound_picks_the_prior_and_says_so():
     crowd, _, truth = simulated("acc", 3, n_items=40, length=5, n_workers=6, seed=3)
-    auto = karat.aggregate(crowd, "bsc-cm", prior="auto")
-    given_ = karat.aggregate(crowd, "bsc-cm")
+    auto = goldspan.aggregate(crowd, "bsc-cm", prior="auto")
+    given_ = goldspan.aggregate(crowd, "bsc-cm")
     assert auto.trace[-1] >= given_.trace[-1] - 1e-3 * abs(given_.trace[-1])
     assert any(note.startswith("prior chosen by the evidence bound") for note in auto.notes)
     assert (auto.codes == truth).mean() > 0.9
@@ -168,10 +168,10 @@ def test_more_starts_never_give_a_worse_objective():
     items = oracle.random_items(rng, PLAIN, n_items=30, n_workers=5, longest=1, skip=0)
     crowd = oracle.crowd_of(PLAIN, items, workers=5)
     values = [
-        karat.aggregate(crowd, "mace", n_starts=n, random_state=1).trace[-1] for n in (1, 3, 6)
+        goldspan.aggregate(crowd, "mace", n_starts=n, random_state=1).trace[-1] for n in (1, 3, 6)
     ]
     assert values == sorted(values)
-    again = karat.aggregate(crowd, "mace", n_starts=6, random_state=1)
+    again = goldspan.aggregate(crowd, "mace", n_starts=6, random_state=1)
     assert again.trace[-1] == values[-1]
 
 

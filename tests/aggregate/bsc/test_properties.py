@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import get_aggregator, methods
-from karat.aggregate.bsc import engine
-from karat.aggregate.bsc.family import Variational
-from karat.compute import Threads
-from karat.crowd import Answers
-from karat.spans import Codec
+from goldspan.aggregate import get_aggregator, methods
+from goldspan.aggregate.bsc import engine
+from goldspan.aggregate.bsc.family import Variational
+from goldspan.compute import Threads
+from goldspan.crowd import Answers
+from goldspan.spans import Codec
 
 BIO = Codec.from_types(["X", "Y"], "BIO")
 # +crf has no bound that cannot fall, and rounds of its own: see test_crf_text.py
@@ -35,7 +35,7 @@ def crowd_of(seed=0, *, codec=BIO, n_items=12, n_workers=5, longest=6):
 
 
 def fit(crowd, method, **options):
-    return karat.aggregate(crowd, method, max_iter=8, tol=0, n_starts=1, **options)
+    return goldspan.aggregate(crowd, method, max_iter=8, tol=0, n_starts=1, **options)
 
 
 def same(one, two, items=None):
@@ -149,7 +149,7 @@ def test_threads_and_shards_of_any_number_give_the_same_bits(method, monkeypatch
     monkeypatch.setattr(
         engine, "cut", lambda e, _: [e.items(a, min(a + 7, 60)) for a in range(0, 60, 7)]
     )
-    from karat.aggregate.bsc import family
+    from goldspan.aggregate.bsc import family
 
     monkeypatch.setattr(family, "cut", engine.cut)
     one = fit(crowd, method)
@@ -170,12 +170,12 @@ def test_unrelated_items_of_a_worker_given_to_a_twin_leave_fixed_workers_fixed()
     crowd = crowd_of(6)
     gold = np.zeros(crowd.n_tokens, np.int16)
     known = crowd.with_gold(gold)
-    whole = karat.aggregate(crowd, "bsc-seq", gold=known, max_iter=2, tol=0).memory
+    whole = goldspan.aggregate(crowd, "bsc-seq", gold=known, max_iter=2, tol=0).memory
     rows = whole.model.rows
     for k in range(crowd.n_workers):
         own = crowd.answers.take(crowd.answers.worker == k)
         alone = replace(crowd, answers=own)
-        memory = karat.aggregate(alone, "bsc-seq", gold=known, max_iter=2, tol=0).memory
+        memory = goldspan.aggregate(alone, "bsc-seq", gold=known, max_iter=2, tol=0).memory
         np.testing.assert_allclose(
             memory.posterior.alpha, whole.posterior.alpha[rows.of_worker(k)], rtol=1e-12
         )

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import get_aggregator, methods
-from karat.aggregate.bsc import engine
-from karat.aggregate.bsc.engine import Stopping
-from karat.aggregate.bsc.family import Variational
-from karat.compute import FileCheckpoint
-from karat.errors import InputError, NotFittedError
-from karat.protocols import Serial
-from karat.spans import Codec, validate
+from goldspan.aggregate import get_aggregator, methods
+from goldspan.aggregate.bsc import engine
+from goldspan.aggregate.bsc.engine import Stopping
+from goldspan.aggregate.bsc.family import Variational
+from goldspan.compute import FileCheckpoint
+from goldspan.errors import InputError, NotFittedError
+from goldspan.protocols import Serial
+from goldspan.spans import Codec, validate
 
 BIO = Codec.from_types(["X", "Y"], "BIO")
 PLAIN = Codec.from_types(["a", "b", "c"], "PLAIN")
@@ -87,14 +87,14 @@ def raise_at(step, error):
 def test_a_run_that_was_killed_goes_on_to_the_same_bits(method, killed_at, tmp_path):
     crowd = crowd_of()
     options = {"max_iter": 9, "tol": 0, "n_starts": 1}
-    whole = karat.aggregate(crowd, method, **options)
+    whole = goldspan.aggregate(crowd, method, **options)
     checkpoint = FileCheckpoint(tmp_path / "run")
     with pytest.raises(Killed):
-        karat.aggregate(
+        goldspan.aggregate(
             crowd, method, checkpoint=checkpoint, progress=raise_at(killed_at, Killed()), **options
         )
     assert checkpoint.path.exists() == (killed_at > 1)
-    identical(karat.aggregate(crowd, method, checkpoint=checkpoint, **options), whole)
+    identical(goldspan.aggregate(crowd, method, checkpoint=checkpoint, **options), whole)
 
 
 @every_method
@@ -102,9 +102,9 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bits(method, killed_at, tmp_p
 def test_a_run_that_was_over_gives_the_same_result_from_its_checkpoint(method, tol, tmp_path):
     crowd, checkpoint = crowd_of(), FileCheckpoint(tmp_path / "run")
     options = {"max_iter": 7, "tol": tol, "n_starts": 1}
-    whole = karat.aggregate(crowd, method, checkpoint=checkpoint, **options)
+    whole = goldspan.aggregate(crowd, method, checkpoint=checkpoint, **options)
     for _ in range(2):
-        identical(karat.aggregate(crowd, method, checkpoint=checkpoint, **options), whole)
+        identical(goldspan.aggregate(crowd, method, checkpoint=checkpoint, **options), whole)
 
 
 @pytest.mark.parametrize(
@@ -114,18 +114,20 @@ def test_a_run_that_was_over_gives_the_same_result_from_its_checkpoint(method, t
 )
 def test_the_checkpoint_of_other_answers_or_parameters_is_refused(change, options, tmp_path):
     checkpoint = FileCheckpoint(tmp_path / "run")
-    karat.aggregate(crowd_of(0), "bsc-seq", checkpoint=checkpoint, max_iter=3)
+    goldspan.aggregate(crowd_of(0), "bsc-seq", checkpoint=checkpoint, max_iter=3)
     with pytest.raises(InputError, match="another run"):
-        karat.aggregate(crowd_of(change), "bsc-seq", checkpoint=checkpoint, max_iter=3, **options)
+        goldspan.aggregate(
+            crowd_of(change), "bsc-seq", checkpoint=checkpoint, max_iter=3, **options
+        )
 
 
 def test_a_damaged_checkpoint_stops_the_run_with_the_file_name(tmp_path):
     checkpoint = FileCheckpoint(tmp_path / "run")
-    karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, max_iter=3)
+    goldspan.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, max_iter=3)
     data = checkpoint.path.read_bytes()
     checkpoint.path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match="run is not a checkpoint of karat, or it is damaged"):
-        karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, max_iter=3)
+    with pytest.raises(InputError, match="run is not a checkpoint of goldspan, or it is damaged"):
+        goldspan.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, max_iter=3)
 
 
 @pytest.mark.parametrize("what", ["tags", "encoding", "history", "start", "method"])
@@ -143,11 +145,11 @@ def test_a_checkpoint_belongs_to_its_tags_and_to_what_the_run_began_with(what, t
     if what in {"history", "start"}:
         rows = [{0: [0, 1], 1: [1, 0]}, {0: [0, 1], 1: [1, 1]}]
         options = [
-            {what: karat.aggregate(oracle.crowd_of(codecs[0], [row]), "bsc-cm")} for row in rows
+            {what: goldspan.aggregate(oracle.crowd_of(codecs[0], [row]), "bsc-cm")} for row in rows
         ]
 
     def go(n):
-        return karat.aggregate(
+        return goldspan.aggregate(
             crowds[n], methods_[n], checkpoint=checkpoint, max_iter=4, tol=0, **options[n]
         )
 
@@ -158,8 +160,8 @@ def test_a_checkpoint_belongs_to_its_tags_and_to_what_the_run_began_with(what, t
 
 def test_a_checkpoint_does_not_mind_how_trusted_workers_are_written(tmp_path):
     options = {"checkpoint": FileCheckpoint(tmp_path / "run"), "max_iter": 4, "tol": 0}
-    one = karat.aggregate(crowd_of(), "bsc-cm", trusted="w0, w1", **options)
-    identical(one, karat.aggregate(crowd_of(), "bsc-cm", trusted=["w0", "w1"], **options))
+    one = goldspan.aggregate(crowd_of(), "bsc-cm", trusted="w0, w1", **options)
+    identical(one, goldspan.aggregate(crowd_of(), "bsc-cm", trusted=["w0", "w1"], **options))
 
 
 # Ctrl-C
@@ -170,12 +172,12 @@ def test_a_checkpoint_does_not_mind_how_trusted_workers_are_written(tmp_path):
 def test_ctrl_c_leaves_the_result_of_the_last_step(method, step):
     crowd = crowd_of()
     options = {"tol": 0, "n_starts": 1}
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         crowd, method, progress=raise_at(step, KeyboardInterrupt()), max_iter=9, **options
     )
     assert result.stop_reason == "interrupted"
     assert not result.converged
-    wanted = karat.aggregate(crowd, method, max_iter=step, **options)
+    wanted = goldspan.aggregate(crowd, method, max_iter=step, **options)
     assert result.trace == wanted.trace
     np.testing.assert_array_equal(result.token_probs, wanted.token_probs)
     is_defined(result)
@@ -183,7 +185,7 @@ def test_ctrl_c_leaves_the_result_of_the_last_step(method, step):
 
 def test_progress_hears_every_step():
     heard = []
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         crowd_of(), "bsc-cm", progress=lambda *step: heard.append(step), max_iter=6, tol=0
     )
     assert [step[0] for step in heard] == [1, 2, 3, 4, 5, 6]
@@ -199,9 +201,9 @@ def test_progress_hears_every_step():
 def test_a_warm_start_goes_on_where_the_other_stopped(method):
     crowd = crowd_of()
     options = {"tol": 0, "n_starts": 1}
-    whole = karat.aggregate(crowd, method, max_iter=9, **options)
-    part = karat.aggregate(crowd, method, max_iter=5, **options)
-    rest = karat.aggregate(crowd, method, start=part, max_iter=5, **options)
+    whole = goldspan.aggregate(crowd, method, max_iter=9, **options)
+    part = goldspan.aggregate(crowd, method, max_iter=5, **options)
+    rest = goldspan.aggregate(crowd, method, start=part, max_iter=5, **options)
     if "mace" in method:  # its posterior depends on the one before, which is not carried over
         assert rest.trace[-1] == pytest.approx(whole.trace[-1], rel=1e-3)
         return
@@ -212,7 +214,7 @@ def test_a_warm_start_goes_on_where_the_other_stopped(method):
 @every_method
 def test_a_warm_start_carries_over_to_other_items_and_workers_by_name(method):
     crowd = crowd_of(n_items=30, skip=0)
-    early = karat.aggregate(crowd.select_items(np.arange(25)), method)
+    early = goldspan.aggregate(crowd.select_items(np.arange(25)), method)
     order = np.array([3, 1, 0, 4, 2])
     new = np.argsort(order).astype(np.int32)
     later = replace(
@@ -220,8 +222,8 @@ def test_a_warm_start_carries_over_to_other_items_and_workers_by_name(method):
         worker_ids=crowd.worker_ids.take(pa.array(order)),
         answers=replace(crowd.answers, worker=new[crowd.answers.worker]),
     )
-    warm = is_defined(karat.aggregate(later, method, start=early, n_starts=1))
-    cold = karat.aggregate(crowd, method)
+    warm = is_defined(goldspan.aggregate(later, method, start=early, n_starts=1))
+    cold = goldspan.aggregate(crowd, method)
     assert warm.trace[-1] == pytest.approx(cold.trace[-1], rel=0.02)
     assert (warm.codes == cold.codes).mean() > 0.9
 
@@ -277,7 +279,7 @@ def test_a_prediction_needs_a_fit_and_the_same_tags():
 def test_the_result_of_another_model_cannot_be_gone_on_from(method, earlier):
     crowd = crowd_of()
     with pytest.raises(InputError, match=r"Dawid-Skene|worker model"):
-        karat.aggregate(crowd, method, start=karat.aggregate(crowd, earlier))
+        goldspan.aggregate(crowd, method, start=goldspan.aggregate(crowd, earlier))
 
 
 @pytest.mark.parametrize(
@@ -287,15 +289,15 @@ def test_the_result_of_another_model_cannot_be_gone_on_from(method, earlier):
 def test_a_result_with_a_chain_is_no_start_for_one_without(method, earlier):
     crowd = crowd_of()
     with pytest.raises(InputError, match="chain"):
-        karat.aggregate(crowd, method, start=karat.aggregate(crowd, earlier))
+        goldspan.aggregate(crowd, method, start=goldspan.aggregate(crowd, earlier))
 
 
 @pytest.mark.parametrize("model", ["cm", "seq", "cv", "acc"])
 def test_a_history_counts_as_the_expected_answers_of_the_past(model):
     crowd = crowd_of(n_items=20)
-    past = karat.aggregate(crowd.select_items(np.arange(15)), f"bsc-{model}")
+    past = goldspan.aggregate(crowd.select_items(np.arange(15)), f"bsc-{model}")
     later = crowd.select_items(np.arange(15, 20))
-    result = is_defined(karat.aggregate(later, f"bsc-{model}", history=past, max_iter=1))
+    result = is_defined(goldspan.aggregate(later, f"bsc-{model}", history=past, max_iter=1))
     rows, old = result.memory.model.rows, past.memory
     assert result.memory.model.prior.history.sum() == pytest.approx(
         old.sums.counts[: len(old.model.rows)].sum()
@@ -306,10 +308,10 @@ def test_a_history_counts_as_the_expected_answers_of_the_past(model):
 def test_a_history_makes_a_known_good_worker_outvote_two_strangers():
     rows = [f"q{n},{w},{label}" for n in range(40) for w, label in
             (("good", "xy"[n % 2]), ("u", "xy"[n % 2]), ("v", "xy"[n % 2]))]  # fmt: skip
-    past = karat.aggregate("\n".join(["task,worker,label", *rows]).encode(), "ibcc")
+    past = goldspan.aggregate("\n".join(["task,worker,label", *rows]).encode(), "ibcc")
     new = b"task,worker,label\nz,good,x\nz,p,y\nz,q,y\ny,p,y\ny,q,x\n"
-    assert karat.aggregate(new, "ibcc").labels[0] == "y"
-    assert karat.aggregate(new, "ibcc", history=past).labels[0] == "x"
+    assert goldspan.aggregate(new, "ibcc").labels[0] == "y"
+    assert goldspan.aggregate(new, "ibcc", history=past).labels[0] == "x"
 
 
 @every_method
@@ -317,9 +319,9 @@ def test_a_trusted_worker_is_believed_against_two_others(method):
     codec = Codec.from_types(["a", "b"], "PLAIN")
     items = [{0: [n % 2], 1: [1 - n % 2], 2: [1 - n % 2]} for n in range(6)]
     crowd = oracle.crowd_of(codec, items, workers=3)
-    plain = karat.aggregate(crowd, method)
+    plain = goldspan.aggregate(crowd, method)
     assert plain.codes.tolist() == [1, 0, 1, 0, 1, 0]
-    trusted = karat.aggregate(crowd, method, trusted=["w0"], n_starts=5)
+    trusted = goldspan.aggregate(crowd, method, trusted=["w0"], n_starts=5)
     accuracy = trusted.memory.model.workers.mean(
         trusted.memory.posterior, trusted.memory.model.rows, trusted.memory.model.prior, 0
     )
@@ -366,7 +368,7 @@ def test_a_prediction_uses_the_prior_that_the_fit_chose(model, prior):
     some, rest = crowd.select_items(np.arange(12)), crowd.select_items(np.arange(12, 20))
     aggregator = get_aggregator(
         f"bsc-{model}", prior=prior, tol=1e-13, max_iter=5000, trusted="w2",
-        history=karat.aggregate(rest, f"bsc-{model}"),
+        history=goldspan.aggregate(rest, f"bsc-{model}"),
     )  # fmt: skip
     fitted = aggregator.fit(some).result_
     aggregator.set_params(prior="given", alpha0=50.0, history=None, trusted=(), truth_prior=9.0)
@@ -376,7 +378,7 @@ def test_a_prediction_uses_the_prior_that_the_fit_chose(model, prior):
 
 def test_a_worker_whom_only_the_history_knows_is_known_in_predictions():
     crowd = crowd_of(n_items=20)
-    past = karat.aggregate(crowd, "bsc-cm")
+    past = goldspan.aggregate(crowd, "bsc-cm")
     aggregator = get_aggregator("bsc-cm", history=past)
     aggregator.fit(without_the_first_worker(crowd))
     prior = aggregator.predict(crowd).memory.model.prior
@@ -386,10 +388,10 @@ def test_a_worker_whom_only_the_history_knows_is_known_in_predictions():
 def test_earlier_results_must_mean_the_same_by_a_previous_label():
     """With one state apart each, the tables have the same shape and mean something else."""
     crowd = crowd_of()
-    past = karat.aggregate(crowd, "bsc-seq", at_start="own", after_skip="outside")
+    past = goldspan.aggregate(crowd, "bsc-seq", at_start="own", after_skip="outside")
     for what in ("start", "history"):
         with pytest.raises(InputError, match=f"{what}: .* has at_start='own', this one 'outside'"):
-            karat.aggregate(crowd, "bsc-seq", max_iter=1, **{what: past})
+            goldspan.aggregate(crowd, "bsc-seq", max_iter=1, **{what: past})
 
 
 @pytest.mark.parametrize("n_starts", [1, 3])
@@ -399,7 +401,7 @@ def test_a_run_that_finds_its_prior_leaves_a_checkpoint_of_the_last_run_only(
 ):
     options = {"prior": prior, "max_iter": 6, "tol": 0, "n_starts": n_starts}
     checkpoint = FileCheckpoint(tmp_path / "run")
-    whole = karat.aggregate(crowd_of(), "bsc-cm", **options)
+    whole = goldspan.aggregate(crowd_of(), "bsc-cm", **options)
     heard = []
 
     def kill(done, *_):
@@ -408,16 +410,16 @@ def test_a_run_that_finds_its_prior_leaves_a_checkpoint_of_the_last_run_only(
             raise Killed
 
     with pytest.raises(Killed):
-        karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, progress=kill, **options)
+        goldspan.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, progress=kill, **options)
     assert checkpoint.path.exists()
     for _ in range(2):
-        identical(karat.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, **options), whole)
+        identical(goldspan.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, **options), whole)
 
 
 def test_a_run_with_the_population_as_prior_is_the_same_with_a_checkpoint(tmp_path):
     options = {"prior": "population", "max_iter": 6, "tol": 0}
-    plain = karat.aggregate(crowd_of(), "bsc-cm", **options)
-    kept = karat.aggregate(
+    plain = goldspan.aggregate(crowd_of(), "bsc-cm", **options)
+    kept = goldspan.aggregate(
         crowd_of(), "bsc-cm", checkpoint=FileCheckpoint(tmp_path / "run"), **options
     )
     identical(plain, kept)
@@ -438,7 +440,7 @@ class Pressed(Serial):
 
 def test_ctrl_c_stops_the_other_starts_too():
     crowd = crowd_of(3)
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         crowd, "mace", n_starts=5, progress=raise_at(1, KeyboardInterrupt()), tol=0, max_iter=30
     )
     assert result.stop_reason == "interrupted"
@@ -450,10 +452,10 @@ def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
     """Steps 5 and 9 are the first of the second and of the third start."""
     crowd, runner = crowd_of(3), Pressed(at)
     options = {"max_iter": 4, "tol": 0, "random_state": 1}
-    result = is_defined(karat.aggregate(crowd, "mace", n_starts=5, runner=runner, **options))
+    result = is_defined(goldspan.aggregate(crowd, "mace", n_starts=5, runner=runner, **options))
     assert (result.stop_reason, result.converged) == ("interrupted", False)
     assert runner.steps == at
-    best = karat.aggregate(crowd, "mace", n_starts=1 + (at > 8), **options)
+    best = goldspan.aggregate(crowd, "mace", n_starts=1 + (at > 8), **options)
     assert result.trace[-1] >= best.trace[-1]
 
 
@@ -461,7 +463,7 @@ def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
 def test_ctrl_c_ends_the_search_for_a_prior(at):
     crowd, runner = crowd_of(), Pressed(at)
     options = {"prior": "auto", "max_iter": 3, "tol": 0}
-    result = is_defined(karat.aggregate(crowd, "bsc-cm", runner=runner, **options))
+    result = is_defined(goldspan.aggregate(crowd, "bsc-cm", runner=runner, **options))
     assert (result.stop_reason, result.converged) == ("interrupted", False)
     assert runner.steps == at
     assert any(note.startswith("prior chosen") for note in result.notes)
@@ -472,25 +474,25 @@ def test_ctrl_c_ends_the_search_for_the_population(at):
     """The first run has steps 1 to 4, the second 5 to 8."""
     crowd, runner = crowd_of(), Pressed(at)
     options = {"prior": "population", "max_iter": 4, "tol": 0}
-    result = is_defined(karat.aggregate(crowd, "bsc-cm", runner=runner, **options))
+    result = is_defined(goldspan.aggregate(crowd, "bsc-cm", runner=runner, **options))
     assert (result.stop_reason, result.converged) == ("interrupted", False)
     assert runner.steps == at
     assert len(result.trace) == (at - 1 if at < 6 else 1)
     assert (result.memory.model.prior.base is None) == (at < 6)
     if at < 6:
-        plain = karat.aggregate(crowd, "bsc-cm", max_iter=at - 1, tol=0)
+        plain = goldspan.aggregate(crowd, "bsc-cm", max_iter=at - 1, tol=0)
         np.testing.assert_array_equal(result.token_probs, plain.token_probs)
 
 
 @pytest.mark.parametrize("prior", ["given", "auto", "population"])
 def test_ctrl_c_before_the_first_step_leaves_nothing(prior):
     with pytest.raises(KeyboardInterrupt):
-        karat.aggregate(crowd_of(), "bsc-cm", prior=prior, runner=Pressed(1), n_starts=3)
+        goldspan.aggregate(crowd_of(), "bsc-cm", prior=prior, runner=Pressed(1), n_starts=3)
 
 
 def test_every_parameter_of_a_method_can_be_given_to_aggregate():
-    own = karat.aggregate(crowd_of(), "bsc-seq", at_start="own", max_iter=2)
-    outside = karat.aggregate(crowd_of(), "bsc-seq", max_iter=2)
+    own = goldspan.aggregate(crowd_of(), "bsc-seq", at_start="own", max_iter=2)
+    outside = goldspan.aggregate(crowd_of(), "bsc-seq", max_iter=2)
     assert own.memory.model.rows.n_previous == outside.memory.model.rows.n_previous + 1
 
 
@@ -505,7 +507,7 @@ def test_trusted_workers_are_ids_or_one_string_and_come_back_as_given(given):
 
 def test_an_unknown_trusted_worker_is_refused():
     with pytest.raises(InputError, match="no worker 'nobody'"):
-        karat.aggregate(crowd_of(), "bsc-cm", trusted=["nobody"])
+        goldspan.aggregate(crowd_of(), "bsc-cm", trusted=["nobody"])
 
 
 # Bad and odd input
@@ -515,27 +517,27 @@ def test_an_unknown_trusted_worker_is_refused():
 @pytest.mark.parametrize("codec", [BIO, PLAIN], ids=["BIO", "PLAIN"])
 def test_one_answer_is_enough(method, codec):
     crowd = oracle.crowd_of(codec, [{0: [1, 2, 0]}], workers=1)
-    is_defined(karat.aggregate(crowd, method))
+    is_defined(goldspan.aggregate(crowd, method))
 
 
 @every_method
 def test_workers_who_all_give_one_label_leave_a_defined_result(method):
     crowd = oracle.crowd_of(BIO, [{0: [0, 0], 1: [0, 0]}] * 5, workers=2)
-    result = is_defined(karat.aggregate(crowd, method))
+    result = is_defined(goldspan.aggregate(crowd, method))
     assert not result.codes.any()
 
 
 @every_method
 def test_workers_of_whom_each_gives_a_label_of_his_own_leave_a_defined_result(method):
     crowd = oracle.crowd_of(PLAIN, [{0: [0], 1: [1], 2: [2]}] * 10, workers=3)
-    is_defined(karat.aggregate(crowd, method))
+    is_defined(goldspan.aggregate(crowd, method))
 
 
 @every_method
 def test_a_single_label_is_certain(method):
     codec = Codec.from_types(["a"], "PLAIN")
     crowd = oracle.crowd_of(codec, [{0: [0, 0, -1], 1: [-1, 0, -1]}, {1: [0]}], workers=2)
-    result = is_defined(karat.aggregate(crowd, method))
+    result = is_defined(goldspan.aggregate(crowd, method))
     assert result.labels if crowd.is_classification else result.tags == [["a"] * 3, ["a"]]
     np.testing.assert_allclose(result.token_probs, 1)
 
@@ -544,7 +546,7 @@ def test_a_single_label_is_certain(method):
 def test_outside_as_the_only_tag_is_certain(method):
     codec = Codec(("O",), "BIO")
     crowd = oracle.crowd_of(codec, [{0: [0, 0]}], workers=1)
-    assert is_defined(karat.aggregate(crowd, method)).tags == [["O", "O"]]
+    assert is_defined(goldspan.aggregate(crowd, method)).tags == [["O", "O"]]
 
 
 @every_method
@@ -553,7 +555,7 @@ def test_two_hundred_labels_are_worked_on(method):
     assert len(codec.tags) == 201
     rng = np.random.default_rng(0)
     items = oracle.random_items(rng, codec, n_items=5, n_workers=3, longest=4)
-    is_defined(karat.aggregate(oracle.crowd_of(codec, items, workers=3), method, max_iter=3))
+    is_defined(goldspan.aggregate(oracle.crowd_of(codec, items, workers=3), method, max_iter=3))
 
 
 @pytest.mark.parametrize("method", ["bsc-seq", "bsc-cm+words", "ibcc", "mace"])
@@ -566,7 +568,7 @@ def test_an_item_of_fifty_thousand_tokens_is_nothing_special(method):
     }
     codec = Codec.from_types(["X"], "BIO")
     crowd = oracle.crowd_of(codec, [answers, {0: [0, 1]}], workers=3)
-    result = is_defined(karat.aggregate(crowd, method, max_iter=5, n_starts=1))
+    result = is_defined(goldspan.aggregate(crowd, method, max_iter=5, n_starts=1))
     assert (result.codes[:n] == truth).mean() > 0.85
 
 
@@ -575,7 +577,7 @@ def test_answers_that_skip_every_token_leave_every_item_open(method):
     crowd = crowd_of()
     nothing = np.full(len(crowd.answers.codes), -1, np.int16)
     empty = replace(crowd, answers=replace(crowd.answers, codes=nothing))
-    result = is_defined(karat.aggregate(empty, method))
+    result = is_defined(goldspan.aggregate(empty, method))
     assert (result.codes == -1).all()
     assert not result.token_probs.any()
 
@@ -590,7 +592,7 @@ def test_an_item_of_which_only_gold_is_known_is_decided_by_it(method):
     )
     gold = np.full(more.n_tokens, -1, np.int16)
     gold[-2:] = [1, 3]
-    result = is_defined(karat.aggregate(more, method, gold=more.with_gold(gold)))
+    result = is_defined(goldspan.aggregate(more, method, gold=more.with_gold(gold)))
     assert result.tags[-1] == ["B-X", "I-X"]
     assert result.confidence[-1] == pytest.approx(1)
 
@@ -600,13 +602,13 @@ def test_gold_that_contradicts_the_encoding_is_refused_with_the_item(method):
     crowd = oracle.crowd_of(BIO, [{0: [0, 0, 0]}, {0: [0, 0, 0]}], workers=1)
     gold = np.array([-1, -1, -1, 0, 3, -1], np.int16)
     with pytest.raises(InputError, match="item s1: no well-formed BIO sequence"):
-        karat.aggregate(crowd, method, gold=crowd.with_gold(gold))
+        goldspan.aggregate(crowd, method, gold=crowd.with_gold(gold))
 
 
 def test_gold_whose_items_are_whole_is_made_well_formed_and_counted():
     crowd = oracle.crowd_of(BIO, [{0: [0, 0, 0]}], workers=1)
     known = crowd.with_gold(np.array([0, 3, 3], np.int16))
-    result = karat.aggregate(crowd, "bsc-cm", gold=known)
+    result = goldspan.aggregate(crowd, "bsc-cm", gold=known)
     assert result.tags == [["O", "B-X", "I-X"]]
     assert "1 known tags made well-formed" in result.notes
 
@@ -622,18 +624,18 @@ def test_gold_with_another_tag_set_is_read_by_name(types, tag):
     other = Codec.from_types(types, "BIO")
     known = oracle.crowd_of(other, [{0: [0, 1]}, {0: [0, 0]}], workers=1)
     known = known.with_gold(np.array([0, other.tags.index(tag), -1, -1], np.int16))
-    result = karat.aggregate(crowd, "bsc-cm", gold=known)
+    result = goldspan.aggregate(crowd, "bsc-cm", gold=known)
     assert result.tags == [["O", tag], ["B-X", "I-X"]]
     assert set(result.tagset.types) == {"X", "Y", *types}
     assert [result.tagset.tags[c] for c in result.crowd.gold if c >= 0] == ["B-Y", "B-X", "I-X"]
     assert result.crowd.answers_of("s0") == crowd.answers_of("s0")
-    assert karat.score(crowd, result).n_tokens == 3
+    assert goldspan.score(crowd, result).n_tokens == 3
 
 
 def test_gold_with_the_tags_of_the_crowd_leaves_the_crowd_as_it_is():
     crowd = crowd_of()
     known = crowd.with_gold(np.zeros(crowd.n_tokens, np.int16))
-    assert karat.aggregate(crowd, "mv-token", gold=known).crowd is crowd
+    assert goldspan.aggregate(crowd, "mv-token", gold=known).crowd is crowd
 
 
 BAD = [
@@ -676,13 +678,13 @@ def test_a_parameter_of_sequences_that_makes_no_sense_is_refused_by_its_name(nam
 
 def test_numbers_of_numpy_are_numbers():
     options = {"alpha0": np.float32(1.5), "epsilon0": np.int64(3), "n_starts": np.int64(2)}
-    is_defined(karat.aggregate(crowd_of(), "bsc-cm", max_iter=2, **options))
+    is_defined(goldspan.aggregate(crowd_of(), "bsc-cm", max_iter=2, **options))
 
 
 def test_stopping_takes_its_limits():
     assert Stopping(0, 1).max_iter == 1
     crowd = crowd_of()
-    one = karat.aggregate(crowd, "bsc-cm", max_iter=1)
+    one = goldspan.aggregate(crowd, "bsc-cm", max_iter=1)
     assert (len(one.trace), one.stop_reason, one.converged) == (1, "max_iter", False)
-    loose = karat.aggregate(crowd, "bsc-cm", tol=0.5)
+    loose = goldspan.aggregate(crowd, "bsc-cm", tol=0.5)
     assert (len(loose.trace), loose.stop_reason, loose.converged) == (2, "tol", True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate.bsc.best_spans import best_spans
-from karat.aggregate.bsc.evidence import lay_out
-from karat.aggregate.bsc.truth import Truth
-from karat.errors import InputError
-from karat.spans import Codec
+from goldspan.aggregate.bsc.best_spans import best_spans
+from goldspan.aggregate.bsc.evidence import lay_out
+from goldspan.aggregate.bsc.truth import Truth
+from goldspan.errors import InputError
+from goldspan.spans import Codec
 
 BIO = Codec.from_types(["X"], "BIO")
 O, B, I = range(3)
@@ -54,10 +54,12 @@ def test_rows_of_a_token_stand_in_the_order_of_workers_and_are_sorted():
 def test_the_first_token_is_scored(model):
     """Two items that differ in their first token only end up with another first tag."""
     items = [{k: [B, O] for k in range(3)}, {k: [O, O] for k in range(3)}] * 5
-    result = karat.aggregate(oracle.crowd_of(BIO, items), f"bsc-{model}")
+    result = goldspan.aggregate(oracle.crowd_of(BIO, items), f"bsc-{model}")
     assert result.tags[0] == ["B-X", "O"]
     assert result.tags[1] == ["O", "O"]
-    single = karat.aggregate(oracle.crowd_of(BIO, [{k: [B] for k in range(3)}] * 5), f"bsc-{model}")
+    single = goldspan.aggregate(
+        oracle.crowd_of(BIO, [{k: [B] for k in range(3)}] * 5), f"bsc-{model}"
+    )
     assert single.tags == [["B-X"]] * 5
 
 
@@ -65,9 +67,9 @@ def test_the_first_token_is_scored(model):
 def test_a_missing_label_adds_nothing_to_the_token_or_to_its_worker(model):
     """It is not the last class, nor `O`: answers that skip everything change no number."""
     items = [{0: [B, I, O], 1: [B, I, O]}, {0: [O, B], 1: [B, O]}]
-    plain = karat.aggregate(oracle.crowd_of(BIO, items, workers=3), f"bsc-{model}", max_iter=5)
+    plain = goldspan.aggregate(oracle.crowd_of(BIO, items, workers=3), f"bsc-{model}", max_iter=5)
     more = [{**items[0], 2: [-1, -1, -1]}, {**items[1], 2: [-1, -1]}]
-    found = karat.aggregate(oracle.crowd_of(BIO, more, workers=3), f"bsc-{model}", max_iter=5)
+    found = goldspan.aggregate(oracle.crowd_of(BIO, more, workers=3), f"bsc-{model}", max_iter=5)
     assert found.trace == plain.trace
     np.testing.assert_array_equal(found.token_probs, plain.token_probs)
 
@@ -81,7 +83,7 @@ def test_gold_is_felt_by_the_neighbours(model):
     for tag in (O, I):
         gold = np.full(crowd.n_tokens, -1, np.int16)
         gold[-2] = tag
-        result = karat.aggregate(crowd, f"bsc-{model}", gold=crowd.with_gold(gold))
+        result = goldspan.aggregate(crowd, f"bsc-{model}", gold=crowd.with_gold(gold))
         probs[tag] = result.token_probs[-3]
         assert result.token_probs[-2, tag] == 1
     assert probs[I][O] == 0  # I cannot follow O
@@ -95,8 +97,8 @@ def test_gold_counts_in_the_confusions_of_the_workers(model):
     crowd = oracle.crowd_of(BIO, items)
     gold = np.full(10, -1, np.int16)
     gold[:5] = B
-    plain = karat.aggregate(crowd, f"bsc-{model}", epsilon0=2.0)
-    known = karat.aggregate(crowd, f"bsc-{model}", epsilon0=2.0, gold=crowd.with_gold(gold))
+    plain = goldspan.aggregate(crowd, f"bsc-{model}", epsilon0=2.0)
+    known = goldspan.aggregate(crowd, f"bsc-{model}", epsilon0=2.0, gold=crowd.with_gold(gold))
     assert (known.token_probs[:5, B] == 1).all()
     assert (known.token_probs[5:, O] < plain.token_probs[5:, O] - 0.05).all()
 
@@ -106,16 +108,16 @@ def test_a_label_that_nobody_ever_gave_is_not_vetoed(model):
     """With the least prior allowed, thirty against one still leaves every label possible."""
     codec = Codec.from_types(["a", "b", "c"], "PLAIN")
     crowd = oracle.crowd_of(codec, [{0: [0]}, {0: [1]}])
-    result = karat.aggregate(crowd, f"bsc-{model}", alpha0=0.1, epsilon0=0.0)
+    result = goldspan.aggregate(crowd, f"bsc-{model}", alpha0=0.1, epsilon0=0.0)
     assert (result.token_probs > 1e-7).all()
     with pytest.raises(InputError, match=r"at least 0\.1"):
-        karat.aggregate(crowd, f"bsc-{model}", alpha0=1e-12)
+        goldspan.aggregate(crowd, f"bsc-{model}", alpha0=1e-12)
 
 
 def test_the_start_of_the_truth_has_a_row_of_its_own():
     """Items begin with B and never go on with it: a shared row could not say so."""
     items = [{0: [B, O, O, O], 1: [B, O, O, O]}] * 20
-    result = karat.aggregate(oracle.crowd_of(BIO, items), "bsc-cm")
+    result = goldspan.aggregate(oracle.crowd_of(BIO, items), "bsc-cm")
     truth = result.memory.sums.truth
     assert truth[0].argmax() == B
     assert truth[1].argmax() == O
@@ -126,7 +128,7 @@ def test_what_the_encoding_forbids_has_no_mass_at_all():
     tags = list(codec.tags)
     e, i = tags.index("E-X"), tags.index("I-X")
     crowd = oracle.crowd_of(codec, [{k: [e, e, i] for k in range(9)}] * 5, workers=9)
-    result = karat.aggregate(crowd, "bsc-cm")
+    result = goldspan.aggregate(crowd, "bsc-cm")
     first, last = result.token_probs[0], result.token_probs[2]
     assert first[e] == first[i] == 0
     assert last[i] == last[tags.index("B-X")] == 0
@@ -145,7 +147,7 @@ def test_among_equal_paths_the_lower_label_wins_in_every_order_of_workers():
     for pair in ([0, 1], [1, 0]):
         crowd = oracle.crowd_of(codec, [{0: [pair[0]], 1: [pair[1]]}])
         for method in ("bsc-cm", "ibcc", "ds", "one-coin"):
-            result = karat.aggregate(crowd, method)
+            result = goldspan.aggregate(crowd, method)
             assert result.token_probs[0].tolist() == [0.5, 0.5]
             assert result.labels == ["a"]
 
@@ -153,7 +155,7 @@ def test_among_equal_paths_the_lower_label_wins_in_every_order_of_workers():
 def test_a_span_has_more_confidence_than_the_path_that_holds_it():
     """Its posterior sums over all paths around it."""
     items = [{0: [B, I, O, B], 1: [B, O, O, B], 2: [B, I, O, O]}] * 3
-    result = karat.aggregate(oracle.crowd_of(BIO, items), "bsc-cm", epsilon0=2.0)
+    result = goldspan.aggregate(oracle.crowd_of(BIO, items), "bsc-cm", epsilon0=2.0)
     for item in range(3):
         own = result.span_confidence[result.span_array.item == item]
         assert (own >= result.confidence[item] - 1e-6).all()

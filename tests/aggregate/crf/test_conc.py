@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import aggregate, get_aggregator, methods
-from karat.aggregate.crf.conc import CrfGold
-from karat.errors import InputError, NotFittedError, UnknownNameError
-from karat.spans import Codec
-from karat.tagger import CRF
+from goldspan.aggregate import aggregate, get_aggregator, methods
+from goldspan.aggregate.crf.conc import CrfGold
+from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.spans import Codec
+from goldspan.tagger import CRF
 
 EVERY = ("crf-conc", "crf-ma", "multicrf", "multicrf-max")
 every_method = pytest.mark.parametrize("method", EVERY)
@@ -23,7 +23,7 @@ QUICK = {"templates": FEW, "max_iter": 2, "steps": 15}
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_one_worker_teaches_what_his_tags_teach_a_plain_crf(alone, method):
     assert (alone.latest.codes >= 0).all()
     options = {"templates": FEW, "c2": 0.5}
     result = aggregate(alone, method, **options, steps=30, max_iter=1)
-    text = karat.tagger.Text.of(alone.tokens_list, alone.groups.to_pylist())
+    text = goldspan.tagger.Text.of(alone.tokens_list, alone.groups.to_pylist())
     tags = [alone.answers_of(item)["ana"] for item in range(alone.n_items)]
     plain = CRF(**options, max_iter=30).fit(text, tags)
     np.testing.assert_allclose(result.tagger.weights_.vector, plain.weights_.vector, atol=1e-9)
@@ -76,7 +76,7 @@ def test_the_objective_of_conc_never_falls_with_skipped_tokens(crowd):
 def test_gold_is_the_upper_bound_and_for_studies_only(crowd):
     gold = CrfGold(**QUICK).fit(crowd, crowd).result_
     assert gold.method == "crf-gold"
-    assert karat.score(crowd, gold).f1 > 0.92
+    assert goldspan.score(crowd, gold).f1 > 0.92
     gold = CrfGold(**QUICK, c2=5.0).fit(crowd, crowd).result_
     assert not np.array_equal(gold.codes, crowd.gold)  # its labels are the CRF's own
     assert "crf-gold" not in methods()
@@ -142,9 +142,9 @@ def test_the_tagger_labels_new_items_and_can_be_saved(crowd, method, tmp_path):
     found = one.predict(bare)
     assert (found.codes >= 0).all()
     assert found.params == one.get_params()
-    one.result_.tagger.save(tmp_path / "tagger.karat")
-    again = karat.tagger.load_tagger(tmp_path / "tagger.karat")
-    text = karat.tagger.Text.of(bare.tokens_list, bare.groups.to_pylist())
+    one.result_.tagger.save(tmp_path / "tagger.goldspan")
+    again = goldspan.tagger.load_tagger(tmp_path / "tagger.goldspan")
+    text = goldspan.tagger.Text.of(bare.tokens_list, bare.groups.to_pylist())
     assert again.predict(text) == found.tags
 
 
@@ -183,7 +183,7 @@ def test_an_encoding_with_ends_stays_well_formed(method):
     codec = Codec.from_types(["X"], "IOBES")
     items = oracle.random_items(np.random.default_rng(2), codec, n_items=8, longest=6)
     result = aggregate(oracle.crowd_of(codec, items), method, **QUICK)
-    from karat.spans import validate
+    from goldspan.spans import validate
 
     assert not any(validate(tags, "IOBES") for tags in result.tags)
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import logsumexp
 
 from aggregate.bsc import oracle
-from karat.aggregate.crf.lessons import Lessons, Scores, Sums
-from karat.spans import Codec
-from karat.tagger.training import Masks
+from goldspan.aggregate.crf.lessons import Lessons, Scores, Sums
+from goldspan.spans import Codec
+from goldspan.tagger.training import Masks
 
 CODECS = {
     "BIO": Codec.from_types(["X", "Y"], "BIO"),

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import aggregate, get_aggregator
-from karat.aggregate.base import Given
-from karat.aggregate.crf.ma import CrfMa
-from karat.aggregate.crf.mixture import expectation
-from karat.aggregate.crf.ready import prepare
-from karat.aggregate.crf.rounds import State
-from karat.compute import FileCheckpoint, Threads
-from karat.crowd import Crowd
-from karat.errors import InputError
-from karat.spans import Codec, Tagged, find_errors
+from goldspan.aggregate import aggregate, get_aggregator
+from goldspan.aggregate.base import Given
+from goldspan.aggregate.crf.ma import CrfMa
+from goldspan.aggregate.crf.mixture import expectation
+from goldspan.aggregate.crf.ready import prepare
+from goldspan.aggregate.crf.rounds import State
+from goldspan.compute import FileCheckpoint, Threads
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+from goldspan.spans import Codec, Tagged, find_errors
 
 FEW = ("lower", "suffix3", "is_title", "lower[-1]")
 QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
@@ -26,7 +26,7 @@ QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def with_twin(crowd, name):
     """Add a worker who gives the answers of another."""
     k = crowd.worker_index(name)
     answers, theirs = crowd.latest, crowd.latest.take(crowd.latest.worker == k)
-    both = karat.crowd.Answers(
+    both = goldspan.crowd.Answers(
         np.concatenate([answers.item, theirs.item]),
         np.concatenate([answers.worker, np.full(len(theirs), crowd.n_workers, np.int32)]),
         np.concatenate([answers.offset, answers.offset[-1] + theirs.offset[1:]]),
@@ -67,15 +67,15 @@ def test_the_result_is_well_formed_with_probabilities_and_a_tagger(crowd, fitted
     np.testing.assert_allclose(result.token_probs.sum(axis=1), 1, atol=1e-5)
     items = [tokens.as_py() for tokens in crowd.tokens]
     groups = crowd.groups.to_pylist()
-    text = karat.tagger.Text.of(items, groups)
+    text = goldspan.tagger.Text.of(items, groups)
     assert result.tagger.predict(text) == result.tags
     np.testing.assert_array_equal(fitted.predict(crowd).token_probs, result.token_probs)
 
 
 def test_it_is_better_than_the_majority_and_than_all_answers_alike(crowd, fitted):
-    f1 = karat.score(crowd, fitted.result_).f1
-    assert f1 > karat.score(crowd, aggregate(crowd, "mv-token")).f1
-    assert f1 > karat.score(crowd, aggregate(crowd, "crf-conc", **QUICK)).f1
+    f1 = goldspan.score(crowd, fitted.result_).f1
+    assert f1 > goldspan.score(crowd, aggregate(crowd, "mv-token")).f1
+    assert f1 > goldspan.score(crowd, aggregate(crowd, "crf-conc", **QUICK)).f1
 
 
 def test_the_course_has_a_row_per_round_and_ends_in_the_table_of_workers(crowd, fitted):
@@ -102,7 +102,7 @@ def test_spans_can_be_asked_for_their_alternatives_and_be_calibrated(crowd, fitt
     result = fitted.result_
     found = [span for item in range(20) for span in result.alternatives(item)]
     assert any(0.02 < span.confidence < 0.98 for span in found)
-    calibrated = karat.aggregate.calibrate(result, crowd)
+    calibrated = goldspan.aggregate.calibrate(result, crowd)
     assert calibrated.params["temperature"] != pytest.approx(1.0, abs=0.05)
     assert not np.allclose(calibrated.token_probs, result.token_probs, atol=0.01)
 
@@ -165,8 +165,8 @@ def test_the_objective_is_eq_9_over_all_paths_with_the_log_priors():
 
 
 def _repaired(crowd: Crowd, answer: int):
-    from karat.aggregate.crf.lessons import Lessons
-    from karat.tagger.training import Masks
+    from goldspan.aggregate.crf.lessons import Lessons
+    from goldspan.tagger.training import Masks
 
     lessons, _ = Lessons.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))
     return lessons.codes[lessons.offset[answer] : lessons.offset[answer + 1]]
@@ -224,8 +224,8 @@ def test_it_learns_reliabilities_from_one_answer_per_sentence(once):
     # The majority of one answer is that answer: at first all seem right who write well-formed tags.
     assert np.unique(result.memory.begin.round(12), return_counts=True)[1].max() >= 5
     assert max(pi.values()) > 1.2 / once.n_workers
-    conc = karat.score(once, aggregate(once, "crf-conc", templates="rodrigues", c2=0.2)).f1
-    assert karat.score(once, result).f1 > conc
+    conc = goldspan.score(once, aggregate(once, "crf-conc", templates="rodrigues", c2=0.2)).f1
+    assert goldspan.score(once, result).f1 > conc
 
 
 def test_none_believes_only_whoever_labelled_least(crowd):
@@ -268,7 +268,7 @@ def test_known_truth_stays_and_helps(crowd):
     rest = crowd.select_items(np.arange(75, 150))
     plain = aggregate(crowd, "crf-ma", **QUICK)
     better, worse = (
-        karat.score(rest, dict(list(r.tagged_by_id().items())[75:])).f1 for r in (result, plain)
+        goldspan.score(rest, dict(list(r.tagged_by_id().items())[75:])).f1 for r in (result, plain)
     )
     assert better > worse
     assert f"{int((half >= 0).sum())} tokens of known truth" in result.notes
@@ -320,8 +320,8 @@ def test_a_run_is_resumed_from_its_checkpoint(crowd, tmp_path):
 
 @pytest.mark.realdata
 def test_on_a_part_of_the_real_crowd_it_beats_votes_and_all_answers_alike(data):
-    crowd = karat.read_crowd(data / "ner_mturk" / "crowd.tsv.gz").select_items(np.arange(1000))
+    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz").select_items(np.arange(1000))
     options = {"templates": "rodrigues", "max_iter": 2, "steps": 30, "runner": Threads(2)}
-    f1 = karat.score(crowd, aggregate(crowd, "crf-ma", **options)).f1
-    assert f1 > karat.score(crowd, aggregate(crowd, "mv-token")).f1 + 0.05
-    assert f1 > karat.score(crowd, aggregate(crowd, "crf-conc", **options)).f1 + 0.03
+    f1 = goldspan.score(crowd, aggregate(crowd, "crf-ma", **options)).f1
+    assert f1 > goldspan.score(crowd, aggregate(crowd, "mv-token")).f1 + 0.05
+    assert f1 > goldspan.score(crowd, aggregate(crowd, "crf-conc", **options)).f1 + 0.03

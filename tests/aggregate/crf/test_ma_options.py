@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import aggregate
-from karat.aggregate.crf.ma import CrfMa
-from karat.aggregate.crf.measure import measured
-from karat.crowd import Crowd
-from karat.errors import InputError, UnknownNameError
-from karat.spans import Codec
+from goldspan.aggregate import aggregate
+from goldspan.aggregate.crf.ma import CrfMa
+from goldspan.aggregate.crf.measure import measured
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.spans import Codec
 
 FEW = ("lower", "suffix3", "is_title", "lower[-1]")
 QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
@@ -22,7 +22,7 @@ QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
 
 @pytest.fixture(scope="module")
 def crowd(root):
-    return karat.read_crowd(root / "examples" / "crowd.tsv")
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 def test_a_random_start_is_the_same_for_a_seed_whatever_the_order_of_workers(crowd):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.aggregate.crf.mixture import (
+from goldspan.aggregate.crf.mixture import (
     Totals,
     expectation,
     from_gamma,

@@ -7,17 +7,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
-from karat.aggregate import aggregate
-from karat.aggregate.base import Given
-from karat.aggregate.crf.lessons import Lessons, Sums
-from karat.aggregate.crf.multi import MultiCrf, MultiCrfMax, candidates, updated
-from karat.aggregate.crf.ready import prepare
-from karat.aggregate.crf.rounds import State
-from karat.compute import FileCheckpoint
-from karat.errors import UnknownNameError
-from karat.spans import Codec
+from goldspan.aggregate import aggregate
+from goldspan.aggregate.base import Given
+from goldspan.aggregate.crf.lessons import Lessons, Sums
+from goldspan.aggregate.crf.multi import MultiCrf, MultiCrfMax, candidates, updated
+from goldspan.aggregate.crf.ready import prepare
+from goldspan.aggregate.crf.rounds import State
+from goldspan.compute import FileCheckpoint
+from goldspan.errors import UnknownNameError
+from goldspan.spans import Codec
 
 FEW = ("lower", "suffix3", "is_title", "lower[-1]")
 BIO = Codec.from_types(["X", "Y"], "BIO")
@@ -41,10 +41,10 @@ def test_candidates_may_begin_with_their_shares_of_the_votes():
 
 
 def test_max_with_votes_learns_the_majority_at_once(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     options = {"templates": FEW, "max_iter": 1, "steps": 20}
-    alike = karat.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
-    votes = karat.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="votes")).f1
+    alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
+    votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="votes")).f1
     assert votes > alike + 0.1
     with pytest.raises(UnknownNameError, match="start"):
         MultiCrf(begin="majority")
@@ -115,10 +115,10 @@ def test_items_whose_candidates_make_no_sequence_teach_nothing_and_are_counted(m
 
 @pytest.mark.parametrize("method", ["multicrf", "multicrf-max"])
 def test_who_gave_a_label_does_not_matter(method, root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     options = {"templates": FEW, "max_iter": 2, "steps": 10}
     one = aggregate(crowd, method, **options)
-    renamed = karat.crowd.Crowd(
+    renamed = goldspan.crowd.Crowd(
         crowd.item_ids, crowd.tokens, crowd.worker_ids.take(list(range(7))[::-1]), crowd.tagset,
         crowd.answers, groups=crowd.groups,
     )  # fmt: skip
@@ -127,7 +127,7 @@ def test_who_gave_a_label_does_not_matter(method, root):
 
 
 def test_a_run_is_resumed_from_its_checkpoint(root, tmp_path):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     options = {"templates": FEW, "steps": 10, "tol": 0.0}
     whole = aggregate(crowd, "multicrf", **options, max_iter=3)
     place = FileCheckpoint(tmp_path / "state.npz")
@@ -143,7 +143,7 @@ def test_a_run_is_resumed_from_its_checkpoint(root, tmp_path):
 
 
 def test_it_stops_when_priors_stand_still(root):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     result = aggregate(crowd, "multicrf", templates=FEW, steps=20, tol=0.05)
     assert (result.converged, result.stop_reason) == (True, "priors stand still")
     assert 2 <= len(result.trace) < 10

@@ -16,5 +16,5 @@ def test_the_python_of_the_page_runs_in_a_fresh_process(root, tmp_path):
     words = [sys.executable, "-W", "error", "-c", "\n".join(blocks)]
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert (tmp_path / "ner.karat").exists()
+    assert (tmp_path / "ner.goldspan").exists()
     assert run.stdout.splitlines()[-1] == "100.0"  # CRF-GOLD, scored on what it learned from

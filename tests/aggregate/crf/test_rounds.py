@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import karat
-from karat.aggregate import aggregate
-from karat.aggregate.crf.rounds import State, Surroundings, run
-from karat.errors import InputError
-from karat.protocols import Serial
-from karat.tagger.weights import Weights
+import goldspan
+from goldspan.aggregate import aggregate
+from goldspan.aggregate.crf.rounds import State, Surroundings, run
+from goldspan.errors import InputError
+from goldspan.protocols import Serial
+from goldspan.tagger.weights import Weights
 
 WARM = State(weights=Weights.zeros(2, 3))
 QUICK = {"templates": ("lower", "suffix3"), "max_iter": 2, "steps": 5}
@@ -55,7 +55,7 @@ def test_an_objective_that_is_not_finite_is_refused(value):
 
 @pytest.mark.parametrize("method", ["crf-conc", "crf-ma", "multicrf", "multicrf-max"])
 def test_ctrl_c_in_the_first_round_of_a_warm_start_leaves_nothing(root, method):
-    crowd = karat.read_crowd(root / "examples" / "crowd.tsv")
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     earlier = aggregate(crowd, "crf-conc", **QUICK)
 
     class Interrupted(Serial):

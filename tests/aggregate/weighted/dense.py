@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aggregate.bsc import oracle
-from karat.spans import Codec
+from goldspan.spans import Codec
 
 
 def codec_of(n_labels):

@@ -9,14 +9,14 @@ import pytest
 from scipy.special import expit, softmax
 from scipy.stats import norm, spearmanr
 
-import karat
+import goldspan
 from aggregate.weighted import dense
-from karat.aggregate import get_aggregator
-from karat.aggregate.base import Given
-from karat.aggregate.weighted import glad
-from karat.aggregate.weighted.ballots import Ballots
-from karat.aggregate.weighted.base import Case
-from karat.aggregate.weighted.judged import Judged
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.base import Given
+from goldspan.aggregate.weighted import glad
+from goldspan.aggregate.weighted.ballots import Ballots
+from goldspan.aggregate.weighted.base import Case
+from goldspan.aggregate.weighted.judged import Judged
 
 
 def model_of(labels, n_labels, known=None, past=None):
@@ -78,7 +78,7 @@ def test_slopes_are_finite_differences(seed):
 @pytest.mark.parametrize("absent", [0.0, 0.6])
 def test_the_objective_never_falls_and_ends_at_a_maximum(seed, absent):
     labels, _ = dense.draw(seed, absent=absent)
-    result = karat.aggregate(dense.crowd_of(labels), "glad", tol=1e-12, max_iter=500)
+    result = goldspan.aggregate(dense.crowd_of(labels), "glad", tol=1e-12, max_iter=500)
     assert (np.diff(result.trace) >= -1e-9).all()
     assert result.converged
     alpha = result.workers.column("weight").to_numpy()
@@ -101,7 +101,7 @@ def test_abilities_and_difficulties_are_found_again():
     wrong = (truth[:, None] + rng.integers(1, n_labels, size=(n_items, n_workers))) % n_labels
     hit = rng.random(wrong.shape) < expit(alpha * np.exp(ease)[:, None])
     labels = np.where(hit, truth[:, None], wrong)
-    result = karat.aggregate(dense.crowd_of(labels), "glad")
+    result = goldspan.aggregate(dense.crowd_of(labels), "glad")
     assert spearmanr(result.workers.column("weight").to_numpy(), alpha).statistic > 0.95
     assert spearmanr(-np.log(result.item_columns["difficulty"]), ease).statistic > 0.6
     assert (result.codes == truth).mean() > 0.9

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
 from aggregate.weighted import dense
-from karat.aggregate import get_aggregator, methods
-from karat.spans import Codec, validate
+from goldspan.aggregate import get_aggregator, methods
+from goldspan.spans import Codec, validate
 
 SINGLE = [m for m in methods() if "crf" not in m and "+" not in m and m != "mv-seg"]
 VOTES = {"mv-token", "mv-seq"}
@@ -76,15 +76,15 @@ def test_an_earlier_result_tells_of_workers_but_not_to_votes(method):
 @pytest.mark.parametrize("source", ["mv-token", "ds", "glad"])
 def test_weighted_votes_take_the_result_of_any_method_as_history(method, source):
     (crowd, _), (old, _) = crowd_of(4), crowd_of(5)
-    past = karat.aggregate(old, source)
-    told = karat.aggregate(crowd, method, history=past)
-    assert np.abs(told.token_probs - karat.aggregate(crowd, method).token_probs).max() > 1e-4
+    past = goldspan.aggregate(old, source)
+    told = goldspan.aggregate(crowd, method, history=past)
+    assert np.abs(told.token_probs - goldspan.aggregate(crowd, method).token_probs).max() > 1e-4
 
 
 @pytest.mark.parametrize("method", [*WEIGHTED, "mean", "median"])
 def test_what_there_was_to_go_on_from_is_not_used_and_notes_say_so(method):
     crowd, _ = crowd_of(6)
-    plain = karat.aggregate(crowd, method)
+    plain = goldspan.aggregate(crowd, method)
     unused = {f"{method} makes no use of start", f"{method} makes no use of a checkpoint"}
     assert not unused & set(plain.notes)
     again = get_aggregator(method).fit(crowd, start=plain, checkpoint=object()).result_
@@ -110,7 +110,7 @@ def test_on_tagged_tokens_known_tags_stand_and_items_stay_legal(method, seed):
 
 
 def test_a_known_tag_mends_its_neighbours_and_keeps_what_it_can():
-    builder = karat.crowd.CrowdBuilder()
+    builder = goldspan.crowd.CrowdBuilder()
     item = builder.add_item("s", ["a", "b", "c"], gold=["O", None, None])
     builder.add_answer(item, "w", ["B-X", "I-X", "O"])
     crowd = builder.build()
@@ -121,7 +121,7 @@ def test_a_known_tag_mends_its_neighbours_and_keeps_what_it_can():
 
 
 def test_an_item_that_nobody_answered_is_known_or_open():
-    builder = karat.crowd.CrowdBuilder()
+    builder = goldspan.crowd.CrowdBuilder()
     for name, gold in (("a", None), ("b", "x"), ("c", None)):
         place = builder.add_item(name, ["t"], gold=[gold])
         if name == "a":

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.weighted import dense
-from karat.aggregate import get_aggregator
-from karat.aggregate.weighted.ballots import Ballots
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.weighted.ballots import Ballots
 
 
 def slow_scores(labels, label, start, n_rounds, known=None, extra=None):
@@ -53,7 +53,7 @@ def test_messages_equal_those_of_loops(n_labels, seed):
     labels, _ = dense.draw(seed, n_items=12, n_workers=5, n_labels=n_labels)
     crowd = dense.crowd_of(labels, n_labels)
     start = first_messages(crowd)
-    result = karat.aggregate(crowd, "kos", max_iter=4, tol=0)
+    result = goldspan.aggregate(crowd, "kos", max_iter=4, tol=0)
     scores = np.stack([slow_scores(labels, j, start, 4) for j in range(n_labels)], axis=1)
     share = (1 + scores) / 2
     share[share.sum(axis=1) < 1e-12] = 1  # all weight against every label
@@ -77,20 +77,20 @@ def test_known_items_send_their_label_and_judged_labels_count_as_known_items():
 
 def test_a_thousand_rounds_overflow_nothing():
     crowd = dense.crowd_of(dense.draw(0, n_items=200, n_workers=30, n_labels=2)[0], 2)
-    result = karat.aggregate(crowd, "kos", max_iter=1000, tol=0)
+    result = goldspan.aggregate(crowd, "kos", max_iter=1000, tol=0)
     assert np.isfinite(result.token_probs).all()
     assert np.isfinite(result.workers.column("weight").to_numpy()).all()
 
 
 def test_workers_with_one_answer_each_are_counted_as_votes():
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,d,y\n")
-    assert karat.aggregate(crowd, "kos").labels == ["x", "y"]
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,d,y\n")
+    assert goldspan.aggregate(crowd, "kos").labels == ["x", "y"]
 
 
 def test_adversaries_have_negative_weights_and_their_votes_are_turned_round():
     labels, truth = dense.draw(1, n_items=300, n_workers=9, n_labels=2, right=(0.85, 0.95))
     labels[:, 7:] = np.where(labels[:, 7:] >= 0, 1 - labels[:, 7:], -1)
-    result = karat.aggregate(dense.crowd_of(labels, 2), "kos")
+    result = goldspan.aggregate(dense.crowd_of(labels, 2), "kos")
     weight = result.workers.column("weight").to_numpy()
     assert weight[7:].max() < 0 < weight[:7].min()
     assert (result.codes == truth).mean() > 0.97
@@ -100,7 +100,7 @@ def test_adversaries_have_negative_weights_and_their_votes_are_turned_round():
 def test_a_seed_gives_the_same_messages():
     crowd = dense.crowd_of(dense.draw(0, n_items=20, n_labels=2)[0], 2)
     one, two, other = (
-        karat.aggregate(crowd, "kos", random_state=s, max_iter=2).token_probs for s in (1, 1, 2)
+        goldspan.aggregate(crowd, "kos", random_state=s, max_iter=2).token_probs for s in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, two)
     assert np.abs(one - other).max() > 1e-3

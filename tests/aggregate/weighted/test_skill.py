@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.weighted import dense
 
 
@@ -28,7 +28,7 @@ def weights_of(result):
 @pytest.mark.parametrize("seed", range(5))
 def test_wawa_weighs_workers_by_their_agreement_with_the_majority(seed):
     labels, _ = dense.draw(seed)
-    result = karat.aggregate(dense.crowd_of(labels), "wawa")
+    result = goldspan.aggregate(dense.crowd_of(labels), "wawa")
     skill = agreement(labels, vote(labels, np.ones(labels.shape[1])))
     np.testing.assert_allclose(weights_of(result), skill, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(result.codes, vote(labels, skill))
@@ -38,7 +38,7 @@ def test_wawa_weighs_workers_by_their_agreement_with_the_majority(seed):
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_zero_based_skill_moves_towards_the_agreement_with_its_own_vote(seed, rate):
     labels, _ = dense.draw(seed)
-    result = karat.aggregate(dense.crowd_of(labels), "zbs", rate=rate, max_iter=45, tol=0)
+    result = goldspan.aggregate(dense.crowd_of(labels), "zbs", rate=rate, max_iter=45, tol=0)
     skill, now = np.full(labels.shape[1], 1 / 3 + 1e-5), rate
     for n in range(1, len(result.trace) + 1):
         now = now / 2 if n % 20 == 0 else now
@@ -51,12 +51,12 @@ def test_zero_based_skill_moves_towards_the_agreement_with_its_own_vote(seed, ra
 def test_zero_based_skill_converges_and_says_so():
     crowd = dense.crowd_of(dense.draw(0, n_items=300)[0])
     heard = []
-    aggregator = karat.aggregate.get_aggregator("zbs")
+    aggregator = goldspan.aggregate.get_aggregator("zbs")
     result = aggregator.fit(crowd, progress=lambda *told: heard.append(told)).result_
     assert (result.converged, result.stop_reason) == (True, "tol")
     assert result.trace[-1] <= 1e-10
     assert [told[0] for told in heard] == list(range(1, len(result.trace) + 1))
-    short = karat.aggregate(crowd, "zbs", max_iter=1)
+    short = goldspan.aggregate(crowd, "zbs", max_iter=1)
     assert (short.converged, short.stop_reason) == (False, "max_iter")
 
 
@@ -89,7 +89,7 @@ def peer_labels(method, crowd):
 def test_labels_are_those_of_crowd_kit_on_real_crowds(method, sets, data):
     """They break ties by the first label in another order and run GLAD with another optimiser."""
     for name in sets:
-        crowd = karat.read_crowd(data / "classification" / name / "labels.csv")
+        crowd = goldspan.read_crowd(data / "classification" / name / "labels.csv")
         crowd = crowd.select_items(np.arange(100))  # for the peer's sake
-        same = karat.aggregate(crowd, method).codes == peer_labels(method, crowd)
+        same = goldspan.aggregate(crowd, method).codes == peer_labels(method, crowd)
         assert same.mean() >= 0.98, name

@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-import karat
+import goldspan
 from aggregate.bsc import oracle
 from aggregate.weighted import dense
-from karat.aggregate import get_aggregator
-from karat.aggregate.weighted.ballots import Ballots, in_grains
-from karat.errors import InputError, UnknownNameError
-from karat.hiring import Reliability
-from karat.simulate import draw_truth, simulate_crowd
-from karat.spans import Codec, validate
+from goldspan.aggregate import get_aggregator
+from goldspan.aggregate.weighted.ballots import Ballots, in_grains
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.hiring import Reliability
+from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.spans import Codec, validate
 
 BOTH = pytest.mark.parametrize("method", ["wmv-linear", "wmv-log"])
 BIO = Codec.from_types(["X"], "BIO")
@@ -34,7 +34,7 @@ def weights_of(result):
 def test_linear_weights_are_those_of_the_paper_and_the_largest_sum_wins(seed, n_labels):
     labels, _ = dense.draw(seed, n_labels=n_labels)
     shares = np.random.default_rng(seed).uniform(0.05, 0.95, size=labels.shape[1])
-    result = karat.aggregate(
+    result = goldspan.aggregate(
         dense.crowd_of(labels, n_labels), "wmv-linear", reliability=named(shares)
     )
     np.testing.assert_allclose(weights_of(result), n_labels * shares - 1, rtol=0, atol=1e-12)
@@ -47,7 +47,9 @@ def test_linear_weights_are_those_of_the_paper_and_the_largest_sum_wins(seed, n_
 def test_log_odds_give_the_posterior_of_workers_with_one_probability_of_being_right(seed, n_labels):
     labels, _ = dense.draw(seed, n_labels=n_labels)
     shares = np.random.default_rng(seed).uniform(0.1, 0.9, size=labels.shape[1])
-    result = karat.aggregate(dense.crowd_of(labels, n_labels), "wmv-log", reliability=named(shares))
+    result = goldspan.aggregate(
+        dense.crowd_of(labels, n_labels), "wmv-log", reliability=named(shares)
+    )
     for row, probs in zip(labels, result.token_probs, strict=True):
         joint = np.ones(n_labels)
         for truth, k in itertools.product(range(n_labels), np.flatnonzero(row >= 0)):
@@ -68,9 +70,9 @@ def test_sums_over_ballots_equal_dense_sums():
 
 @BOTH
 def test_sums_of_the_same_weights_in_another_order_are_a_tie(method):
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,y\n1,b,y\n1,c,y\n1,d,x\n1,e,x\n1,f,x\n")
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,y\n1,b,y\n1,c,y\n1,d,x\n1,e,x\n1,f,x\n")
     shares = dict(zip("abcdef", [0.7, 0.6, 0.9, 0.9, 0.7, 0.6], strict=True))
-    assert karat.aggregate(crowd, method, reliability=shares).labels == ["x"]
+    assert goldspan.aggregate(crowd, method, reliability=shares).labels == ["x"]
     sums = in_grains(np.array([[0.1 + 0.2, 0.3]]))
     assert sums[0, 0] == sums[0, 1]
 
@@ -82,7 +84,7 @@ def test_on_tagged_tokens_the_legal_sequence_with_the_largest_sum_wins(method, s
     (item,) = oracle.random_items(rng, BIO, n_items=1, n_workers=4, longest=4)
     shares = rng.uniform(0.2, 0.95, size=4)
     crowd = oracle.crowd_of(BIO, [item], workers=4)
-    result = karat.aggregate(crowd, method, reliability=named(shares))
+    result = goldspan.aggregate(crowd, method, reliability=named(shares))
     weight = weights_of(result)
 
     def total(codes):
@@ -120,36 +122,36 @@ def test_weights_from_known_truth_are_right_labels_over_judged_labels():
 def test_weights_from_a_method_are_its_expected_right_labels(source):
     labels, _ = dense.draw(2)
     crowd = dense.crowd_of(labels)
-    probs = karat.aggregate(crowd, source).token_probs
-    result = karat.aggregate(crowd, "wmv-linear", weights_from=source, prior=(0, 0))
+    probs = goldspan.aggregate(crowd, source).token_probs
+    result = goldspan.aggregate(crowd, "wmv-linear", weights_from=source, prior=(0, 0))
     for k, weight in enumerate(weights_of(result)):
         there = np.flatnonzero(labels[:, k] >= 0)
         assert weight == pytest.approx(3 * probs[there, labels[there, k]].mean() - 1, abs=1e-6)
 
 
 def test_truncation_bounds_what_an_infallible_worker_counts():
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n1,d,z\n")
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n1,d,z\n")
     shares = {"a": 1.0, "b": 0.0, "c": 0.5, "d": 0.5}
     for t in (0.05, 0.2):
-        result = karat.aggregate(crowd, "wmv-log", reliability=shares, truncation=t)
+        result = goldspan.aggregate(crowd, "wmv-log", reliability=shares, truncation=t)
         top = np.log(2 * (1 - t) / t)
         assert weights_of(result)[:2] == pytest.approx([top, np.log(2 * t / (1 - t))], abs=1e-12)
 
 
 @BOTH
 def test_a_worker_below_chance_speaks_for_the_other_label_or_has_no_say(method):
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n")
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n")
     shares = {"a": 0.1, "b": 0.6}
-    assert karat.aggregate(crowd, method, reliability=shares).labels == ["y"]
-    lone = karat.read_crowd(b"task,worker,label\n1,a,x\n2,b,y\n")
-    assert karat.aggregate(lone, method, reliability=shares).labels == ["y", "y"]
-    zero = karat.aggregate(crowd, method, reliability=shares, below="zero")
+    assert goldspan.aggregate(crowd, method, reliability=shares).labels == ["y"]
+    lone = goldspan.read_crowd(b"task,worker,label\n1,a,x\n2,b,y\n")
+    assert goldspan.aggregate(lone, method, reliability=shares).labels == ["y", "y"]
+    zero = goldspan.aggregate(crowd, method, reliability=shares, below="zero")
     assert weights_of(zero)[0] == 0
 
 
 def test_the_share_of_weight_spreads_a_negative_weight_over_the_other_labels():
-    crowd = karat.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n2,a,z\n")
-    result = karat.aggregate(crowd, "wmv-linear", reliability={"a": 0.2, "b": 0.6})
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n2,a,z\n")
+    result = goldspan.aggregate(crowd, "wmv-linear", reliability={"a": 0.2, "b": 0.6})
     # L = 3: a counts -0.4 and b 0.8; against x means 0.4 for y and for z.
     np.testing.assert_allclose(result.token_probs[0], [0, 1.2 / 1.6, 0.4 / 1.6], atol=1e-6)
     np.testing.assert_allclose(result.token_probs[1], [0.5, 0.5, 0], atol=1e-6)
@@ -157,15 +159,15 @@ def test_the_share_of_weight_spreads_a_negative_weight_over_the_other_labels():
 
 def test_only_a_team_votes_and_items_of_others_stay_open():
     text = b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n2,b,y\n3,a,y\n3,c,x\n"
-    crowd = karat.read_crowd(text)
-    result = karat.aggregate(crowd, "wmv-linear", only="a,", reliability={"a": 0.9})
+    crowd = goldspan.read_crowd(text)
+    result = goldspan.aggregate(crowd, "wmv-linear", only="a,", reliability={"a": 0.9})
     assert result.labels == ["x", "?", "y"]
     assert weights_of(result).tolist() == [pytest.approx(0.8), 0, 0]
-    assert karat.aggregate(crowd, "wmv-log", only=["a"], reliability={"a": 0.9}).labels == [
+    assert goldspan.aggregate(crowd, "wmv-log", only=["a"], reliability={"a": 0.9}).labels == [
         "x", "?", "y",
     ]  # fmt: skip
     with pytest.raises(InputError, match="there is no worker 'zoe'"):
-        karat.aggregate(crowd, "wmv-linear", only=["zoe"])
+        goldspan.aggregate(crowd, "wmv-linear", only=["zoe"])
 
 
 def test_a_reliability_of_the_hiring_room_gives_its_posterior_means():
@@ -173,14 +175,14 @@ def test_a_reliability_of_the_hiring_room_gives_its_posterior_means():
         [9, 2], [10, 4], n_labels=3, worker_ids=["w0", "w1"], prior=(3, 1)
     )
     crowd = dense.crowd_of(dense.draw(0, n_workers=3)[0])
-    result = karat.aggregate(crowd, "wmv-linear", reliability=tested)
+    result = goldspan.aggregate(crowd, "wmv-linear", reliability=tested)
     means = np.array([12 / 14, 5 / 8, 3 / 4])  # the last is unknown: the mean of the prior
     np.testing.assert_allclose(weights_of(result), 3 * means - 1, rtol=0, atol=1e-12)
 
 
 def test_by_spans_a_worker_counts_by_his_f1():
     tags = ["B-X", "I-X", "O", "B-X"]
-    builder = karat.crowd.CrowdBuilder()
+    builder = goldspan.crowd.CrowdBuilder()
     item = builder.add_item("s", ["a", "b", "c", "d"], gold=tags)
     builder.add_answer(item, "ana", tags)
     builder.add_answer(item, "ben", ["B-X", "I-X", "B-X", "O"])
@@ -189,7 +191,7 @@ def test_by_spans_a_worker_counts_by_his_f1():
     # F1 of 1 and 1/2; two "labels": X or nothing.
     assert weights_of(result).tolist() == pytest.approx([1, 0])
     with pytest.raises(InputError, match="needs spans"):
-        karat.aggregate(dense.crowd_of(dense.draw(0)[0]), "wmv-log", unit="span")
+        goldspan.aggregate(dense.crowd_of(dense.draw(0)[0]), "wmv-log", unit="span")
 
 
 def test_an_earlier_result_counts_as_that_many_judged_labels():
@@ -208,7 +210,7 @@ def test_on_simulated_workers_who_differ_weights_beat_the_majority():
     truth = draw_truth(400, 2, seed=1)
     crowd = simulate_crowd(truth, ["flip(0.05) x3", "flip(0.4) x8"], per_item=5, seed=2)
     right = {
-        m: (karat.aggregate(crowd.with_gold(None), m).codes == crowd.gold).mean()
+        m: (goldspan.aggregate(crowd.with_gold(None), m).codes == crowd.gold).mean()
         for m in ("mv-token", "wmv-linear", "wmv-log")
     }
     assert min(right["wmv-linear"], right["wmv-log"]) > right["mv-token"] + 0.03
@@ -237,21 +239,21 @@ def test_a_parameter_that_makes_no_sense_is_refused(wrong, message):
 def test_a_share_beyond_one_is_refused_with_the_worker():
     crowd = dense.crowd_of(dense.draw(0)[0])
     with pytest.raises(InputError, match=r"worker w1 has 1\.5"):
-        karat.aggregate(crowd, "wmv-linear", reliability={"w0": 0.5, "w1": 1.5})
+        goldspan.aggregate(crowd, "wmv-linear", reliability={"w0": 0.5, "w1": 1.5})
 
 
 def test_the_summary_of_a_result_can_be_written_as_json():
     import json
 
     crowd = dense.crowd_of(dense.draw(0)[0])
-    result = karat.aggregate(crowd, "wmv-linear", reliability={"w0": 0.5})
+    result = goldspan.aggregate(crowd, "wmv-linear", reliability={"w0": 0.5})
     assert json.loads(json.dumps(result.summary()))["params"]["reliability"] == "dict of 1"
 
 
 @pytest.mark.realdata
 def test_ten_questions_weigh_the_workers_of_bluebirds_as_in_the_paper(data):
     folder = data / "classification" / "bluebirds"
-    crowd = karat.read_crowd(folder / "labels.csv", gold=folder / "truth.csv")
+    crowd = goldspan.read_crowd(folder / "labels.csv", gold=folder / "truth.csv")
     shares = []
     for seed in range(30):
         asked = np.random.default_rng(seed).choice(crowd.n_items, 10, replace=False)
@@ -260,4 +262,4 @@ def test_ten_questions_weigh_the_workers_of_bluebirds_as_in_the_paper(data):
         rest = np.setdiff1d(np.arange(crowd.n_items), asked)
         shares.append((codes[rest] == crowd.gold[rest]).mean())
     assert 0.81 < np.mean(shares) < 0.85
-    assert (karat.aggregate(crowd).codes == crowd.gold).mean() < 0.77
+    assert (goldspan.aggregate(crowd).codes == crowd.gold).mean() < 0.77

@@ -19,10 +19,10 @@ from crowd_strategies import (
     is_crowd_or_refused,
     read_as,
 )
-from karat.crowd import CrowdBuilder
-from karat.crowd.formats import brat
-from karat.crowd.source import Source, open_source
-from karat.errors import FormatError, InputError, KaratError
+from goldspan.crowd import CrowdBuilder
+from goldspan.crowd.formats import brat
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import FormatError, GoldspanError, InputError
 
 TEXT = "Ann Lee sang\nin 東京 😀 well\n\nlast\n"
 
@@ -80,7 +80,7 @@ def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     brat.write(crowd, path)
     try:
         again = read_as(brat, path)
-    except KaratError:
+    except GoldspanError:
         again = None
     assert (again == crowd) == (brat.cannot_hold(crowd) == [])
 
@@ -265,7 +265,7 @@ def test_without_their_text_offsets_count_the_text_as_it_is_read():
 def test_places_of_tokens_that_are_not_known_are_a_loss():
     crowd = replace(read_as(brat, SAMPLES["brat"]), token_start=None)
     assert brat.cannot_hold(crowd) == [
-        "texts and tokens other than karat's tokenizer makes of a text"
+        "texts and tokens other than goldspan's tokenizer makes of a text"
     ]
 
 

@@ -21,10 +21,10 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from karat.crowd import CrowdBuilder
-from karat.crowd.formats import doccano
-from karat.crowd.source import Source, open_source
-from karat.errors import FormatError, InputError, KaratError
+from goldspan.crowd import CrowdBuilder
+from goldspan.crowd.formats import doccano
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import FormatError, GoldspanError, InputError
 
 TEXT = "Ann Lee sang"
 ONE = {"id": 1, "text": TEXT, "label": [[0, 7, "PER"]], "Comments": []}
@@ -56,7 +56,7 @@ def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     doccano.write(crowd, path)
     try:
         again = read_as(doccano, path)
-    except KaratError:
+    except GoldspanError:
         again = None
     assert (again == crowd) == (doccano.cannot_hold(crowd) == [])
 

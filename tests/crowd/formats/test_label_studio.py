@@ -20,11 +20,11 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from karat.crowd import Crowd, CrowdBuilder, ReadOptions
-from karat.crowd.formats import label_studio
-from karat.crowd.source import Source, open_source
-from karat.errors import FormatError, KaratError
-from karat.spans import Codec
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
+from goldspan.crowd.formats import label_studio
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import FormatError, GoldspanError
+from goldspan.spans import Codec
 
 TEXT = "Ann 😀 Lee sang"
 
@@ -88,7 +88,7 @@ def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     label_studio.write(crowd, path)
     try:
         again = read_as(label_studio, path)
-    except KaratError:
+    except GoldspanError:
         again = None
     assert (again == crowd) == (label_studio.cannot_hold(crowd) == [])
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat import read_crowd
-from karat.errors import FormatError, InputError
+from goldspan import read_crowd
+from goldspan.errors import FormatError, InputError
 
 TIME = "Mon Jan 07 15:54:06 PST 2019"
 
@@ -184,7 +184,7 @@ def test_line_breaks_within_a_text_keep_the_lines_of_faults_right():
 
 
 def test_it_is_not_written():
-    from karat.crowd.io import write_crowd
+    from goldspan.crowd.io import write_crowd
 
     with pytest.raises(InputError, match="can only be read"):
         write_crowd(read_crowd(batch(*MOODS)), "batch.csv", format="mturk")

@@ -19,9 +19,9 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from karat.crowd.formats import prodigy
-from karat.crowd.source import Source, open_source
-from karat.errors import FormatError, KaratError
+from goldspan.crowd.formats import prodigy
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import FormatError, GoldspanError
 
 TEXT = "Ann Lee's song"
 TOKENS = [
@@ -78,7 +78,7 @@ def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
     prodigy.write(crowd, path)
     try:
         again = read_as(prodigy, path)
-    except KaratError:
+    except GoldspanError:
         again = None
     assert (again == crowd) == (prodigy.cannot_hold(crowd) == [])
 

@@ -20,14 +20,14 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from karat.crowd import CrowdBuilder, ReadOptions, read_crowd, write_crowd
-from karat.crowd.formats import span_jsonl
-from karat.crowd.io import guess_format
-from karat.crowd.source import Source, open_source
-from karat.errors import FormatError, InputError, UnknownNameError
-from karat.spans import Codec
+from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd, write_crowd
+from goldspan.crowd.formats import span_jsonl
+from goldspan.crowd.io import guess_format
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.spans import Codec
 
-HEADER = {"karat": 1, "encoding": "BIO", "types": ["LOC", "PER"], "workers": ["A01", "A02"]}
+HEADER = {"goldspan": 1, "encoding": "BIO", "types": ["LOC", "PER"], "workers": ["A01", "A02"]}
 ITEM = {
     "item": "D1-1",
     "doc": "D1",
@@ -84,8 +84,8 @@ def test_the_first_line_is_a_header_with_a_version(tmp_path):
 
 
 def test_a_newer_version_is_refused():
-    text = message({**HEADER, "karat": 2}, ITEM)
-    assert "<bytes> line 1: the file is of version 2, but this karat reads version 1" in text
+    text = message({**HEADER, "goldspan": 2}, ITEM)
+    assert "<bytes> line 1: the file is of version 2, but this goldspan reads version 1" in text
 
 
 def test_workers_and_types_that_nobody_used_survive():
@@ -105,7 +105,7 @@ def test_a_type_that_the_header_does_not_declare_is_refused_with_its_place():
 
 def test_a_label_that_is_declared_never_means_no_label():
     item = {"item": "a", "tokens": ["x"], "answers": [{"worker": "w", "label": "NA"}]}
-    header = {"karat": 1, "encoding": "PLAIN", "types": ["NA", "yes"]}
+    header = {"goldspan": 1, "encoding": "PLAIN", "types": ["NA", "yes"]}
     assert read(header, item).answers_of("a") == {"w": ["NA"]}
     assert read(item).answers_of("a") == {"w": ["?"]}
 
@@ -216,7 +216,7 @@ def test_offsets_count_tokens_where_there_are_tokens_unless_the_line_says_otherw
     assert by_token.answers_of("1") == {"w": ["B-PER", "O"]}
     text_only = {"id": 1, "text": "Ann Lee", "worker": "w", "unit": "token", "spans": [[1, 2, "X"]]}
     assert read(text_only).answers_of("1") == {"w": ["O", "B-X"]}
-    assert read({"karat": 1, "unit": "char"}, {**line, "spans": [[0, 3, "PER"]]}) == by_char
+    assert read({"goldspan": 1, "unit": "char"}, {**line, "spans": [[0, 3, "PER"]]}) == by_char
 
 
 def test_a_label_makes_a_crowd_of_single_labels():
@@ -421,7 +421,7 @@ def nested(**fields):
         (one(gold=5), "gold must be a JSON object, not the number 5"),
         (one(attributes=5), "attributes must be a JSON object, not the number 5"),
         (one(token_start=[0, 4]), "'token_start' without 'tokens'"),
-        (one(karat=1), "line 2: a header must be the first line"),
+        (one(goldspan=1), "line 2: a header must be the first line"),
         (nested(spans=[[0, 3, "X"]]), "worker w: span X [0, 3) is empty or outside the 2 tokens"),
         (nested(spans=[[0, 1, "X"]], unit="char"), "spans of characters need a text"),
         (nested(spans=[{"type": "X", "start": 0, "end": 1, "text": "y"}]), "but its own text is"),
@@ -458,14 +458,14 @@ def test_a_wrong_field_is_refused_with_its_place(line, said):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ({"karat": "1"}, "field 'karat' must be a whole number"),
-        ({"karat": None}, "no field 'karat'"),
-        ({"karat": 1, "encoding": "BOI"}, "unknown encoding 'BOI'"),
-        ({"karat": 1, "types": ["PER"]}, "no field 'encoding'"),
-        ({"karat": 1, "encoding": "BIO", "tags": ["PER"]}, "tag 'PER' is not in BIO"),
-        ({"karat": 1, "encoding": "BIO", "types": "PER"}, "field 'types' must be a list"),
-        ({"karat": 1, "workers": [1]}, "field 'workers' must hold strings"),
-        ({"karat": 1, "unit": "byte"}, "unit must be 'token' or 'char'"),
+        ({"goldspan": "1"}, "field 'goldspan' must be a whole number"),
+        ({"goldspan": None}, "no field 'goldspan'"),
+        ({"goldspan": 1, "encoding": "BOI"}, "unknown encoding 'BOI'"),
+        ({"goldspan": 1, "types": ["PER"]}, "no field 'encoding'"),
+        ({"goldspan": 1, "encoding": "BIO", "tags": ["PER"]}, "tag 'PER' is not in BIO"),
+        ({"goldspan": 1, "encoding": "BIO", "types": "PER"}, "field 'types' must be a list"),
+        ({"goldspan": 1, "workers": [1]}, "field 'workers' must hold strings"),
+        ({"goldspan": 1, "unit": "byte"}, "unit must be 'token' or 'char'"),
     ],
 )
 def test_a_wrong_header_is_refused(header, said):

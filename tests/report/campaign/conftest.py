@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from campaign.tiny import campaign_of, write_files
-from karat.campaign.exports import write_exports
-from karat.campaign.findings import Findings
-from karat.report.campaign.page import render
+from goldspan.campaign.exports import write_exports
+from goldspan.campaign.findings import Findings
+from goldspan.report.campaign.page import render
 
 
 def page_of(findings):

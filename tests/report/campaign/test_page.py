@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-import karat
-from karat.report.campaign.page import render
+import goldspan
+from goldspan.report.campaign.page import render
 
 NASTY = "<script>alert('x')</script>"
 
@@ -22,7 +22,7 @@ def test_the_numbers_on_top_are_those_of_the_record(written, page, ended):
     record = ended.record
     text = squeezed(page(written).text)
     top = text[: text.index("What the rounds brought")]
-    share = 100 * karat.score(ended.tested.crowd, ended.tested).accuracy
+    share = 100 * goldspan.score(ended.tested.crowd, ended.tested).accuracy
     counts, money = record.counts, record.money
     spent, cap = money["spent"] / 1e6, money["cap"] / 1e6
     for words in (

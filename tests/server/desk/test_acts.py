@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from karat.campaign import Campaign, Decision
-from karat.server.errors import Refused
-from karat.server.people import BAR
+from goldspan.campaign import Campaign, Decision
+from goldspan.server.errors import Refused
+from goldspan.server.people import BAR
 from server.serving import answer
 
 
@@ -29,7 +29,7 @@ def test_the_last_decision_counts(fresh):
 
 
 def test_spans_are_decided_too(tmp_path):
-    from karat.spans import Span
+    from goldspan.spans import Span
     from server.desk.conftest import worked
 
     service = worked(tmp_path, spans=True)

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from karat.server.engine import Live
-from karat.server.errors import Refused
-from karat.server.work import FLAG
+from goldspan.server.engine import Live
+from goldspan.server.errors import Refused
+from goldspan.server.work import FLAG
 from server.serving import answer, open_round, serve
 
 

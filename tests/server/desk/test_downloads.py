@@ -8,9 +8,9 @@ import zipfile
 
 import pytest
 
-from karat.crowd import read_crowd
-from karat.server.desk.pseudonyms import Pseudonyms
-from karat.server.errors import Refused
+from goldspan.crowd import read_crowd
+from goldspan.server.desk.pseudonyms import Pseudonyms
+from goldspan.server.errors import Refused
 from server.serving import KEYS, serve
 
 NAMES = {"ann.k", "bob.k", "cat.k"}

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from karat.server import open_service
-from karat.server.desk import finding
+from goldspan.server import open_service
+from goldspan.server.desk import finding
 from server.serving import KEYS, answer, open_round, plan_file, serve
 
 TEXTS = (

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import karat.server
-from karat.cli.desk_view import STATES
-from karat.server.desk.standing import brief, standing
-from karat.server.desk_models import Overview
+import goldspan.server
+from goldspan.cli.desk_view import STATES
+from goldspan.server.desk.standing import brief, standing
+from goldspan.server.desk_models import Overview
 
-PAGES = Path(karat.server.__file__).parent / "static"
+PAGES = Path(goldspan.server.__file__).parent / "static"
 FOUND = {"verdict": "test more", "judged": 9.0, "p_above": 0.88, "more": 16}
 
 

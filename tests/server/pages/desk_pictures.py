@@ -15,8 +15,8 @@ TESTS = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TESTS))
 
 from campaign.tiny import toml  # noqa: E402
-from karat.server.service import open_service  # noqa: E402
-from karat.spans import Span, parse  # noqa: E402
+from goldspan.server.service import open_service  # noqa: E402
+from goldspan.spans import Span, parse  # noqa: E402
 from server.desks import running  # noqa: E402
 from server.houses import PASSWORD  # noqa: E402
 from server.pages.conftest import FLAGS, LOOKS  # noqa: E402

@@ -10,9 +10,9 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from karat.server.assets import static_files
-from karat.server.routes.pages import LabelPage, Visitor, worker_pages
-from karat.server.security.headers import Headers
+from goldspan.server.assets import static_files
+from goldspan.server.routes.pages import LabelPage, Visitor, worker_pages
+from goldspan.server.security.headers import Headers
 
 CSRF = "csrf-token"
 SPANS = LabelPage(
@@ -87,7 +87,7 @@ class Fake:
 
         @app.post("/api/work/{path}")
         def work(path: str, body: dict, request: Request):
-            assert request.headers["X-Karat-CSRF"] == CSRF
+            assert request.headers["X-Goldspan-CSRF"] == CSRF
             self.posts.append((path, body))
             return self._answer(path, body)
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from karat.server.settings import wall_clock
+from goldspan.server.settings import wall_clock
 from server.desks import running as serving
 from server.houses import PASSWORD
 from server.pages.conftest import LOOKS, WATCH
@@ -296,7 +296,7 @@ def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
 def test_who_is_logged_out_elsewhere_is_told(desk):
     page = desk.open()
     house = desk.served.app.state.house
-    cookie = next(one for one in page.context.cookies() if one["name"] == "karat_desk")
+    cookie = next(one for one in page.context.cookies() if one["name"] == "goldspan_desk")
     session = house.entrance.sessions.read("desk", cookie["value"])
     house.entrance.sessions.end(session)
     page.wait_for_selector("#banner a")

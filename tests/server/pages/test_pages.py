@@ -10,10 +10,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from karat.server.assets import assets, static_files
-from karat.server.instructions import Piece, read_instructions
-from karat.server.rendering import message_page
-from karat.server.routes.pages import KEYS, Visitor, label_keys, worker_pages
+from goldspan.server.assets import assets, static_files
+from goldspan.server.instructions import Piece, read_instructions
+from goldspan.server.rendering import message_page
+from goldspan.server.routes.pages import KEYS, Visitor, label_keys, worker_pages
 from server.pages.fake import SPANS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.server import ServerSettings, create_app
+from goldspan.server import ServerSettings, create_app
 from server.pages.fake import Running
 from server.serving import KEYS, open_round, serve
 

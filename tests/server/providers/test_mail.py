@@ -8,8 +8,8 @@ from email.policy import default
 
 import pytest
 
-from karat.errors import FaultsError, InputError
-from karat.server.providers.mail import Invitation, read_addresses, write_mails
+from goldspan.errors import FaultsError, InputError
+from goldspan.server.providers.mail import Invitation, read_addresses, write_mails
 
 EXPIRES = 1_700_000_000_000
 

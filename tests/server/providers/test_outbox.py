@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from karat.errors import InputError
-from karat.server.providers.outbox import Later, Outbox, send_all
-from karat.server.providers.prolific.courier import ProlificCourier
-from karat.server.providers.sending import Sending
-from karat.spans import Codec
-from karat.store import create_ledger
+from goldspan.errors import InputError
+from goldspan.server.providers.outbox import Later, Outbox, send_all
+from goldspan.server.providers.prolific.courier import ProlificCourier
+from goldspan.server.providers.sending import Sending
+from goldspan.spans import Codec
+from goldspan.store import create_ledger
 from server.houses import Records
 from server.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from server.serving import Clock

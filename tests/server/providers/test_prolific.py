@@ -12,14 +12,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from campaign.tiny import plan_of
-from karat.campaign import read_plan
-from karat.campaign.plan import Provider
-from karat.errors import FaultsError, InputError, UnknownNameError
-from karat.server import create_app, open_service
-from karat.server.providers.outbox import Outbox
-from karat.server.providers.prolific.webhooks import sign
-from karat.server.providers.reception import Reception
-from karat.server.providers.registry import check_provider, open_provider
+from goldspan.campaign import read_plan
+from goldspan.campaign.plan import Provider
+from goldspan.errors import FaultsError, InputError, UnknownNameError
+from goldspan.server import create_app, open_service
+from goldspan.server.providers.outbox import Outbox
+from goldspan.server.providers.prolific.webhooks import sign
+from goldspan.server.providers.reception import Reception
+from goldspan.server.providers.registry import check_provider, open_provider
 from server import houses
 from server.houses import Played, Records
 from server.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
@@ -52,14 +52,14 @@ class Site(Played):
         plan = houses.tiny_setting().plan.model_copy(update={"provider": section})
         setting = SimpleNamespace(plan=plan, folder=houses.tiny_setting().folder)
         monkeypatch.setattr(houses, "tiny_setting", lambda: setting)
-        monkeypatch.setenv("KARAT_PROLIFIC_TOKEN", TOKEN)
-        monkeypatch.setenv("KARAT_PROLIFIC_WEBHOOK_SECRET", SECRET)
+        monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", TOKEN)
+        monkeypatch.setenv("GOLDSPAN_PROLIFIC_WEBHOOK_SECRET", SECRET)
         clock = houses.Clock()
         self.fake = FakeProlific(clock)
         self.fake.add(ANN, WORK)
         self.fake.add(BOB, OTHER)
         monkeypatch.setattr(
-            "karat.server.providers.prolific.provider.Api", lambda _: self.fake.api()
+            "goldspan.server.providers.prolific.provider.Api", lambda _: self.fake.api()
         )
         super().__init__(clock, Ledger())
         self.plan = plan
@@ -317,7 +317,7 @@ def test_messages_about_others_are_passed_over(site):
 
 
 def test_without_a_secret_nobody_listens(site, monkeypatch):
-    monkeypatch.delenv("KARAT_PROLIFIC_WEBHOOK_SECRET")
+    monkeypatch.delenv("GOLDSPAN_PROLIFIC_WEBHOOK_SECRET")
     assert site.hook("RETURNED").status_code == 404
 
 
@@ -333,7 +333,7 @@ def test_finished_work_is_approved_if_the_plan_says_so_but_not_of_who_was_droppe
 
 
 def test_the_tasks_of_who_has_left_are_given_back(tmp_path, monkeypatch):
-    monkeypatch.setenv("KARAT_PROLIFIC_WEBHOOK_SECRET", SECRET)
+    monkeypatch.setenv("GOLDSPAN_PROLIFIC_WEBHOOK_SECRET", SECRET)
     path = plan_file(tmp_path, control=None, page={"training": 0})
     words = f'study = "{STUDY}"\ncode = "DONE1"\ncheck = false\n'
     path.write_text(f'{path.read_text()}[provider]\nname = "prolific"\n[provider.options]\n{words}')
@@ -374,11 +374,11 @@ def test_all_that_is_wrong_with_options_is_listed():
 def test_the_token_may_stand_in_a_file(tmp_path, monkeypatch):
     provider = open_provider(plan_with(name="prolific", options={"study": STUDY, "code": "A"}),
                              Ledger(), houses.Clock())  # fmt: skip
-    monkeypatch.delenv("KARAT_PROLIFIC_TOKEN", raising=False)
-    with pytest.raises(InputError, match="KARAT_PROLIFIC_TOKEN_FILE"):
+    monkeypatch.delenv("GOLDSPAN_PROLIFIC_TOKEN", raising=False)
+    with pytest.raises(InputError, match="GOLDSPAN_PROLIFIC_TOKEN_FILE"):
         provider.courier()
     path = tmp_path / "token"
-    monkeypatch.setenv("KARAT_PROLIFIC_TOKEN_FILE", str(path))
+    monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN_FILE", str(path))
     with pytest.raises(InputError, match="No such file"):
         provider.courier()
     path.write_text("two words")

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from karat.server import Entrance, ServerSettings
-from karat.server.errors import Refused
-from karat.server.security import account as module
-from karat.server.security.sessions import PASSWORD as KIND
+from goldspan.server import Entrance, ServerSettings
+from goldspan.server.errors import Refused
+from goldspan.server.security import account as module
+from goldspan.server.security.sessions import PASSWORD as KIND
 from server.houses import HOUR, KEYS, PASSWORD, Clock, Records
 
 

@@ -8,8 +8,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from karat.server.security import connections
-from karat.server.security.connections import AHEAD, MOST, SLICE, BoundedProtocol
+from goldspan.server.security import connections
+from goldspan.server.security.connections import AHEAD, MOST, SLICE, BoundedProtocol
 from server.loops import run_loop
 
 ASK = b"POST / HTTP/1.1\r\nHost: x\r\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from karat.server.errors import Refused
-from karat.server.security import limits
-from karat.server.security.limits import Buckets, address_name
-from karat.server.settings import Rate
+from goldspan.server.errors import Refused
+from goldspan.server.security import limits
+from goldspan.server.security.limits import Buckets, address_name
+from goldspan.server.settings import Rate
 from server.houses import Clock
 
 

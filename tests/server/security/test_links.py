@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from karat.errors import FaultsError, InputError
-from karat.server import Entrance, Keys, ServerSettings
-from karat.server.errors import Refused
+from goldspan.errors import FaultsError, InputError
+from goldspan.server import Entrance, Keys, ServerSettings
+from goldspan.server.errors import Refused
 from server.houses import BEGIN, DAY, KEYS, Clock, Records
 
 

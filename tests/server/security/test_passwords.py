@@ -9,9 +9,9 @@ import pytest
 from argon2 import extract_parameters
 from argon2.low_level import Type
 
-from karat.server.errors import Refused
-from karat.server.security import passwords
-from karat.server.security.passwords import AT_ONCE, WAITING, hash_password, in_turn, is_password
+from goldspan.server.errors import Refused
+from goldspan.server.security import passwords
+from goldspan.server.security.passwords import AT_ONCE, WAITING, hash_password, in_turn, is_password
 from server.loops import run_loop
 
 GOOD = "correct horse battery"
@@ -64,7 +64,8 @@ def test_what_is_no_hash_fits_nothing(kept):
     "password",
     [
         "", "elevenchars", "aaaaaaaaaaaaaaaa", "abababababab", "x1" * 501, "Password1234",
-        "PASSWORDpassword!", "qwertyuiop123456", "1q2w3e4r5t6y", "karatkarat2026", "iloveyou123456",
+        "PASSWORDpassword!", "qwertyuiop123456", "1q2w3e4r5t6y", "goldspangoldspan2026",
+        "iloveyou123456",
     ],
 )  # fmt: skip
 def test_a_password_that_is_short_or_tried_first_or_endless_is_refused(password):

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from karat.errors import InputError
-from karat.server.security.secret import FILE, VARIABLE, Keys, load_keys
+from goldspan.errors import InputError
+from goldspan.server.security.secret import FILE, VARIABLE, Keys, load_keys
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from karat.server import Entrance, Keys, ServerSettings
-from karat.server.errors import Refused
-from karat.server.security import account, csrf, sessions
-from karat.server.security.csrf import FormSeal
+from goldspan.server import Entrance, Keys, ServerSettings
+from goldspan.server.errors import Refused
+from goldspan.server.security import account, csrf, sessions
+from goldspan.server.security.csrf import FormSeal
 from server.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 
-from karat.server.security.tokens import LONGEST, Seal, new_id
+from goldspan.server.security.tokens import LONGEST, Seal, new_id
 
 SEAL = Seal(bytes(range(32)))
 FACTS = {"worker": "ann", "expires": 7}
@@ -38,7 +38,7 @@ def test_a_token_with_any_other_character_is_none(data):
         "", ".", "..", "a.b", "é", "\ud800", "x" * (LONGEST + 1),
         urlsafe_b64encode(json.dumps(FACTS).encode()).decode().rstrip("="),
         urlsafe_b64encode(json.dumps(FACTS).encode()).decode().rstrip("=") + ".",
-        URLSafeSerializer(b"other", salt=b"karat").dumps(FACTS),
+        URLSafeSerializer(b"other", salt=b"goldspan").dumps(FACTS),
         URLSafeSerializer(bytes(range(32)), salt=b"other").dumps(FACTS),
     ],
 )  # fmt: skip

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from karat.errors import InputError
-from karat.studies import run_study
-from karat.studies.campaign_ner import experiment
-from karat.studies.campaign_ner.journal import Journal
-from karat.studies.campaign_ner.play import Point
-from karat.studies.campaign_ner.tables import Mean, answer_table
-from karat.studies.campaign_ner.ways import (
+from goldspan.errors import InputError
+from goldspan.studies import run_study
+from goldspan.studies.campaign_ner import experiment
+from goldspan.studies.campaign_ner.journal import Journal
+from goldspan.studies.campaign_ner.play import Point
+from goldspan.studies.campaign_ner.tables import Mean, answer_table
+from goldspan.studies.campaign_ner.ways import (
     ADAPTIVE,
     ALL,
     ALLOWED,

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from karat.crowd import read_crowd
-from karat.studies.campaign_ner.play import (
+from goldspan.crowd import read_crowd
+from goldspan.studies.campaign_ner.play import (
     Bench,
     ask,
     begin,
@@ -16,7 +16,7 @@ from karat.studies.campaign_ner.play import (
     play_policy,
     play_random,
 )
-from karat.studies.campaign_ner.policy import Policy
+from goldspan.studies.campaign_ner.policy import Policy
 
 
 @pytest.fixture(scope="module")

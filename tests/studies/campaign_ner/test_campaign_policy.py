@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.aggregate import aggregate
-from karat.crowd import read_crowd
-from karat.hiring.redundancy.tape import Tape
-from karat.studies.campaign_ner.play import begin
-from karat.studies.campaign_ner.policy import DOUBTS, LABELS, Policy, next_share, wrong_spans
+from goldspan.aggregate import aggregate
+from goldspan.crowd import read_crowd
+from goldspan.hiring.redundancy.tape import Tape
+from goldspan.studies.campaign_ner.play import begin
+from goldspan.studies.campaign_ner.policy import DOUBTS, LABELS, Policy, next_share, wrong_spans
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.compute import Threads
-from karat.errors import InputError
-from karat.protocols import Serial
-from karat.studies import run_study
-from karat.studies.li_liu import ner, study
-from karat.studies.li_liu.panels import by_budget, carry_out
-from karat.studies.li_liu.pools import draw_pool, read_pool
-from karat.studies.li_liu.trial import (
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from goldspan.protocols import Serial
+from goldspan.studies import run_study
+from goldspan.studies.li_liu import ner, study
+from goldspan.studies.li_liu.panels import by_budget, carry_out
+from goldspan.studies.li_liu.pools import draw_pool, read_pool
+from goldspan.studies.li_liu.trial import (
     LEARNED,
     POSTERIOR,
     RANDOM,
@@ -96,7 +96,7 @@ def test_curves_are_the_means_of_the_trials_whatever_the_threads():
 
 
 def test_a_third_of_every_articles_workers_is_kept(tiny):
-    from karat.crowd import read_crowd
+    from goldspan.crowd import read_crowd
 
     crowd = read_crowd(tiny / "ner_mturk" / "crowd.tsv.gz")
     known = np.zeros(crowd.n_items, np.bool_)
@@ -127,7 +127,7 @@ def test_the_study_runs_on_tiny_data(tiny, monkeypatch, tmp_path):
     captions = [table.caption for table in found.tables]
     assert sum("accuracy in per cent" in caption for caption in captions) == 8
     assert "chosen third" in found.markdown()
-    picture = pytest.importorskip("karat.report")
+    picture = pytest.importorskip("goldspan.report")
     picture.save_figure(found.picture(), tmp_path / "study.png")
 
 

@@ -12,17 +12,17 @@ from scipy.sparse import csr_matrix
 from scipy.stats import sem
 from sklearn.metrics import precision_recall_fscore_support
 
-from karat.aggregate import aggregate
-from karat.errors import InputError, UnknownNameError
-from karat.select import Pool
-from karat.simulate import draw_truth, simulate_crowd
-from karat.studies import run_study
-from karat.studies.ntoulas import spambase, text
-from karat.studies.ntoulas.learners import learn_and_label
-from karat.studies.ntoulas.scores import Scores, mean_and_error
-from karat.studies.ntoulas.split import Split, set_aside
-from karat.studies.ntoulas.tables import MEASURES
-from karat.studies.ntoulas.trial import RANDOM, Rule, Training, run_trial
+from goldspan.aggregate import aggregate
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.select import Pool
+from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.studies import run_study
+from goldspan.studies.ntoulas import spambase, text
+from goldspan.studies.ntoulas.learners import learn_and_label
+from goldspan.studies.ntoulas.scores import Scores, mean_and_error
+from goldspan.studies.ntoulas.split import Split, set_aside
+from goldspan.studies.ntoulas.tables import MEASURES
+from goldspan.studies.ntoulas.trial import RANDOM, Rule, Training, run_trial
 
 WORDS = (("fine", "warm", "bright"), ("dull", "cold", "grey"), ("a", "film", "plot", "the", "it"))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.crowd import read_crowd
-from karat.errors import InputError
-from karat.studies.rodrigues.data import (
+from goldspan.crowd import read_crowd
+from goldspan.errors import InputError
+from goldspan.studies.rodrigues.data import (
     DOCSTART,
     read_entities,
     read_phrases,

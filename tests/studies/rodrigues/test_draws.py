@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from karat.simulate import measure_workers
-from karat.studies.rodrigues.data import read_entities, read_phrases, read_workers
-from karat.studies.rodrigues.methods import FULL
-from karat.studies.rodrigues.real import Everybody, OnePerArticle, one_per_article
-from karat.studies.rodrigues.simulated import Simulated, equal_parts
+from goldspan.simulate import measure_workers
+from goldspan.studies.rodrigues.data import read_entities, read_phrases, read_workers
+from goldspan.studies.rodrigues.methods import FULL
+from goldspan.studies.rodrigues.real import Everybody, OnePerArticle, one_per_article
+from goldspan.studies.rodrigues.simulated import Simulated, equal_parts
 
 FLIPS = ("flip(0.01)", "flip(0.4)")
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from karat.compute import Threads
-from karat.errors import InputError
-from karat.protocols import Serial
-from karat.studies.rodrigues import experiment as module
-from karat.studies.rodrigues.data import read_workers
-from karat.studies.rodrigues.experiment import carry_out
-from karat.studies.rodrigues.methods import QUICK, Reliability, Run
-from karat.studies.rodrigues.real import OnePerArticle
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from goldspan.protocols import Serial
+from goldspan.studies.rodrigues import experiment as module
+from goldspan.studies.rodrigues.data import read_workers
+from goldspan.studies.rodrigues.experiment import carry_out
+from goldspan.studies.rodrigues.methods import QUICK, Reliability, Run
+from goldspan.studies.rodrigues.real import OnePerArticle
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import karat
-from karat.crowd import read_crowd
-from karat.errors import UnknownNameError
-from karat.studies.rodrigues.data import read_entities, read_phrases, read_workers
-from karat.studies.rodrigues.methods import FULL, OWN, QUICK, check_methods, learn
-from karat.studies.rodrigues.simulated import Simulated
+import goldspan
+from goldspan.crowd import read_crowd
+from goldspan.errors import UnknownNameError
+from goldspan.studies.rodrigues.data import read_entities, read_phrases, read_workers
+from goldspan.studies.rodrigues.methods import FULL, OWN, QUICK, check_methods, learn
+from goldspan.studies.rodrigues.simulated import Simulated
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_a_method_learns_what_most_workers_know(sets, label):
 
 def test_the_labels_of_votes_are_scored_as_they_are(sets):
     crowd = sets[0]
-    wanted = karat.score(crowd, karat.aggregate(crowd, "mv-token"))
+    wanted = goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token"))
     found = learn(crowd, "mv-token", {}, QUICK).scores[OWN]
     assert found == (wanted.precision, wanted.recall, wanted.f1)
 
@@ -36,9 +36,9 @@ def test_the_labels_of_votes_are_scored_as_they_are(sets):
 def test_workers_are_judged_by_gold_and_by_labels(sets):
     crowd = sets[0]
     found = {one.worker: one for one in learn(crowd, "mv-token", {}, QUICK).workers}
-    rates = karat.simulate.measure_workers(crowd)
+    rates = goldspan.simulate.measure_workers(crowd)
     assert {one.worker: one.f1 for one in rates} == {w: one.true for w, one in found.items()}
-    other = karat.simulate.measure_workers(karat.aggregate(crowd, "mv-token").as_gold())
+    other = goldspan.simulate.measure_workers(goldspan.aggregate(crowd, "mv-token").as_gold())
     assert {one.worker: one.f1 for one in other} == {w: one.estimated for w, one in found.items()}
 
 

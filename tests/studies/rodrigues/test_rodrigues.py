@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from karat.errors import InputError
-from karat.report import save_figure
-from karat.studies import options_of, run_study
+from goldspan.errors import InputError
+from goldspan.report import save_figure
+from goldspan.studies import options_of, run_study
 
 FEW = {
     "rodrigues-2": ("mv-seg", "crf-ma (eq. 15)", "crf-gold"),

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from karat.compute import Threads
-from karat.errors import InputError
-from karat.protocols import Serial
-from karat.select import Schedule, select_items
-from karat.studies import run_study
-from karat.studies.selection_ner import experiment, lines, tables
-from karat.studies.selection_ner.bench import STEPS, Bench
-from karat.studies.selection_ner.experiment import carry_out
-from karat.studies.selection_ner.journal import Journal
-from karat.studies.selection_ner.lines import (
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from goldspan.protocols import Serial
+from goldspan.select import Schedule, select_items
+from goldspan.studies import run_study
+from goldspan.studies.selection_ner import experiment, lines, tables
+from goldspan.studies.selection_ner.bench import STEPS, Bench
+from goldspan.studies.selection_ner.experiment import carry_out
+from goldspan.studies.selection_ner.journal import Journal
+from goldspan.studies.selection_ner.lines import (
     BY_COST,
     BY_ITEMS,
     RANDOM,
@@ -25,8 +25,8 @@ from karat.studies.selection_ner.lines import (
     Extent,
     Line,
 )
-from karat.studies.selection_ner.trial import Stop, run_line
-from karat.tagger import CRF
+from goldspan.studies.selection_ner.trial import Stop, run_line
+from goldspan.tagger import CRF
 
 TINY = Extent(budgets=(40, 120), rounds=(40, 80, 120), n_early=1, items=(4,), repeats=1)
 
@@ -194,7 +194,7 @@ def test_the_study_runs_on_tiny_data(tiny, tmp_path, monkeypatch):
     assert [row[0] for row in f1.rows] == [row[0] for row in error.rows] == list(RULES)
     assert len(found.tables[-1].rows) == len(BY_ITEMS)
     assert len(found.tables[-2].rows) == len(BY_COST)
-    picture = pytest.importorskip("karat.report")
+    picture = pytest.importorskip("goldspan.report")
     picture.save_figure(found.picture(), tmp_path / "study.svg")
 
 

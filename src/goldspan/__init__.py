@@ -1,0 +1,49 @@
+"""goldspan: from a crowd of imperfect annotators to gold.
+
+Everything is imported at first use, so that `import goldspan` stays light.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goldspan._lazy import lazy
+
+if TYPE_CHECKING:
+    from goldspan.aggregate import Consensus, aggregate
+    from goldspan.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
+    from goldspan.spans import Span, score
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Consensus",
+    "Crowd",
+    "Span",
+    "Tagset",
+    "__version__",
+    "aggregate",
+    "agreement",
+    "read_crowd",
+    "score",
+    "write_crowd",
+]
+
+_HOME = {
+    "Consensus": "goldspan.aggregate",
+    "Crowd": "goldspan.crowd",
+    "Span": "goldspan.spans",
+    "Tagset": "goldspan.crowd",
+    "aggregate": "goldspan.aggregate",
+    "agreement": "goldspan.crowd",
+    "read_crowd": "goldspan.crowd",
+    "score": "goldspan.spans",
+    "write_crowd": "goldspan.crowd",
+}
+
+__getattr__ = lazy(__name__, _HOME)
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,26 @@
+"""How kernels are compiled: by Numba, without the GIL, and cached on disk where that is possible.
+
+`nogil` lets the threads of `goldspan.compute` run them side by side; `parallel=True` is never used,
+because two Python threads inside it abort the process under one of Numba's threading layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of arrays at its first call.
+
+    The machine code is kept beside the source or in the user's cache folder. An installation
+    without any writable folder compiles anew in every process.
+    """
+    compiled: Callable[..., Any]
+    try:
+        compiled = numba.njit(function, nogil=True, error_model="numpy", cache=True)
+    except RuntimeError:  # Numba found no folder to cache in
+        compiled = numba.njit(function, nogil=True, error_model="numpy")
+    return compiled

@@ -1,0 +1,121 @@
+"""From many answers to one: aggregators behind one function, `aggregate`.
+
+`goldspan.aggregate` is this room and, because the room can be called, the function as well:
+`goldspan.aggregate(crowd, method="mv-token")`. Importing it loads no arrays, so that the command
+line can list the methods at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from goldspan._lazy import lazy
+from goldspan.aggregate.registry import METHODS, TEXTS
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import plugins
+
+if TYPE_CHECKING:
+    from goldspan.aggregate.base import Aggregator
+    from goldspan.aggregate.calibration import calibrate
+    from goldspan.aggregate.consensus import Consensus
+    from goldspan.protocols import Checkpoint, Progress, Runner
+
+__all__ = ["Aggregator", "Consensus", "aggregate", "calibrate", "get_aggregator", "methods"]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "Aggregator": "goldspan.aggregate.base",
+        "Consensus": "goldspan.aggregate.consensus",
+        "calibrate": "goldspan.aggregate.calibration",
+    },
+)
+
+
+def methods() -> dict[str, str]:
+    """Give the methods by name with one line about each."""
+    known = {name: summary for name, (_, summary) in METHODS.items()}
+    for text, summary in TEXTS.items():
+        known |= {
+            f"{name}+{text}": f"{known[name]}, {summary}"
+            for name in METHODS
+            if name.startswith("bsc-")
+        }
+    return {**plugins("goldspan.methods"), **known}
+
+
+def get_aggregator(method: str, **params: Any) -> Aggregator:
+    """Make an aggregator by its name.
+
+    Raises:
+        UnknownNameError: There is no such method; the message names them all.
+        InputError: The method has no such parameter.
+    """
+    base, plus, text = method.partition("+")
+    place = METHODS[base][0] if base in METHODS else plugins("goldspan.methods").get(method)
+    if place is None or (plus and (text not in TEXTS or not base.startswith("bsc-"))):
+        raise UnknownNameError("method", method, methods())
+    module, name = place.split(":")
+    made: type[Aggregator] = getattr(import_module(module), name)
+    known = made.parameter_names()
+    for param in params:
+        if param not in known:
+            raise InputError(f"{method} has no parameter {param!r}: it has {', '.join(known)}")
+    aggregator = made(**params)
+    if text:
+        aggregator.name, aggregator.text = method, text  # type: ignore[attr-defined]
+    return aggregator
+
+
+def aggregate(
+    crowd: Any,
+    method: str = "mv-token",
+    *,
+    gold: Any = None,
+    start: Consensus | None = None,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    **params: Any,
+) -> Consensus:
+    r"""Aggregate the answers of a crowd.
+
+    Args:
+        crowd: A `Crowd`, anything that `read_crowd` reads, or a DataFrame with columns task,
+            worker, label.
+        method: Name of the method; `goldspan.aggregate.methods()` lists them.
+        gold: Known labels to learn from: they are taken as the truth.
+        start: An earlier result of the same method to go on from.
+        runner: Where to work, for example `goldspan.compute.Threads(2)`; by default this thread.
+        progress: Who is told of every step.
+        checkpoint: Where the state is kept after every step, to resume from.
+        params: Its parameters, for example `ties="inside"`.
+
+    Returns:
+        Labels, confidence, spans, workers, and how it went.
+
+    Raises:
+        UnknownNameError: There is no such method.
+        InputError: The crowd has no answer, or a parameter is wrong.
+
+    >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
+    ['yes']
+    """
+    aggregator = get_aggregator(method, **params)
+    aggregator.fit(
+        crowd, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
+    )
+    return aggregator.result_
+
+
+class _Room(ModuleType):
+    """A module that can be called; see the docstring above."""
+
+    def __call__(self, crowd: Any, method: str = "mv-token", **params: Any) -> Consensus:
+        return aggregate(crowd, method, **params)  # has the arguments of `aggregate`
+
+
+sys.modules[__name__].__class__ = _Room

@@ -1,0 +1,216 @@
+"""A crowd's answers as the engine reads them: for every token the rows of the labels it got.
+
+Each answered token becomes one int32, the row of (worker, previous label, label) in the compact
+table of `goldspan.workermodels.rows`; together with the bounds of the tokens that is all an E-step
+needs: 4 bytes per answered token and 8 per token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregate.bsc.kernels.layout import (
+    count_plain,
+    count_rows,
+    fill_rows,
+    lay_out_plain,
+)
+from goldspan.aggregate.bsc.tables import Sums, Tables
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.workermodels import Rows
+
+PREVIOUS = ("outside", "own")
+"""What stands for a previous label that does not exist: `O`, or a state of its own."""
+MAX_PLAIN = 20_000_000
+"""Most pairs of worker and label for which a table of all of them is made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Labels by token.
+
+    Attributes:
+        offsets: int64 [n_items + 1], tokens of the items.
+        bounds: int64 [n_tokens + 1]; token t got the labels row[bounds[t]:bounds[t + 1]].
+        row: int32 [n_labels], rows of the table, of a token in the order of workers.
+        active: bool [n_items], whether anything is known of the item: an answer or gold.
+        gold: int16 [n_tokens], known truth, -1 unknown; empty if nothing is known.
+        unary: float64 [n_tokens, J], log evidence from elsewhere; empty if there is none.
+    """
+
+    offsets: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    row: NDArray[np.int32]
+    active: NDArray[np.bool_]
+    gold: NDArray[np.int16]
+    unary: NDArray[np.float64]
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return len(self.bounds) - 1
+
+    @cached_property
+    def by_length(self) -> NDArray[np.int32]:
+        """The active items that have tokens, the longest first."""
+        lengths = np.diff(self.offsets)
+        order = np.argsort(-lengths, kind="stable")
+        return order[(self.active & (lengths > 0))[order]].astype(np.int32)
+
+    def localise(self, tables: Tables) -> tuple[Tables, float]:
+        """Give the tables that `row` refers to, and the logarithm taken out of them all."""
+        return tables, 0.0
+
+    def globalise(self, local: NDArray[np.float64], sums: Sums) -> None:
+        """Add counts of the tables of `localise` to those of the rows; nothing to do here."""
+
+    def items(self, first: int, last: int) -> Evidence:
+        """Give a slice of items as views; offsets and bounds keep their origin."""
+        origin = int(self.offsets[0])
+        tokens = slice(int(self.offsets[first]) - origin, int(self.offsets[last]) - origin)
+        bounds = self.bounds[tokens.start : tokens.stop + 1]
+        return Evidence(
+            self.offsets[first : last + 1],
+            bounds,
+            self.row[bounds[0] - self.bounds[0] : bounds[-1] - self.bounds[0]],
+            self.active[first:last],
+            self.gold[tokens] if len(self.gold) else self.gold,
+            self.unary[tokens] if len(self.unary) else self.unary,
+        )
+
+
+def lay_out(
+    crowd: Crowd,
+    *,
+    has_memory: bool,
+    start: str = "outside",
+    skipped: str = "outside",
+    words: NDArray[np.int32] | None = None,
+    gold: NDArray[np.int16] | None = None,
+    unary: NDArray[np.float64] | None = None,
+) -> tuple[Evidence, Rows]:
+    """Number the rows of a crowd and sort its labels by token.
+
+    Args:
+        crowd: Items, workers and answers; of repeated answers the latest.
+        has_memory: Whether rows hold the previous label.
+        start: "outside" or "own": the previous label at an item's first token.
+        skipped: "outside" or "own": the previous label after a token that the worker skipped.
+        words: int32 [n_tokens], word ids; they become rows of their own after the workers' rows,
+            one more entry for every token. None without text.
+        gold: int16 [n_tokens], known truth, -1 unknown.
+        unary: float64 [n_tokens, J], log evidence from elsewhere.
+
+    Raises:
+        UnknownNameError: `start` or `skipped` is neither "outside" nor "own".
+    """
+    for what, value in (("start", start), ("skipped", skipped)):
+        if value not in PREVIOUS:
+            raise UnknownNameError(f"previous label ({what})", value, PREVIOUS)
+    n_labels = len(crowd.tagset.tags)
+    small = crowd.n_workers * n_labels <= MAX_PLAIN
+    if not has_memory and small and words is None:
+        bounds, row, rows = _without_memory(crowd)
+    else:
+        states = _previous_states(crowd, has_memory, start, skipped)
+        bounds, row, rows = _by_worker(crowd, has_memory, states, words)
+    active = _answered(bounds, crowd.offsets, 0 if words is None else 1)
+    known = np.zeros(0, np.int16)
+    if gold is not None and (gold >= 0).any():
+        known = np.ascontiguousarray(gold, np.int16)
+        active |= _any_by_item(known >= 0, crowd.offsets)
+    extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
+    return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
+
+
+def _without_memory(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
+    """Number (worker, label) in the order of the answers: they need not be sorted by worker."""
+    answers, n_labels = crowd.latest, len(crowd.tagset.tags)
+    used = np.zeros(crowd.n_workers * n_labels, np.bool_)
+    bounds = np.zeros(crowd.n_tokens + 1, np.int64)
+    arrays = (answers.item, answers.worker, answers.offset, answers.codes, crowd.offsets)
+    count_plain(*arrays, n_labels, used, bounds)
+    np.cumsum(bounds, out=bounds)
+    pairs = np.flatnonzero(used)
+    number = np.full(len(used), -1, np.int32)
+    number[pairs] = np.arange(len(pairs))
+    row = np.empty(int(bounds[-1]), np.int32)
+    lay_out_plain(*arrays, number, n_labels, bounds, row)
+    worker, label = np.divmod(pairs, n_labels)
+    previous = np.zeros(len(pairs), np.int16)
+    shape = (crowd.n_workers, 1, n_labels)
+    return bounds, row, Rows(worker.astype(np.int32), previous, label.astype(np.int16), *shape)
+
+
+def _by_worker(
+    crowd: Crowd, has_memory: bool, states: tuple[int, int, int], words: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
+    """Number (worker, previous label, label) worker by worker, with scratch for one of them."""
+    answers, view, n_labels = crowd.latest, crowd.by_worker, len(crowd.tagset.tags)
+    begin, after, n_previous = states
+    bounds = np.zeros(crowd.n_tokens + 1, np.int64)
+    arrays = (view.order, view.bounds, answers.item, answers.offset, answers.codes, crowd.offsets)
+    n_rows = count_rows(*arrays, has_memory, begin, after, n_previous, n_labels, bounds)
+    if n_rows >= np.iinfo(np.int32).max:  # pragma: no cover - needs 2e9 distinct rows
+        raise InputError(f"{n_rows} pairs of worker and label are too many")
+    if words is not None:
+        bounds[1:] += 1
+    np.cumsum(bounds, out=bounds)
+    row = np.empty(int(bounds[-1]), np.int32)
+    place = bounds[:-1].copy()
+    worker = np.empty(n_rows, np.int32)
+    previous, label = np.empty(n_rows, np.int16), np.empty(n_rows, np.int16)
+    fill_rows(
+        *arrays, has_memory, begin, after, n_previous, n_labels, place, row, worker, previous, label
+    )
+    if words is not None:
+        row[place] = n_rows + words
+    return bounds, row, Rows(worker, previous, label, crowd.n_workers, n_previous, n_labels)
+
+
+def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
+    """Say which label may follow which previous one, bool [n_previous, J].
+
+    States of their own (item start, after a skip) allow what may begin an item.
+    """
+    codec = crowd.tagset
+    if n_previous == 1:
+        return np.ones((1, len(codec.tags)), np.bool_)
+    own = np.tile(codec.start_mask, (n_previous - len(codec.tags), 1))
+    return np.vstack([codec.mask, own])
+
+
+def _answered(
+    bounds: NDArray[np.int64], offsets: NDArray[np.int64], width: int
+) -> NDArray[np.bool_]:
+    """Say which items have a label; `width` entries of every token (words) are none."""
+    n_tokens = np.diff(offsets)
+    return np.asarray(np.diff(bounds[offsets]) > width * n_tokens)
+
+
+def _previous_states(
+    crowd: Crowd, has_memory: bool, start: str, skipped: str
+) -> tuple[int, int, int]:
+    """Give the state at an item's start, the state after a skip, and the number of states."""
+    if not has_memory:
+        return 0, 0, 1
+    n_labels, outside = len(crowd.tagset.tags), crowd.tagset.outside
+    states = n_labels
+    found = []
+    for rule in (start, skipped):
+        if rule == "outside" and outside >= 0:
+            found.append(outside)
+        else:
+            found.append(states)
+            states += 1
+    return found[0], found[1], states
+
+
+def _any_by_item(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    totals = np.concatenate([[0], np.cumsum(flags)])
+    return np.asarray(totals[offsets[1:]] > totals[offsets[:-1]])

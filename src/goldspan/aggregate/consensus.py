@@ -1,0 +1,374 @@
+"""The one result type of all aggregators: labels, confidence, spans, workers, and how it went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.crowd import Crowd
+from goldspan.crowd.atomic import new_file, write_text
+from goldspan.crowd.formats.conll import conll_lines, lost_characters
+from goldspan.crowd.model import list_array
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+
+if TYPE_CHECKING:
+    from goldspan.aggregate.habits import Habit
+
+WRITERS = ("conll", "jsonl", "csv", "parquet")
+ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
+ENDINGS |= {".parquet": "parquet"}
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What the crowd says, as one aggregator sees it.
+
+    Attributes:
+        crowd: The crowd that was aggregated.
+        codes: int16 [n_tokens], the tags; -1 where an item has no answer.
+        token_probs: float32 [n_tokens, n_labels], the share or probability of every tag.
+        span_confidence: float32 [n_spans], for the spans of `codes` in order.
+        confidence: float32 [n_items], that all tags of the item are right.
+        make_workers: Makes the table `workers` when it is first asked for.
+        method: Name of the aggregator.
+        params: Its parameters.
+        trace: The objective after every step; empty where nothing iterates.
+        converged: Whether it came to its end.
+        stop_reason: Why it stopped.
+        seconds: How long it took.
+        notes: Decisions and warnings, in sentences.
+        tagger: A tagger trained on the way, or None.
+        entropy: float32 [n_items], of an item's labels in nats, or None for votes.
+        posterior: What can be asked later: other spans, other paths; None for votes.
+        memory: What a later fit can start from; None for votes.
+        item_columns: What else a method says about items, float64 [n_items] each, such as the
+            difficulty or a numeric `value`; written with the labels.
+    """
+
+    crowd: Crowd
+    codes: NDArray[np.int16]
+    token_probs: NDArray[np.float32]
+    span_confidence: NDArray[np.float32]
+    confidence: NDArray[np.float32]
+    make_workers: Callable[[Consensus], pa.Table] = field(repr=False)
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    trace: tuple[float, ...] = ()
+    converged: bool = True
+    stop_reason: str = ""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    tagger: Any = None
+    entropy: NDArray[np.float32] | None = None
+    posterior: Any = field(default=None, repr=False)
+    memory: Any = field(default=None, repr=False)
+    item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def workers(self) -> pa.Table:
+        """One row per worker: answers, labels, and how good they are by this result."""
+        return self.make_workers(self)
+
+    @property
+    def values(self) -> NDArray[np.float64] | None:
+        """The numeric consensus, float64 [n_items], NaN where open; None for other methods."""
+        return self.item_columns.get("value")
+
+    @property
+    def tagset(self) -> Codec:
+        """The tags and their encoding."""
+        return self.crowd.tagset
+
+    @property
+    def tagged(self) -> Tagged:
+        """The labels as codes and offsets."""
+        return Tagged(self.codes, self.crowd.offsets)
+
+    @cached_property
+    def tags(self) -> list[list[str]]:
+        """The labels as lists of tags, one list per item; "?" where nobody answered."""
+        return self.tagset.decode(self.tagged)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The label of every item of a crowd of single labels."""
+        return list(self.label_array.to_pylist())
+
+    @property
+    def label_array(self) -> pa.Array:
+        """The labels of single labels as an Arrow string array; "?" where nobody answered.
+
+        Raises:
+            InputError: The items are not single labels.
+        """
+        if not self.crowd.is_classification:
+            raise InputError("labels are for crowds of single labels; use tags or spans")
+        words = pa.array([*self.tagset.tags, "?"], pa.string())
+        return words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
+
+    @cached_property
+    def span_array(self) -> SpanArray:
+        """The spans as arrays."""
+        return find_spans(self.tagged, self.tagset)
+
+    @cached_property
+    def spans(self) -> pa.Table:
+        """The spans: item, start, end (tokens of the item), type, confidence."""
+        found = self.span_array
+        base = self.crowd.offsets[found.item]
+        return pa.table(
+            {
+                "item": self.crowd.item_ids.take(pa.array(found.item)),
+                "start": pa.array((found.start - base).astype(np.int32)),
+                "end": pa.array((found.end - base).astype(np.int32)),
+                "type": pa.array([self.tagset.types[t] for t in found.type.tolist()], pa.string()),
+                "confidence": pa.array(self.span_confidence),
+            }
+        )
+
+    @cached_property
+    def token_confidence(self) -> NDArray[np.float32]:
+        """Share or probability of the tag that was given, float32 [n_tokens]; 0 without answers."""
+        known = np.maximum(self.codes, 0)
+        shares = np.take_along_axis(self.token_probs, known[:, None].astype(np.int64), 1)[:, 0]
+        return np.where(self.codes >= 0, shares, 0).astype(np.float32)
+
+    def tagged_by_id(self) -> dict[str, list[str]]:
+        """Give the tags by item id, for `goldspan.score`."""
+        return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
+
+    def as_gold(self) -> Crowd:
+        """Give the crowd with these labels as its gold."""
+        return self.crowd.with_gold(self.codes)
+
+    def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
+        """List the spans that the truth of an item may hold, the likeliest first.
+
+        Args:
+            item: Id or index.
+            least: Least posterior of a span.
+
+        Returns:
+            Named tuples (start, end, type, confidence), tokens of the item.
+
+        Raises:
+            InputError: The method has no posterior (votes), or there is no such item.
+        """
+        if self.posterior is None:
+            raise InputError(f"{self.method} has no posterior: use ds, ibcc, mace or a bsc method")
+        index = _index(item, self.crowd.n_items, self.crowd.item_index, "item")
+        found: list[Any] = self.posterior.alternatives(index, least)
+        return found
+
+    def confusion(self, worker: str | int) -> NDArray[np.float64]:
+        """Give the expected confusions of a worker, float64 [J, J]: truth, label given.
+
+        Element [j, i] is the expected number of tokens with truth j that the worker labelled i, by
+        the order of `tagset.tags`.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        from goldspan.aggregate.workers import confusion_counts
+
+        index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
+        return confusion_counts(self.crowd, self.token_probs, index)
+
+    def habits(self, worker: str | int) -> list[Habit]:
+        """List what a worker does with spans, the most frequent first; `str` says it in words.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        from goldspan.aggregate.habits import habits
+
+        index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
+        return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)
+
+    def write(self, path: str | Path, format: str | None = None) -> list[str]:  # noqa: A002
+        """Write the labels.
+
+        Args:
+            path: Where to; a name that ends in `.gz` is compressed.
+            format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans),
+                "parquet" (an item per row with tags, confidence and every tag's probability) or
+                "csv" (item, label, confidence; single labels only). All but conll also hold
+                `item_columns`. By default what the ending of the name says, else conll (single
+                labels: csv).
+
+        Returns:
+            What the format cannot hold of the tokens, in words; empty if everything is there.
+
+        Raises:
+            InputError: The path cannot be written, or the format does not fit.
+        """
+        target = Path(path)
+        name = format or format_of(path) or ("csv" if self.crowd.is_classification else "conll")
+        if name not in WRITERS:
+            raise UnknownNameError("output format", name, WRITERS)
+        if name == "parquet":
+            import pyarrow.parquet as pq
+
+            with new_file(target) as temporary:
+                pq.write_table(self.to_arrow(), temporary, compression="zstd")
+            return []
+        if name == "conll":
+            lines = conll_lines(self.crowd, self.tags, self.token_confidence)
+        elif name == "jsonl":
+            lines = self._json_lines()
+        elif not self.crowd.is_classification:
+            raise InputError(
+                f"{target}: csv is for single labels; write tagged tokens as .conll or .jsonl"
+            )
+        else:
+            lines = self._csv_lines()
+        write_text(target, lines)
+        return lost_characters(self.crowd) if name == "conll" else []
+
+    def to_arrow(self) -> pa.Table:
+        """Give an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
+
+        `probs` holds one list per token in the order of the tags, which stand in the metadata
+        under `goldspan.tags`.
+        """
+        crowd, spans = self.crowd, self.span_array
+        base = crowd.offsets[spans.item]
+        width = self.token_probs.shape[1]
+        probs = pa.FixedSizeListArray.from_arrays(pa.array(self.token_probs.reshape(-1)), width)
+        words = pa.array([*self.tagset.tags, None], pa.string())
+        tags = words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
+        parts = {
+            "start": pa.array((spans.start - base).astype(np.int32)),
+            "end": pa.array((spans.end - base).astype(np.int32)),
+            "type": self.spans.column("type").combine_chunks(),
+            "confidence": pa.array(self.span_confidence),
+        }
+        found = pa.StructArray.from_arrays(list(parts.values()), list(parts))
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
+        columns = {
+            "item": crowd.item_ids,
+            "tokens": list_array(crowd.tokens.flatten(), crowd.offsets),
+            "tags": list_array(tags, crowd.offsets),
+            "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
+            "probs": list_array(probs, crowd.offsets),
+            "confidence": pa.array(self.confidence),
+            "spans": list_array(found, bounds),
+        }
+        for name, numbers in self.item_columns.items():
+            columns[name] = pa.array(numbers, mask=np.isnan(numbers))
+        meta = {"goldspan.tags": json.dumps(self.tagset.tags), "goldspan.method": self.method}
+        return pa.table(columns).replace_schema_metadata(meta)
+
+    def summary(self) -> dict[str, Any]:
+        """Give the main facts as plain values, for JSON."""
+        return {
+            "method": self.method,
+            "params": {name: _plain(value) for name, value in self.params.items()},
+            "items": self.crowd.n_items,
+            "tokens": self.crowd.n_tokens,
+            "answers": len(self.crowd.latest),
+            "workers": self.crowd.n_workers,
+            "items_without_answers": int(np.count_nonzero(~_answered(self.crowd))),
+            "spans": None if self.tagset.rules.is_plain else len(self.span_array),
+            "mean_token_confidence": float(self.token_confidence.mean())
+            if len(self.codes)
+            else 0.0,
+            "converged": self.converged,
+            "stop_reason": self.stop_reason,
+            "iterations": len(self.trace),
+            "objective": self.trace[-1] if self.trace else None,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        """Say what was aggregated how."""
+        return f"Consensus({self.method}, {self.crowd!r}, {self.stop_reason or 'done'})"
+
+    def _json_lines(self) -> Iterator[str]:
+        crowd, spans = self.crowd, self.span_array
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
+        base = crowd.offsets[:-1].tolist()
+        ids, plain = crowd.item_ids.to_pylist(), self.tagset.rules.is_plain
+        for n, (name, tokens) in enumerate(zip(ids, crowd.tokens_list, strict=True)):
+            row: dict[str, Any] = {"item": name, "tokens": tokens}
+            if plain:
+                row["tags"] = self.tags[n]
+            else:
+                row["gold"] = [
+                    {
+                        "type": self.tagset.types[spans.type[i]],
+                        "start": int(spans.start[i]) - base[n],
+                        "end": int(spans.end[i]) - base[n],
+                        "confidence": round(float(self.span_confidence[i]), 4),
+                    }
+                    for i in range(bounds[n], bounds[n + 1])
+                ]
+            row["confidence"] = round(float(self.confidence[n]), 4)
+            row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+    def _csv_lines(self) -> Iterator[str]:
+        import csv
+        import io
+
+        buffer = io.StringIO()
+        out = csv.writer(buffer, lineterminator="\n")
+        out.writerow(["item", "label", "confidence", *self.item_columns])
+        # A mean can lie between labels: its confidence is not that of the nearest one.
+        sure = self.token_confidence if self.values is None else self.confidence
+        rows = zip(self.crowd.item_ids.to_pylist(), self.labels, sure, strict=True)
+        more = [[_number(x) for x in column] for column in self.item_columns.values()]
+        extra = zip(*more, strict=True) if more else repeat(())
+        out.writerows(
+            (name, label, f"{p:.4f}", *numbers)
+            for (name, label, p), numbers in zip(rows, extra, strict=False)
+        )
+        yield buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Give a parameter as JSON can hold it."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    return f"{type(value).__name__} of {len(value)}" if hasattr(value, "__len__") else repr(value)
+
+
+def _number(value: np.float64) -> float | None:
+    """Give a number as JSON can hold it, None for NaN."""
+    return None if np.isnan(value) else float(value)
+
+
+def format_of(path: str | Path) -> str | None:
+    """Give the output format that the ending of a name stands for, None for an unknown ending."""
+    target = Path(path)
+    plain = target.with_suffix("") if target.suffix == ".gz" else target
+    return ENDINGS.get(plain.suffix.lower())
+
+
+def _index(name: str | int, count: int, find: Callable[[str], int], what: str) -> int:
+    """Take an index as it is and find a name."""
+    if not isinstance(name, int):
+        return find(name)
+    if not 0 <= name < count:
+        raise InputError(f"there is no {what} number {name}: there are {count}")
+    return name
+
+
+def _answered(crowd: Crowd) -> NDArray[np.bool_]:
+    """Whether anybody gave a label to an item, bool [n_items]."""
+    return np.diff(crowd.by_item.bounds) > 0

@@ -1,0 +1,52 @@
+"""The aggregators by name. A new one is one file and one line here.
+
+The value is "module:class" of an `Aggregator`, and one line for help texts. Other packages add
+theirs under the entry-point group "goldspan.methods".
+"""
+
+from __future__ import annotations
+
+METHODS: dict[str, tuple[str, str]] = {
+    "mv-token": ("goldspan.aggregate.votes:TokenVote", "majority vote per token (plurality)"),
+    "mv-seq": ("goldspan.aggregate.votes:SequenceVote", "the tag sequence that most workers gave"),
+    "mv-seg": ("goldspan.aggregate.votes:SegmentVote", "vote on segments, then on their types"),
+    "wmv-linear": (
+        "goldspan.aggregate.weighted.wmv:LinearVote",
+        "votes weighted by reliability w: L w - 1",
+    ),
+    "wmv-log": ("goldspan.aggregate.weighted.wmv:LogOddsVote", "votes weighted by log-odds of w"),
+    "wawa": ("goldspan.aggregate.weighted.skill:Wawa", "votes weighted by agreement with the vote"),
+    "zbs": (
+        "goldspan.aggregate.weighted.skill:ZeroBasedSkill",
+        "the same in rounds, from chance on",
+    ),
+    "kos": ("goldspan.aggregate.weighted.kos:Kos", "messages between items and workers"),
+    "glad": ("goldspan.aggregate.weighted.glad:Glad", "ability of workers, difficulty of items"),
+    "mean": ("goldspan.aggregate.numeric.methods:Mean", "mean of labels that are numbers"),
+    "median": ("goldspan.aggregate.numeric.methods:Median", "median of labels that are numbers"),
+    "ds": ("goldspan.aggregate.dawid_skene:DawidSkene", "Dawid-Skene: EM over confusion matrices"),
+    "one-coin": ("goldspan.aggregate.dawid_skene:OneCoin", "EM over one accuracy per worker"),
+    "ibcc": ("goldspan.aggregate.dawid_skene:Ibcc", "Bayesian confusion matrices, no chain"),
+    "mace": ("goldspan.aggregate.dawid_skene:MaceTokens", "workers know or guess, no chain"),
+    "bsc-acc": ("goldspan.aggregate.bsc.sequence:BscAcc", "Bayesian sequences, worker accuracy"),
+    "bsc-mace": ("goldspan.aggregate.bsc.sequence:BscMace", "Bayesian sequences, know or guess"),
+    "bsc-cv": ("goldspan.aggregate.bsc.sequence:BscCv", "Bayesian sequences, accuracy per label"),
+    "bsc-cm": ("goldspan.aggregate.bsc.sequence:BscCm", "Bayesian sequences, confusion matrices"),
+    "bsc-seq": (
+        "goldspan.aggregate.bsc.sequence:BscSeq",
+        "Bayesian sequences, workers with memory",
+    ),
+    "crf-conc": ("goldspan.aggregate.crf.conc:CrfConc", "a CRF trained on everybody's answers"),
+    "crf-ma": ("goldspan.aggregate.crf.ma:CrfMa", "a CRF and the reliability of workers, in turn"),
+    "multicrf": ("goldspan.aggregate.crf.multi:MultiCrf", "a CRF on soft labels, workers unnamed"),
+    "multicrf-max": (
+        "goldspan.aggregate.crf.multi:MultiCrfMax",
+        "the same on the likeliest labels",
+    ),
+}
+
+TEXTS: dict[str, str] = {
+    "words": "and a Dirichlet over the words of every label",
+    "crf": "and a cross-fitted CRF, which is the tagger that you keep",
+}
+"""What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`."""

@@ -1,0 +1,233 @@
+"""What the keys of a plan say against each other, and names that nothing has.
+
+Every check looks at some sections and is left out where one of these is faulty itself (None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from goldspan.errors import InputError
+from goldspan.money import from_micro, to_micro
+
+Check = Callable[[Any], Iterator[str]]
+
+
+def contradictions(plan: Any) -> Iterator[str]:
+    """List what contradicts itself; every message begins with a key.
+
+    Args:
+        plan: A plan, or its sections as attributes, None for faulty ones.
+    """
+    for check, sections in _CHECKS:
+        if all(getattr(plan, name) is not None for name in sections):
+            yield from check(plan)
+
+
+def _task(plan: Any) -> Iterator[str]:
+    task = plan.task
+    if bool(task.types) == bool(task.labels):
+        yield "task: give either types (of spans) or labels (one per item)"
+        return
+    names = task.types or task.labels
+    if len(set(names)) < len(names):
+        yield f"task: a name stands twice in {', '.join(names)}"
+    if task.labels and len(task.labels) < 2:
+        yield "task.labels: there must be at least two to choose from"
+    from goldspan.spans import Codec
+
+    try:
+        codec = Codec.from_types(names, "PLAIN" if task.labels else task.encoding)
+    except InputError as error:
+        yield f"task: {error}"
+        return
+    if task.types and codec.rules.is_plain:
+        yield "task.encoding: PLAIN tags have no spans: give labels in place of types, or BIO"
+
+
+def _crowd(plan: Any) -> Iterator[str]:
+    crowd = plan.crowd
+    if crowd.source == "replay":
+        return
+    if crowd.source in {"files", "web"}:
+        if crowd.workers or crowd.truth:
+            yield "crowd: workers and truth belong to the source simulated"
+        if crowd.out == crowd.back:
+            yield "crowd.back: tasks and answers need two folders"
+        return
+    if not crowd.workers:
+        yield 'crowd.workers: is missing: name some, for example ["flip(0.1) x5"]'
+    if crowd.truth is None:
+        yield "crowd.truth: is missing: simulated workers answer with the truth in mind"
+    if crowd.workers:
+        from goldspan.simulate import read_team
+
+        try:
+            read_team(list(crowd.workers))
+        except InputError as error:
+            yield f"crowd.workers: {error}"
+
+
+def _record(plan: Any) -> Iterator[str]:
+    crowd = plan.crowd
+    if (crowd.source == "replay") != (crowd.answers is not None):
+        yield 'crowd.answers: belongs to source = "replay", which needs one'
+    if crowd.source == "replay" and crowd.workers:
+        yield "crowd.workers: a recorded crowd has its own"
+
+
+def _redundancy(plan: Any) -> Iterator[str]:
+    from goldspan.hiring.redundancy.registry import get_rule
+
+    limits = plan.redundancy
+    if limits.min > limits.max:
+        yield f"redundancy: min is {limits.min}, more than max, {limits.max}"
+    try:
+        get_rule(limits.stop)
+    except InputError as error:
+        yield f"redundancy.stop: {error}"
+
+
+def _enough_workers(plan: Any) -> Iterator[str]:
+    from goldspan.simulate import read_team
+
+    if plan.crowd.source == "simulated":
+        try:
+            n = len(read_team(list(plan.crowd.workers)))
+        except InputError:
+            return
+        for key in ("min", "max"):
+            asked = getattr(plan.redundancy, key)
+            if n < asked:
+                yield f"redundancy.{key}: is {asked}, and there are {n} workers"
+
+
+def _page(plan: Any) -> Iterator[str]:
+    control, training = plan.control, plan.page.training
+    if control is not None and control.first > control.n:
+        return  # told already
+    most = 0 if control is None else control.n - control.first
+    if training > most:
+        yield (
+            f"page.training: {training} control questions to practise on, and control has {most} "
+            "besides those of the test"
+        )
+
+
+def _unasked(plan: Any) -> Iterator[str]:
+    if not (plan.control.share or plan.control.first or plan.page.training):
+        yield (
+            "control.share: is 0 and there is no test, so no control question would be asked: "
+            "give a share above 0, or set control.first"
+        )
+
+
+def _provider(plan: Any) -> Iterator[str]:
+    if plan.provider is not None and plan.crowd.source != "web":
+        yield 'provider: belongs to source = "web"'
+
+
+def _control(plan: Any) -> Iterator[str]:
+    control = plan.control
+    if plan.crowd.source == "replay":
+        yield "control: a recorded crowd can be asked nothing but what it was asked then"
+    if control.gold is None:
+        yield "control.gold: is missing: control questions need known labels"
+    if control.first > control.n:
+        yield f"control.first: is {control.first}, more than control.n, {control.n}"
+    if control.least > 0 and not control.first:
+        yield "control.least: there is no test to pass: set control.first"
+
+
+def _money(plan: Any) -> Iterator[str]:
+    each = to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+    money = to_micro(plan.budget.money)
+    if not each:
+        yield (
+            "prices: an answer must cost something: set per_answer, per_token or both; if nobody "
+            "is paid, give per_answer = 1, and as budget.money the number of answers"
+        )
+    elif money < each * plan.redundancy.min:
+        yield (
+            f"budget.money: {from_micro(money)} do not pay for one item, whose "
+            f"{plan.redundancy.min} answers cost at least {from_micro(each * plan.redundancy.min)}"
+        )
+
+
+def _select(plan: Any) -> Iterator[str]:
+    from goldspan.campaign.trial import rules_of
+
+    try:
+        rules = rules_of(plan.select.by)
+    except InputError as error:
+        yield f"select.by: {error}"
+        return
+    needing = [one.name for one in rules if one.needs_model]
+    if plan.model.name == "none" and needing:
+        yield f"select.by: {needing[0]} needs a model, and model.name is none"
+    if plan.evaluate.by == "slice" and "random" not in {one.name for one in rules}:
+        yield 'evaluate.by: "slice" needs items drawn at random: add "10% random" to select.by'
+
+
+def _aggregate(plan: Any) -> Iterator[str]:
+    from goldspan.aggregate import get_aggregator
+
+    method = plan.aggregate.method or ("ds" if plan.task.labels else "bsc-seq")
+    try:
+        get_aggregator(method, **plan.aggregate.params)
+    except (InputError, TypeError) as error:
+        yield f"aggregate: {error}"
+
+
+def _method_and_rule(plan: Any) -> Iterator[str]:
+    """Try the method and the rule where each of them alone is no fault."""
+    from goldspan.campaign.trial import try_method
+
+    task, chosen = plan.task, plan.aggregate
+    if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):
+        return
+    method = chosen.method or ("ds" if task.labels else "bsc-seq")
+    try:
+        try_method(
+            task.labels, task.types, task.encoding, method, chosen.params, plan.redundancy.stop
+        )
+    except InputError as error:
+        yield f"aggregate and redundancy.stop: {error}"
+
+
+def _model(plan: Any) -> Iterator[str]:
+    from goldspan.campaign.models import check_model
+
+    try:
+        check_model(plan.model.name, plan.model.params, single=bool(plan.task.labels))
+    except InputError as error:
+        yield f"model: {error}"
+
+
+def _evaluate(plan: Any) -> Iterator[str]:
+    if (plan.evaluate.by == "test") != (plan.evaluate.file is not None):
+        yield 'evaluate.file: belongs to by = "test", which needs one'
+    if plan.model.name == "none":
+        for name in ("target", "least_gain", "stable"):
+            if getattr(plan.stop, name) is not None:
+                yield f"stop.{name}: there is no model to measure: model.name is none"
+
+
+_CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
+    (_task, ("task",)),
+    (_crowd, ("crowd",)),
+    (_record, ("crowd",)),
+    (_redundancy, ("redundancy",)),
+    (_enough_workers, ("crowd", "redundancy")),
+    (_page, ("page",)),
+    (_unasked, ("control", "page")),
+    (_provider, ("crowd", "provider")),
+    (_control, ("control",)),
+    (_money, ("prices", "budget", "redundancy")),
+    (_select, ("select", "model", "evaluate")),
+    (_aggregate, ("aggregate", "task")),
+    (_method_and_rule, ("aggregate", "task", "redundancy")),
+    (_model, ("model", "task")),
+    (_evaluate, ("evaluate", "model", "stop")),
+)

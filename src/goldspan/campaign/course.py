@@ -1,0 +1,162 @@
+"""What a plan will do, in words, and what its cheapest and dearest courses cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from goldspan.campaign.plan import Control, Plan
+from goldspan.campaign.setting import Setting
+from goldspan.money import from_micro, to_micro
+
+
+def course(setting: Setting) -> dict[str, Any]:
+    """Give the numbers of a plan.
+
+    Returns:
+        `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest and
+        the most answers; `cap`; `pays_least` and `pays_most`, the items that the cap pays for;
+        `opening`, what practice and test of a worker cost, on average over the control questions;
+        `bears`, the workers whose openings the cap pays beside the cheapest course, and
+        `bears_most`, those whose openings alone use it up; None where there is no opening.
+    """
+    plan = setting.plan
+    own = [n for n, name in enumerate(setting.ids) if name not in setting.control]
+    once, opening = int(setting.costs[own].sum()), _opening(setting)
+    cap, each = to_micro(plan.budget.money), once / len(own)
+    low, high = plan.redundancy.min, plan.redundancy.max
+    rest = max(0, cap - round(once * low / _labelling(plan)))
+    return {
+        "items": len(own),
+        "control": len(setting.control),
+        "cheapest": once * low,
+        "dearest": once * high,
+        "cap": cap,
+        "pays_least": min(len(own), int(cap / (each * high))),
+        "pays_most": min(len(own), int(cap / (each * low))),
+        "opening": opening,
+        "bears": rest // opening if opening else None,
+        "bears_most": cap // opening if opening else None,
+    }
+
+
+def _opening(setting: Setting) -> int:
+    """Give what a worker is paid, in millionths, before the first answer that makes a label."""
+    control, plan = setting.plan.control, setting.plan
+    if control is None:
+        return 0
+    questions = control.first + (plan.page.training if plan.crowd.source == "web" else 0)
+    known = [n for n, name in enumerate(setting.ids) if name in setting.control]
+    return round(questions * int(setting.costs[known].sum()) / len(known))
+
+
+def _labelling(plan: Plan) -> float:
+    """Give the share of answers that go to items without a known label, once a test is passed."""
+    share = 0.0 if plan.control is None else plan.control.share
+    return 1 - share if share < 1 else 1.0
+
+
+def describe_plan(setting: Setting) -> list[str]:
+    """Say what a plan will do, a line each."""
+    return [*_work(setting), *_costs(setting), *_end(setting)]
+
+
+def _work(setting: Setting) -> Iterator[str]:
+    plan = setting.plan
+    what = "one of the labels " if plan.is_single else "spans of the types "
+    names = ", ".join(plan.task.labels or plan.task.types)
+    yield f"task: {what}{names}" + ("" if plan.is_single else f", written as {plan.task.encoding}")
+    n = len(setting.ids)
+    yield f"pool: {n} items of {plan.pool.file}"
+    yield f"crowd: {_crowd(plan)}"
+    if plan.crowd.source == "web":
+        yield from _page(plan)
+    first = plan.select.first or plan.select.batch
+    rest = "" if first == plan.select.batch else f", later {plan.select.batch}"
+    yield f"rounds: {first} items{rest}, by {plan.select.by!r}"
+    low, high = plan.redundancy.min, plan.redundancy.max
+    yield f"answers: {low} per item, one more at a time up to {high} until {plan.redundancy.stop}"
+    if plan.control is not None:
+        share = f"{100 * plan.control.share:g} % of every worker's answers"
+        yield f"control: {plan.control.n} known items, {share}{_test(plan.control)}"
+    params = "".join(f", {key}={value!r}" for key, value in plan.aggregate.params.items())
+    yield f"labels: by {plan.method}{params}"
+    how = {
+        "cv": f"cross-validation in {plan.evaluate.folds} parts",
+        "test": f"the test file {plan.evaluate.file}",
+        "slice": "the items that are drawn at random",
+    }
+    measured = "" if plan.model.name == "none" else f", measured by {how[plan.evaluate.by]}"
+    yield f"model: {plan.model.name}{measured}"
+
+
+def _crowd(plan: Plan) -> str:
+    crowd = plan.crowd
+    return {
+        "simulated": f"simulated: {', '.join(crowd.workers)}",
+        "replay": f"the recorded answers of {crowd.answers} again",
+        "files": f"tasks go out to {crowd.out}/, answers come back in {crowd.back}/",
+        "web": "people in a browser: `goldspan serve`",
+    }[crowd.source]
+
+
+def _page(plan: Plan) -> Iterator[str]:
+    """Say what is particular to people in a browser."""
+    page, provider = plan.page, plan.provider
+    yield f"title: {page.title or plan.name}"
+    name = "link" if provider is None else provider.name
+    yield f"provider: {'personal links: `goldspan links`' if name == 'link' else name}"
+    if page.training:
+        yield f"practice: {page.training} control questions, with the right answer shown"
+
+
+def _test(control: Control) -> str:
+    if not control.first:
+        return ""
+    least = f", in which {100 * control.least:g} % must be right" if control.least else ""
+    return f", the first {control.first} as a test{least}"
+
+
+def _costs(setting: Setting) -> Iterator[str]:
+    found, plan = course(setting), setting.plan
+    unit = f" {plan.prices.currency}" if plan.prices.currency else ""
+    cheap, dear = from_micro(found["cheapest"]), from_micro(found["dearest"])
+    yield (
+        f"cost: all {found['items']} items take {cheap}{unit} with {plan.redundancy.min} answers "
+        f"each (the cheapest course) and {dear}{unit} with {plan.redundancy.max} (the dearest)"
+    )
+    cap, least, most = from_micro(found["cap"]), found["pays_least"], found["pays_most"]
+    if least == found["items"]:
+        yield f"budget: {cap}{unit}, which pays for everything in any course"
+    else:
+        yield f"budget: {cap}{unit}, which pays for about {least} to {most} items"
+    if found["opening"]:
+        yield f"workers: {_entry(found, plan, unit)}"
+
+
+def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
+    """Say what workers cost before they label anything new."""
+    practises = plan.crowd.source == "web" and plan.page.training > 0
+    has_test = plan.control is not None and plan.control.first > 0
+    parts = ["practice"] * practises + ["test"] * has_test
+    each = f"every worker's {' and '.join(parts)} costs {from_micro(found['opening'])}{unit}"
+    most = f"{found['bears_most']} workers would leave nothing for labels"
+    bears = found["bears"] or "none"
+    return f"{each}: the budget bears {bears} beside the cheapest course, and {most}"
+
+
+def _end(setting: Setting) -> Iterator[str]:
+    stop, hours = setting.plan.stop, setting.plan.budget.hours
+    hard = ["the money is spent", "the pool is labelled"]
+    hard += [] if hours is None else [f"{hours:g} hours are over"]
+    hard += [] if stop.most_rounds is None else [f"{stop.most_rounds} rounds are done"]
+    yield f"ends when {' or '.join(hard)}"
+    soft = []
+    if stop.target is not None:
+        soft.append(f"the lower bound of the score is {stop.target:g}")
+    if stop.least_gain is not None:
+        soft.append(f"a unit of money is forecast to bring less than {stop.least_gain:g}")
+    if stop.stable is not None:
+        soft.append(f"predictions of two rounds agree with a kappa of {stop.stable:g}")
+    if soft:
+        yield f"or when, {stop.rounds} rounds in a row, {' or '.join(soft)}"

@@ -1,0 +1,310 @@
+"""The plan of a campaign: everything that it does is decided here, and nothing else is.
+
+Read from TOML by `goldspan.campaign.read_plan`; strict: an unknown key or a value of another type
+is a fault.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from unicodedata import category
+
+from goldspan.errors import InputError, MissingExtraError
+from goldspan.money import to_micro
+
+try:
+    from pydantic import (
+        AfterValidator,
+        BaseModel,
+        ConfigDict,
+        Field,
+        StrictFloat,
+        StrictInt,
+        StrictStr,
+    )
+except ImportError:  # pragma: no cover - the extra is installed where the tests run
+    raise MissingExtraError("pydantic", "campaign", "a campaign's plan") from None
+
+
+def _money(value: str | float) -> str | float:
+    to_micro(value, "it")
+    return value
+
+
+def _name(value: str) -> str:
+    """Refuse what cannot stand in the names of files and the addresses of pages."""
+    usable = all(mark in " .-_" or category(mark)[0] in "LMN" for mark in value)
+    if not usable or not 1 <= len(value) <= 100 or not value[0].isalnum():
+        raise InputError(
+            "must be 1 to 100 letters, digits, spaces, points, dashes and underscores, beginning "
+            f"with a letter or digit, not {value!r}"
+        )
+    return value
+
+
+Name = Annotated[StrictStr, AfterValidator(_name)]
+Words = Annotated[tuple[StrictStr, ...], Field(strict=False)]
+Money = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_money)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Number = Annotated[int, Field(ge=0)]
+
+
+class Section(BaseModel):
+    """A table of the plan: frozen, of exact types, without unknown keys."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Task(Section):
+    """What is to be labelled: spans of these types, or one of these labels per item.
+
+    Attributes:
+        types: Types of spans.
+        labels: Single labels, in place of types.
+        encoding: Of the tags of spans.
+    """
+
+    types: Words = ()
+    labels: Words = ()
+    encoding: str = "BIO"
+
+
+class Items(Section):
+    """The raw items.
+
+    Attributes:
+        file: Texts, a table or a crowd's file; beside the plan.
+        format: As for `goldspan select --format`; by the ending of the name by default.
+    """
+
+    file: str
+    format: str | None = None
+
+
+class Workers(Section):
+    """Who answers.
+
+    Attributes:
+        source: "simulated", "files" that go out and come back, "web": people in a browser, or
+            "replay": a recorded crowd answers again.
+        workers: Simulated workers in text: "flip(0.1) x3".
+        truth: File of the gold that simulated workers know; the campaign never looks at it but to
+            say at the end how good it was.
+        seconds: What a simulated answer takes; workers work side by side.
+        out: Folder of the tasks that go out.
+        back: Folder of the answers that come back.
+        answers: File of the recorded crowd.
+    """
+
+    source: Literal["simulated", "files", "web", "replay"]
+    workers: Words = ()
+    truth: str | None = None
+    seconds: Annotated[float, Field(gt=0)] = 30.0
+    out: str = "tasks"
+    back: str = "answers"
+    answers: str | None = None
+
+
+class Redundancy(Section):
+    """How many answers an item gets: min, then one more at a time until the rule is content.
+
+    Attributes:
+        min: Answers that every item gets.
+        max: Most answers of an item.
+        stop: When an item has enough, as for `goldspan next --rule`.
+    """
+
+    min: Count = 2
+    max: Count = 5
+    stop: str = "confident(0.95)"
+
+
+class Control(Section):
+    """Questions whose answer is known, mixed among the others.
+
+    Attributes:
+        n: How many items serve as such.
+        gold: File of their known labels.
+        share: Of every worker's answers, that go to them.
+        first: As many of them come first: a qualification test.
+        least: Share that must be right in it to go on.
+    """
+
+    n: Count
+    gold: str | None = None
+    share: Share = 0.1
+    first: Number = 0
+    least: Share = 0.0
+
+
+class Judging(Section):
+    """Who is asked on, decided after every round.
+
+    Attributes:
+        drop: Whether workers are dropped at all.
+        threshold: How often workers shall be right; halfway between chance and 1 by default.
+        sure: Probability of being below it at which a worker is dropped.
+        answers: Fewest judged answers before that.
+    """
+
+    drop: bool = True
+    threshold: Annotated[float, Field(gt=0, lt=1)] | None = None
+    sure: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+    answers: Number = 10
+
+
+class Prices(Section):
+    """What an answer costs: per_answer + per_token * tokens."""
+
+    per_answer: Money = 0
+    per_token: Money = 0
+    currency: str = ""
+
+
+class Budget(Section):
+    """What may be used up: money, and hours from the first question on."""
+
+    money: Money
+    hours: Annotated[float, Field(gt=0)] | None = None
+
+
+class Selecting(Section):
+    """Which items come next, and how many in a round.
+
+    Attributes:
+        by: A rule or a schedule, as for `goldspan select --by`.
+        batch: Items of a round.
+        first: Items of the first round; as many as of the others by default.
+    """
+
+    by: str = "coverage, then mnlp, 10% random"
+    batch: Count = 50
+    first: Count | None = None
+
+
+class Aggregating(Section):
+    """How answers become labels; by default bsc-seq for spans, ds for single labels."""
+
+    method: str | None = None
+    params: dict[str, Any] = {}
+
+
+class Learning(Section):
+    """What is trained on the labels.
+
+    Attributes:
+        name: "crf" or "hmm" for spans; for single labels a classifier of scikit-learn by short
+            name ("logistic") or by its whole one; "auto" chooses by cross-validation; "none".
+        params: Its parameters.
+    """
+
+    name: str = "auto"
+    params: dict[str, Any] = {}
+
+
+class Evaluating(Section):
+    """How the model is measured.
+
+    Attributes:
+        by: "cv": on labelled items that it did not learn from; "test": on a file with gold;
+            "slice": on the items that were drawn at random, which it then never learns from.
+        folds: Of the cross-validation.
+        file: The test file.
+    """
+
+    by: Literal["cv", "test", "slice"] = "cv"
+    folds: Annotated[int, Field(ge=2)] = 5
+    file: str | None = None
+
+
+class Stopping(Section):
+    """When to stop before money, time or the pool run out.
+
+    Attributes:
+        rounds: As many rounds in a row a soft rule must hold.
+        target: Score whose lower bound is high enough.
+        least_gain: Rise of the score per unit of money that is worth it, by the forecast.
+        stable: Kappa of the predictions of two rounds at which nothing changes any more.
+        most_rounds: A hard limit.
+    """
+
+    rounds: Count = 2
+    target: Share | None = None
+    least_gain: Annotated[float, Field(gt=0)] | None = None
+    stable: Share | None = None
+    most_rounds: Count | None = None
+
+
+class Page(Section):
+    """What people see who label in a browser.
+
+    Attributes:
+        title: Above the task; the campaign's name by default.
+        instructions: Text or Markdown file beside the plan: what is to be labelled, with examples.
+        lease_minutes: How long a task is held for who has it before them.
+        training: So many control questions come first as practice, with the right answer shown.
+        skip_reasons: What can be said when a task is passed.
+        finished: What is said to who has no more to do.
+    """
+
+    title: str = ""
+    instructions: str | None = None
+    lease_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
+    training: Number = 0
+    skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
+    finished: str = "That was all for now. Thank you for your work."
+
+
+class Provider(Section):
+    """Where the workers of a page come from.
+
+    Attributes:
+        name: "link": personal links; "prolific": a study at Prolific.
+        options: Of the provider; never a token or a password.
+    """
+
+    name: str = "link"
+    options: dict[str, Any] = {}
+
+
+class Plan(Section):
+    """A campaign's plan; see the sections.
+
+    Attributes:
+        name: Of the campaign; letters, digits, spaces, points, dashes, underscores.
+        seed: Of everything random.
+    """
+
+    name: Name
+    seed: Number = 0
+    task: Task
+    pool: Items
+    crowd: Workers
+    redundancy: Redundancy = Redundancy()
+    control: Control | None = None
+    judging: Judging = Judging()
+    prices: Prices
+    budget: Budget
+    select: Selecting = Selecting()
+    aggregate: Aggregating = Aggregating()
+    model: Learning = Learning()
+    evaluate: Evaluating = Evaluating()
+    stop: Stopping = Stopping()
+    page: Page = Page()
+    provider: Provider | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every item gets one label."""
+        return bool(self.task.labels)
+
+    @property
+    def method(self) -> str:
+        """How answers become labels."""
+        return self.aggregate.method or ("ds" if self.is_single else "bsc-seq")
+
+    def cost(self, n_tokens: int) -> int:
+        """Give what an answer to an item costs, in millionths of the currency unit."""
+        each = to_micro(self.prices.per_token) * n_tokens
+        return to_micro(self.prices.per_answer) + each

@@ -1,0 +1,193 @@
+"""The six steps of a campaign (paper 003, section 2), each of which can be replaced.
+
+Select → label → aggregate → model → evaluate → stop → select …. A step decides; the loop keeps the
+decision in the ledger before it acts on it. So a step must be a function of its arguments and of
+what the ledger holds: after a break it is asked again, and its answer must be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregate import Consensus
+from goldspan.crowd import Crowd
+from goldspan.select import Pool
+
+Labels = Sequence[Sequence[str]]
+"""The labels of items: one per token, or a single one."""
+
+
+@dataclass(frozen=True)
+class Picks:
+    """The items of a round.
+
+    Attributes:
+        items: Their ids, in order of priority.
+        rules: The rule that picked each.
+        stopped: Why there are no more, in a word.
+    """
+
+    items: tuple[str, ...]
+    rules: tuple[str, ...]
+    stopped: str = ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How good a model is.
+
+    Attributes:
+        value: F1 of spans, or accuracy.
+        low: Lower bound of its 95 % interval.
+        high: Upper bound.
+        n: Items that it was measured on.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found.
+
+    Attributes:
+        score: On all items that it looks at, None if the model could not be measured.
+        control: On those of them that were drawn at random, which no rule has bent; None if there
+            are too few.
+    """
+
+    score: Measure | None = None
+    control: Measure | None = None
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What is labelled so far.
+
+    Attributes:
+        items: int64 [n], indexes in the pool, in a random order.
+        labels: Of each.
+        is_random: bool [n], drawn at random.
+    """
+
+    items: NDArray[np.int64]
+    labels: Labels
+    is_random: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Answers are awaited from outside.
+
+    Attributes:
+        answers: How many.
+        items: Of how many items.
+        where: What to do, in words.
+    """
+
+    answers: int
+    items: int
+    where: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether to go on.
+
+    Attributes:
+        stop: Whether not.
+        rule: The rule that decided.
+        why: A sentence.
+        facts: Numbers behind it.
+    """
+
+    stop: bool
+    rule: str = ""
+    why: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Trained(Protocol):
+    """A model that learned."""
+
+    @property
+    def name(self) -> str:
+        """Which model it is."""
+        ...
+
+    @property
+    def model(self) -> Any:
+        """The model as the rules of selection take it."""
+        ...
+
+    def predict(self, pool: Pool, items: NDArray[np.int64]) -> list[list[str]]:
+        """Label items of a pool."""
+        ...
+
+
+class Select(Protocol):
+    """Which items come next."""
+
+    def pick(self, number: int, taken: Sequence[str], trained: Trained | None, left: int) -> Picks:
+        """Pick the items of a round, 1 for the first; `left` money in millionths is left."""
+        ...
+
+
+class Label(Protocol):
+    """Where answers come from."""
+
+    def now(self) -> int:
+        """Give the time in milliseconds since 1970."""
+        ...
+
+    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+        """Get answers for the open places of items of a batch; None when nothing is awaited."""
+        ...
+
+
+class Aggregate(Protocol):
+    """How answers become labels."""
+
+    def labels(self, crowd: Crowd) -> Consensus:
+        """Aggregate; the crowd's gold is what is known."""
+        ...
+
+    def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
+        """Name those of the items that need another answer."""
+        ...
+
+
+class Model(Protocol):
+    """What is trained on the labels."""
+
+    def train(self, items: NDArray[np.int64], labels: Labels) -> Trained | None:
+        """Train on items of the pool; None where there is too little to learn from.
+
+        Raises:
+            InputError: It cannot learn from them; the campaign tells it and goes on without.
+        """
+        ...
+
+
+class Evaluate(Protocol):
+    """How a model is measured."""
+
+    def measure(self, model: Model, labelled: Labelled) -> Evaluation:
+        """Measure it."""
+        ...
+
+
+class Stop(Protocol):
+    """When to stop."""
+
+    def decide(self, rounds: Sequence[Mapping[str, Any]]) -> Decision:
+        """Decide after a round, from the facts of all rounds so far."""
+        ...

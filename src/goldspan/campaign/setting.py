@@ -1,0 +1,235 @@
+"""What a plan is about, read from its files: the pool, known labels, the truth of simulations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.protocols import Labels
+from goldspan.crowd import Answers, Crowd, ReadOptions, read_crowd
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.model import list_array
+from goldspan.errors import Fault, FaultsError, InputError
+from goldspan.money import from_micro
+from goldspan.protocols import PoolItem
+from goldspan.select import Pool
+from goldspan.select.reading import read_pool
+from goldspan.select.seeds import ranks_of
+from goldspan.spans import Codec
+from goldspan.tagger.features import hash64
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A plan with its files.
+
+    Attributes:
+        plan: The plan.
+        folder: Where its files lie.
+        pool: The items.
+        codec: The tags.
+        control: Known labels of the control questions by item id.
+        truth: The items with the gold that simulated workers know, or None.
+        test: Items and their labels to measure the model on, or None.
+    """
+
+    plan: Plan
+    folder: Path
+    pool: Pool
+    codec: Codec
+    control: dict[str, list[str]]
+    truth: Crowd | None = None
+    test: tuple[Pool, Labels] | None = None
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The ids of all items."""
+        return list(self.pool.item_ids.to_pylist())
+
+    @cached_property
+    def costs(self) -> NDArray[np.int64]:
+        """What an answer to every item costs, in millionths, int64 [n_items]."""
+        single = self.plan.is_single
+        found = [self.plan.cost(1 if single else len(words)) for words in self.words]
+        return np.array(found, np.int64)
+
+    @cached_property
+    def words(self) -> list[list[str]]:
+        """The tokens to label of every item; a single label stands on the item's id."""
+        if self.plan.is_single:
+            return [[name] for name in self.ids]
+        return [self.pool.words(n) for n in range(self.pool.n_items)]
+
+    @cached_property
+    def key(self) -> str:
+        """The campaign's id: its name, and a hash of the plan, if it has no other (`named`)."""
+        text = json.dumps(self.plan.model_dump(mode="json"), sort_keys=True)
+        return f"{self.plan.name}-{hash64(text) % 16**8:08x}"
+
+    def named(self, key: str) -> Setting:
+        """Give the same setting under an id that stays when the plan changes."""
+        found = copy(self)  # with all that was worked out
+        vars(found)["key"] = key
+        return found
+
+    def ranks(self, use: str) -> NDArray[np.int64]:
+        """Give the items in a random order, int64 [n_items]; other uses have other orders."""
+        return ranks_of(self.pool.item_ids, self.plan.seed, use)
+
+    def items(self) -> Iterator[PoolItem]:
+        """Give the items as a ledger takes them."""
+        groups = None if self.pool.text is None else self.pool.text.group
+        texts = self.pool.given if self.plan.is_single and self.pool.text is not None else None
+        for n, (name, words) in enumerate(zip(self.ids, self.words, strict=True)):
+            text = None if texts is None else texts[n]
+            facts = {} if self.pool.text is not None else self.cells(n)
+            cost, group = int(self.costs[n]), None if groups is None else str(groups[n])
+            yield PoolItem(name, tuple(words), cost, group, text, attributes=facts)
+
+    def cells(self, item: int) -> dict[str, Any]:
+        """Give the attributes of an item of a table, without those that are missing."""
+        found = {}
+        for name, cells in (self.pool.columns or {}).items():
+            value = cells[item].as_py() if isinstance(cells, pa.Array) else float(cells[item])
+            if value is not None and value == value:  # noqa: PLR0124 - NaN
+                found[name] = value
+        return found
+
+
+def open_setting(plan: Plan, folder: str | Path = ".") -> Setting:
+    """Read the files of a plan.
+
+    Args:
+        plan: The plan.
+        folder: Where its files lie: the folder of the plan's own file.
+
+    Raises:
+        FaultsError: Files are missing or do not fit; all that is wrong is listed.
+    """
+    faults: list[Fault] = []
+    base = Path(folder)
+    codec = Codec.from_types(
+        plan.task.labels or plan.task.types, "PLAIN" if plan.is_single else plan.task.encoding
+    )
+    pool = _attempt("pool.file", faults, lambda: _pool(plan, base))
+    if pool is None:
+        raise FaultsError(faults, "the plan's files are refused")
+    bare = Setting(plan, base, pool, codec, {})
+    items = _items(bare)
+    control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
+    truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
+    test = _attempt("evaluate.file", faults, lambda: _test(bare))
+    found = Setting(plan, base, pool, codec, control, truth, test)
+    faults += [Fault(message) for message in _too_little(found)]
+    faults += [Fault(message) for message in _untrained(found)]
+    if faults:
+        raise FaultsError(faults, "the plan's files are refused")
+    return found
+
+
+def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except InputError as error:
+        faults.append(Fault(f"{key}: {error}"))
+
+
+def _pool(plan: Plan, folder: Path) -> Pool:
+    pool = read_pool(str(folder / plan.pool.file), plan.pool.format).pool
+    if pool.text is None and not plan.is_single:
+        raise InputError("spans are found in texts, and this is a table of attributes")
+    empty = [] if pool.text is None else np.flatnonzero(pool.n_tokens == 0).tolist()
+    if empty or not pool.n_items:
+        raise InputError(f"item {pool.item_ids[empty[0]]} has no words" if empty else "is empty")
+    return pool
+
+
+def _items(setting: Setting) -> Crowd:
+    """Give the pool as a crowd that nobody has answered."""
+    bounds = np.concatenate([[0], np.cumsum([len(words) for words in setting.words])])
+    flat = pa.array([word for words in setting.words for word in words], pa.string())
+    none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
+    return Crowd(
+        item_ids=setting.pool.item_ids,
+        tokens=list_array(flat, bounds),
+        worker_ids=pa.array([], pa.string()),
+        tagset=setting.codec,
+        answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
+    )
+
+
+def _gold(setting: Setting, items: Crowd, file: str) -> Crowd:
+    """Give the items with the gold of a file."""
+    options = ReadOptions(encoding=setting.codec.encoding)
+    found = attach_gold(items, str(setting.folder / file), options)
+    more = set(found.tagset.tags) - set(setting.codec.tags)
+    if more:
+        raise InputError(f"{file} has labels that the task has not: {', '.join(sorted(more))}")
+    return found
+
+
+def _truth(setting: Setting, items: Crowd) -> Crowd | None:
+    file = setting.plan.crowd.truth
+    if file is None:
+        return None
+    from goldspan.simulate.truth import known_truth
+
+    return known_truth(_gold(setting, items, file))
+
+
+def _control(setting: Setting, items: Crowd) -> dict[str, list[str]]:
+    control = setting.plan.control
+    if control is None or control.gold is None:
+        return {}
+    known = _gold(setting, items, control.gold).tagged_by_id()
+    order = [setting.ids[n] for n in setting.ranks("control").tolist()]
+    usable = [name for name in order if "?" not in known[name]]
+    if len(usable) < control.n:
+        raise InputError(f"holds labels of {len(usable)} items, and control.n is {control.n}")
+    return {name: known[name] for name in usable[: control.n]}
+
+
+def _test(setting: Setting) -> tuple[Pool, Labels] | None:
+    name = setting.plan.evaluate.file
+    if name is None:
+        return None
+    path = str(setting.folder / name)
+    if not setting.plan.is_single:
+        crowd = read_crowd(path, encoding=setting.codec.encoding)
+        return Pool.of(crowd), list(crowd.tagged_by_id().values())
+    read = read_pool(path)
+    labels = [str(one.get("label", "")) for one in read.fields]
+    if not labels or not set(labels) <= set(setting.codec.tags):
+        raise InputError('a test of single labels is a .jsonl file with "text" and "label"')
+    return read.pool, [[label] for label in labels]
+
+
+def _untrained(setting: Setting) -> Iterator[str]:
+    from goldspan.campaign.trial import model_faults  # loads what trains
+
+    yield from model_faults(setting)
+
+
+def _too_little(setting: Setting) -> Iterator[str]:
+    from goldspan.money import to_micro
+
+    plan = setting.plan
+    money = to_micro(plan.budget.money)
+    least = int(setting.costs.min()) * plan.redundancy.min
+    if money < least:
+        yield (
+            f"budget.money: {from_micro(money)} do not pay for the cheapest item, whose "
+            f"{plan.redundancy.min} answers cost {from_micro(least)}"
+        )
+    if len(setting.control) >= setting.pool.n_items:
+        yield "control.n: all items of the pool are control questions, and none is left to label"

@@ -1,0 +1,163 @@
+"""A plan's parts tried on what is made up, before any money is spent.
+
+What does not suit – shares of votes and a rule on probabilities, a mean of labels that are no
+numbers, a model that cannot read the pool – would else be found out when the first answers are
+paid. The method and the stopping rule are tried on a made-up crowd, the model and the rules that
+ask it on items of the pool with made-up labels.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregate import get_aggregator
+from goldspan.campaign.models import Best, make_model
+from goldspan.campaign.protocols import Labels, Model, Trained
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
+from goldspan.errors import InputError
+from goldspan.hiring.redundancy.registry import get_rule
+from goldspan.select import Pool, Selector, read_selector
+from goldspan.select.schedule import Schedule
+from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.spans import Span, write
+
+if TYPE_CHECKING:
+    from goldspan.campaign.setting import Setting
+
+N_ITEMS = 12
+N_ROWS = 200
+"""Items of the pool that a classifier is tried on."""
+
+
+def try_method(
+    labels: Sequence[str], types: Sequence[str], encoding: str, method: str,
+    params: Mapping[str, Any], rule: str,
+) -> None:  # fmt: skip
+    """Aggregate a made-up crowd and ask the rule about it.
+
+    Args:
+        labels: Single labels, or none.
+        types: Types of spans, or none.
+        encoding: Of their tags.
+        method: Name of the method.
+        params: Its parameters.
+        rule: The stopping rule.
+
+    Raises:
+        InputError: They do not suit.
+
+    >>> try_method(["no", "yes"], [], "", "mv-token", {}, "confident(0.9)")
+    Traceback (most recent call last):
+    ...
+    goldspan.errors.InputError: confident needs probabilities, but has mv-token, which gives shares
+    ...
+    """
+    truth = draw_truth(N_ITEMS, list(labels)) if labels else _sentences(types, encoding)
+    crowd = simulate_crowd(truth, ["flip(0.1) x3"]).with_gold(None)
+    result = get_aggregator(method, **params).fit(crowd).result_
+    get_rule(rule).finished(result.crowd, result)
+
+
+def model_faults(setting: Setting) -> Iterator[str]:
+    """Train the model of a plan on items of its pool with made-up labels, and ask it as it will be.
+
+    Args:
+        setting: The plan and its files.
+
+    Yields:
+        What does not suit; every message begins with a key.
+    """
+    items = _some(setting)
+    labels = _made_up(setting, items)
+    with warnings.catch_warnings():  # they would be about made-up labels
+        warnings.simplefilter("ignore")
+        for model in _models(setting):
+            yield from _faults(setting, model, items, labels)
+
+
+def rules_of(by: str) -> list[Selector]:
+    """Give the rules that a text names, those of the stages and shares of a schedule.
+
+    Raises:
+        InputError: It names none.
+
+    >>> [rule.name for rule in rules_of("coverage, then mnlp, 10% random")]
+    ['coverage', 'mnlp', 'random']
+    """
+    rule = read_selector(by)
+    if not isinstance(rule, Schedule):
+        return [rule]
+    stages, shares = rule.plan()
+    return [one for one, _ in stages] + [one for _, one in shares]
+
+
+def _models(setting: Setting) -> tuple[Model, ...]:
+    chosen, single = setting.plan.model, setting.plan.is_single
+    made = make_model(
+        chosen.name, chosen.params, setting.pool, setting.plan.seed, lambda *_: 0.0, single=single
+    )
+    return made.models if isinstance(made, Best) else (made,)
+
+
+def _faults(
+    setting: Setting, model: Model, items: NDArray[np.int64], labels: Labels
+) -> Iterator[str]:
+    try:
+        trained = model.train(items, labels)
+        if trained is None:
+            return
+        trained.predict(setting.pool, items)
+    except InputError as error:
+        yield f"model: {error}"
+        return
+    yield from _unanswered(setting, trained, setting.pool.part(items))
+    if setting.test is not None:
+        try:
+            trained.predict(setting.test[0], np.arange(setting.test[0].n_items))
+        except InputError as error:
+            yield f"evaluate.file: {error}"
+
+
+def _unanswered(setting: Setting, trained: Trained, pool: Pool) -> Iterator[str]:
+    """Ask the model what the rules of selection ask it."""
+    for rule in rules_of(setting.plan.select.by):
+        if rule.needs_model:
+            try:
+                rule.select(pool, model=trained.model, n=1)
+            except InputError as error:
+                yield f"select.by: {rule.name} cannot ask the model {trained.name}: {error}"
+
+
+def _some(setting: Setting) -> NDArray[np.int64]:
+    """Give items of the pool, int64; among those of a table the one with its smallest number."""
+    pool = setting.pool
+    found = setting.ranks("trial")[: N_ROWS if setting.plan.is_single else N_ITEMS].tolist()
+    numbers = [c for c in (pool.columns or {}).values() if isinstance(c, np.ndarray)]
+    known = [column for column in numbers if np.isfinite(column).any()]
+    if known:
+        found.append(int(np.nanargmin(min(known, key=np.nanmin))))
+    return np.unique(np.array(found, np.int64))
+
+
+def _made_up(setting: Setting, items: NDArray[np.int64]) -> Labels:
+    task = setting.plan.task
+    if task.labels:
+        return [[task.labels[n % len(task.labels)]] for n in range(len(items))]
+    lengths = setting.pool.n_tokens[items].tolist()
+    spans = [[Span(task.types[n % len(task.types)], 0, 1)] for n in range(len(items))]
+    pairs = zip(spans, lengths, strict=True)
+    return [write(some, length, encoding=task.encoding) for some, length in pairs]
+
+
+def _sentences(types: Sequence[str], encoding: str) -> Crowd:
+    builder = CrowdBuilder(ReadOptions(encoding=encoding))
+    for n in range(N_ITEMS):
+        spans = [Span(types[n % len(types)], 1, 3)]
+        tags = write(spans, 4, encoding=encoding)
+        builder.add_item(f"s{n}", ["In", "the", "north", "."], gold=tags)
+    return builder.build()

@@ -1,0 +1,171 @@
+"""The `goldspan` command: a thin shell over the library.
+
+Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted. Messages go to standard
+error, results to standard output. Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from goldspan import __version__
+from goldspan.cli.aggregate import aggregate
+from goldspan.cli.agree import agree
+from goldspan.cli.backup import backup, restore
+from goldspan.cli.bill import bill
+from goldspan.cli.check import check
+from goldspan.cli.control import control
+from goldspan.cli.convert import convert
+from goldspan.cli.desk import desk
+from goldspan.cli.inspect import inspect
+from goldspan.cli.links import links
+from goldspan.cli.next import next  # noqa: A004 - the command's name
+from goldspan.cli.outbox import outbox
+from goldspan.cli.output import leave_quietly, warn
+from goldspan.cli.plan import plan
+from goldspan.cli.plan_test import plan_test
+from goldspan.cli.report import report
+from goldspan.cli.run import run
+from goldspan.cli.score import score
+from goldspan.cli.select import select
+from goldspan.cli.serve import serve
+from goldspan.cli.simulate import simulate
+from goldspan.cli.study import study
+from goldspan.cli.tag import tag
+from goldspan.cli.tagger import tagger
+from goldspan.cli.train import train
+from goldspan.cli.workers import workers
+from goldspan.errors import GoldspanError
+
+_INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
+
+
+class _Commands(TyperGroup):
+    """The list of commands, in plain text: Rich would double the time that `--help` takes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Typer itself would end in silence after Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            warn(_INTERRUPTED)
+            raise typer.Exit(130) from None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
+
+app = typer.Typer(
+    name="goldspan",
+    cls=_Commands,
+    help="From a crowd of imperfect annotators to gold.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        print(f"goldspan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """From a crowd of imperfect annotators to gold.
+
+    Start with: goldspan inspect FILE
+    """
+    del version
+
+
+def _epilogs() -> dict[str, str]:
+    """Lists at the end of a command's help, from the registries."""
+    from goldspan.aggregate.registry import METHODS, TEXTS
+    from goldspan.crowd.registry import FORMATS
+    from goldspan.simulate.registry import WORKERS
+    from goldspan.studies.registry import STUDIES
+
+    methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
+    methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
+    formats = f"Formats: {', '.join(FORMATS)}"
+    return {
+        "aggregate": "\n\n".join(["Methods:", *methods, formats]),
+        "study": "\n\n".join(f"{name}: {text}" for name, (_, text) in STUDIES.items()),
+        "simulate": f"Kinds of workers: {', '.join(WORKERS)}. --list says what each does.",
+        "inspect": formats,
+        "convert": formats,
+    }
+
+
+_COMMANDS: dict[Callable[..., None], str] = {
+    inspect: "What a file holds, what is wrong with it, what to run next.",
+    aggregate: "From a crowd's answers to gold, with a confidence.",
+    score: "Precision, recall and F1 against the truth.",
+    agree: "How well the workers agree.",
+    workers: "Whom to keep, drop or test more, and which team to hire.",
+    check: "Whether tags are well-formed.",
+    convert: "Another encoding, another format.",
+    train: "From labelled items to a tagger.",
+    tag: "Label text with a trained tagger.",
+    simulate: "Simulated workers answer items whose truth is known.",
+    select: "Which items of a pool are worth labelling.",
+    next: "Which items need another answer, and whose.",
+    plan_test: "How long a qualification test must be, before anybody is paid.",
+    control: "Choose control questions, or see whether they have leaked.",
+    bill: "What every worker gets, and what all of it costs.",
+    run: "A whole campaign: pool + crowd + budget to gold, a model and the bill.",
+    report: "The report of a campaign, also while it runs.",
+    serve: "A campaign in browsers: a page for workers, a desk for its requester.",
+    links: "Personal links for the workers of a campaign that is served.",
+    outbox: "Approvals, rejections and bonuses for a crowd from outside, sent once.",
+    backup: "A copy of a campaign in one file, also while it is served.",
+    restore: "A campaign again, of a backup.",
+    study: "The papers' tables, redone on real data.",
+}
+for command, summary in _COMMANDS.items():
+    app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)
+app.add_typer(tagger, name="tagger")
+app.add_typer(plan, name="plan")
+app.add_typer(desk, name="desk")
+
+
+def main() -> None:
+    """Run the command line and end the process with the right code."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_quietly()
+    sys.exit(code)
+
+
+def _run() -> int | str | None:
+    try:
+        app()
+    except SystemExit as end:
+        return end.code
+    except GoldspanError as error:
+        warn(f"goldspan: {error}")
+        return 1
+    except KeyboardInterrupt:
+        warn(_INTERRUPTED)
+        return 130
+    except MemoryError:
+        warn("goldspan: not enough memory for this input")
+        return 1
+    return 0

@@ -1,0 +1,66 @@
+"""`goldspan backup` and `goldspan restore`: a campaign in one file, copied while people work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from goldspan.cli.output import say
+from goldspan.cli.report import STORE
+
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where the campaign is kept, if not in campaign.sqlite in the folder.",
+        show_default=False,
+    ),
+]
+
+
+def backup(
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The campaign's folder.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The copy; an old one is replaced.")],
+    store: Store = None,
+) -> None:
+    """Copy a campaign into one file, also while it is served: one moment of it, checked.
+
+    The server's secret is not in it: keep server.key of the folder too, or all links and sessions
+    end with a restore. For PostgreSQL use its own pg_dump.
+
+    Examples:
+
+      goldspan backup out/ monday.sqlite
+    """
+    from goldspan.store import backup_ledger, open_ledger
+
+    with open_ledger(store or Path(out) / STORE) as ledger:
+        backup_ledger(ledger, file)
+    say(f"copied to {file}")
+
+
+def restore(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What `goldspan backup` made.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="A folder without a campaign.")],
+) -> None:
+    """Make a campaign's folder of a backup, after checking it from its first entry to its last.
+
+    Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
+
+    Examples:
+
+      goldspan restore monday.sqlite again/
+    """
+    from goldspan.errors import InputError
+    from goldspan.store import restore_ledger
+
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {out}: {error.strerror}") from None
+    place = Path(out) / STORE
+    with restore_ledger(file, place) as ledger:
+        name, n = ledger.name, ledger.n_events
+    say(f"{place} holds the campaign {name!r}, {n} entries of its log")

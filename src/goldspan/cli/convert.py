@@ -1,0 +1,90 @@
+"""`goldspan convert`: another encoding, another format, or both."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from goldspan.cli import reading as r
+from goldspan.cli.output import emit_json, say, steps, warn
+
+
+def convert(
+    source: r.Input,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Encoding of the input; guessed by default.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", help="Encoding of the output; the same by default.")
+    ] = None,
+    to_format: Annotated[
+        str | None, typer.Option(help="Format of the output; by its ending by default.")
+    ] = None,
+    repair: Annotated[
+        str | None,
+        typer.Option(
+            help="Read malformed tags by a policy (conlleval, strict, boundaries), not refuse them."
+        ),
+    ] = None,
+    format: r.Format = None,  # noqa: A002 - the word users know
+    gold: r.Gold = None,
+    columns: r.Columns = None,
+    workers: r.Workers = None,
+    label: r.Labels = None,
+    missing: r.Missing = None,
+    altered: r.Altered = "missing",
+    repeated: r.Repeated = "last",
+    strict: r.Strict = False,
+    offsets: r.Offsets = "codepoint",
+    cut: r.Cut = "expand",
+    delimiter: r.Delimiter = None,
+    text_encoding: r.TextEncoding = None,
+    json: r.AsJson = False,
+) -> None:
+    """Convert tags to another encoding, and crowds to another format.
+
+    Malformed tags are refused, all of them listed, unless --repair says how to read them. What the
+    output format cannot hold is said.
+
+    Examples:
+
+      goldspan convert x.conll --from IOB --to BIOES -o y.conll
+
+      goldspan convert answers.tsv.gz -o answers.parquet
+
+      goldspan convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
+    """
+    r.check_output(output, source)
+    options = r.Reading(
+        format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
+        offsets, cut, delimiter, text_encoding,
+    )  # fmt: skip
+    from goldspan.crowd.convert import convert_crowd
+    from goldspan.crowd.io import write_crowd, write_to_stdout
+
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = options.read(source, step.part)
+        step("converting")
+        before = crowd.tagset.encoding
+        if to or repair:
+            crowd = convert_crowd(crowd, to or before, repair or "raise")
+        step("writing")
+        only_gold = not crowd.n_workers
+        name = to_format or ("conll" if only_gold and output in {None, "-"} else None)
+        if output in {None, "-"}:
+            lost = write_to_stdout(crowd, name or "wide")
+        else:
+            lost = write_crowd(crowd, str(output), format=name)
+    facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
+    if json and output not in {None, "-"}:
+        emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})
+        return
+    for what in lost:
+        warn(f"not written, because the format cannot hold it: {what}")
+    if output not in {None, "-"}:
+        say(f"written: {output} ({before} to {crowd.tagset.encoding}, {crowd.n_items} items)")

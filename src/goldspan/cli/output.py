@@ -1,0 +1,182 @@
+"""What every command shares: messages, JSON, progress, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+
+def say(text: str, *, to_stderr: bool = False) -> None:
+    """Print a line of text, also where the terminal cannot show every character."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    try:
+        print(text, file=stream)
+    except BrokenPipeError:
+        leave_quietly()
+    except UnicodeEncodeError:
+        safe = text.encode(stream.encoding or "ascii", "replace").decode(stream.encoding or "ascii")
+        print(safe, file=stream)
+
+
+def leave_quietly() -> NoReturn:
+    """End with success, because the reader of our output went away (`goldspan … | head`)."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0)
+
+
+def emit_json(value: Any) -> None:
+    """Print a value as JSON; NaN and infinity become null."""
+    say(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str))
+
+
+def warn(text: str) -> None:
+    """Print a line on standard error."""
+    say(text, to_stderr=True)
+
+
+def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
+    """Lay out rows as aligned columns; `right` names the columns that are numbers."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def csv_text(rows: Any) -> str:
+    """Write an Arrow table as CSV, a heading and a line per row."""
+    import csv
+    import io
+
+    buffer = io.StringIO()
+    out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows.to_pylist())
+    return buffer.getvalue()
+
+
+def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
+    """Read repeated options such as `--columns item=question`.
+
+    Raises:
+        typer.BadParameter: One of them holds no `=`, or two have the same name.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{pair!r} must look like {what}")
+        if key in found:
+            raise typer.BadParameter(
+                f"{key} is given twice, {found[key]!r} and {value!r}: leave one out"
+            )
+        found[key] = value
+    return found
+
+
+def listed(lists: list[str] | None, option: str) -> list[str] | None:
+    """Read a repeated option such as `--workers a,b`: rows of CSV, so that quotes hold a comma.
+
+    Raises:
+        typer.BadParameter: A quote is not closed, or stands within a value.
+
+    >>> listed(['ann,bob', '"Lee, Ann"'], "--workers")
+    ['ann', 'bob', 'Lee, Ann']
+    """
+    import csv
+
+    if lists is None:
+        return None
+    try:
+        rows = [row for text in lists for row in csv.reader([text], strict=True)]
+    except csv.Error as error:
+        raise typer.BadParameter(
+            f'{option}: {error}: a value with a comma stands in double quotes, "Lee, Ann"; a '
+            "double quote in it is written twice"
+        ) from None
+    return [value for row in rows for value in row if value]
+
+
+class Steps:
+    """The steps of a command, told as they begin; says nothing unless it is given a bar."""
+
+    def __init__(self, bar: Any = None, task: Any = None) -> None:
+        self._bar, self._task, self._done = bar, task, -1
+
+    def __call__(self, name: str) -> None:
+        """Begin the next step."""
+        self._done += 1
+        if self._bar:
+            self._bar.update(self._task, description=name, completed=self._done)
+
+    def part(self, done: int, total: int) -> None:
+        """Say how far the present step is."""
+        if self._bar and total:
+            self._bar.update(self._task, completed=self._done + done / total)
+
+    def round(self, done: int, total: int, objective: float, seconds_left: float) -> None:
+        """Say how far iterative work is (a `goldspan.protocols.Progress`)."""
+        if self._bar:
+            text = f"round {done}, objective {objective:,.1f}, at most {seconds_left:.0f} s left"
+            self._bar.update(self._task, description=text, completed=self._done + done / total)
+
+
+@contextmanager
+def steps(total: int, *, quiet: bool = False) -> Iterator[Steps]:
+    """Show a progress bar on standard error if the work takes longer than a second.
+
+    Nothing is shown where standard error is no terminal.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield Steps()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=8,
+    )
+    task = bar.add_task("", total=total)
+    timer = _start_later(bar, seconds=1.0)
+    try:
+        yield Steps(bar, task)
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+def _start_later(bar: Any, seconds: float) -> Any:
+    from threading import Timer
+
+    timer = Timer(seconds, bar.start)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value

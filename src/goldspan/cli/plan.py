@@ -1,0 +1,50 @@
+"""`goldspan plan check`: what a campaign's plan will do, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from goldspan.cli import reading as r
+from goldspan.cli.output import emit_json, say
+
+plan = typer.Typer(
+    help="Campaigns' plans.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@plan.callback()
+def root() -> None:
+    """Look at the plan of a campaign."""
+
+
+@plan.command(short_help="What a plan will do, and what it costs at least and at most.")
+def check(
+    source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, campaign.toml.")],
+    json: r.AsJson = False,
+) -> None:
+    """Say what a plan will do, and what its cheapest and dearest courses cost.
+
+    All that is wrong with it is listed.
+
+    Examples:
+
+      goldspan plan check campaign.toml
+    """
+    from goldspan.campaign import describe_plan, open_setting, read_plan
+    from goldspan.campaign.course import course
+
+    setting = open_setting(read_plan(source), Path(source).parent)
+    if setting.plan.provider is not None:
+        from goldspan.server.providers.registry import check_provider
+
+        check_provider(setting.plan)
+    if json:
+        emit_json({"id": setting.key, **course(setting)})
+        return
+    for line in describe_plan(setting):
+        say(line)

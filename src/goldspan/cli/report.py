@@ -1,0 +1,104 @@
+"""`goldspan report`: the report of a campaign, made again from what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goldspan.cli import reading as r
+from goldspan.cli.output import emit_json, say
+
+if TYPE_CHECKING:
+    from goldspan.campaign.findings import Findings
+    from goldspan.store import SqlLedger
+
+STORE = "campaign.sqlite"
+"""Where a campaign is kept in its folder."""
+PAGE = "report.html"
+
+
+def report(
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The folder of `goldspan run --out`.")],
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the campaign is kept, if not in campaign.sqlite in the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    json: r.AsJson = False,
+) -> None:
+    """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
+
+    With --json the campaign's numbers are printed, and nothing is written.
+
+    Examples:
+
+      goldspan report out/
+
+      goldspan report out/ --store postgresql://localhost/campaign --json
+    """
+    from goldspan.campaign.findings import Findings
+    from goldspan.campaign.record import CampaignRecord
+
+    with open_campaign(out, store) as ledger:
+        if json:
+            emit_json(CampaignRecord.of(ledger).to_dict())
+            return
+        say(f"written: {write_page(Findings.of(ledger), out)}")
+
+
+def open_campaign(out: str, store: str | None) -> SqlLedger:
+    """Open the ledger of a folder.
+
+    Raises:
+        InputError: It holds none, or one over which no campaign was run.
+    """
+    from goldspan.errors import InputError
+    from goldspan.store import open_ledger
+
+    place = store or str(Path(out) / STORE)
+    if store is None and not Path(place).is_file():
+        raise InputError(
+            f"{out} holds no campaign: there is no {STORE} in it; give the folder that "
+            "`goldspan run --out` wrote to, or --store for a campaign that is kept elsewhere"
+        )
+    ledger = open_ledger(place)
+    if "plan" not in ledger.records("plan"):
+        ledger.close()
+        raise InputError(f"{place} holds a campaign that never ran: `goldspan run` begins it")
+    return ledger
+
+
+def write_findings(findings: Findings, path: Path) -> None:
+    """Write the report of a campaign to a file: what a server's downloads are given."""
+    from goldspan.report.campaign import write_campaign_report
+
+    write_campaign_report(
+        findings.record,
+        path,
+        result=findings.result,
+        tested=findings.tested,
+        against=findings.against,
+    )
+
+
+def write_page(findings: Findings, out: str) -> str:
+    """Write the report of a campaign into its folder, and give its path.
+
+    Raises:
+        InputError: The folder cannot be made, or the file not written.
+        MissingExtraError: What pictures and pages take is not installed.
+    """
+    from goldspan.errors import InputError
+
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {out}: {error.strerror}") from None
+    page = Path(out) / PAGE
+    write_findings(findings, page)
+    return str(page)

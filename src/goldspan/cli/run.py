@@ -1,0 +1,165 @@
+"""`goldspan run`: a whole campaign, from a plan to labels, a model and the bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli import reading as r
+from goldspan.cli.output import emit_json, say, warn
+from goldspan.cli.report import PAGE, STORE, write_page
+from goldspan.cli.run_view import shown
+from goldspan.cli.run_watch import Course, watched
+from goldspan.cli.served import command_line
+
+if TYPE_CHECKING:
+    from goldspan.campaign import CampaignRecord, Setting, Waiting
+    from goldspan.campaign.findings import Findings
+    from goldspan.protocols import Ledger
+
+
+def run(
+    source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
+    out: Annotated[str, typer.Option(help="Folder of what comes out.")] = "out",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the campaign is kept: sqlite:///FILE or postgresql://…; by default "
+            "campaign.sqlite in the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    json: r.AsJson = False,
+) -> None:
+    """Run a campaign until it stops, or until answers from outside are awaited.
+
+    It can be interrupted or killed at any moment: the same command goes on where it was, and ends
+    with the same files.
+
+    Examples:
+
+      goldspan plan check campaign.toml
+
+      goldspan run campaign.toml --out out
+
+      goldspan run campaign.toml --store postgresql://localhost/campaign --json
+    """
+    from goldspan.campaign import Campaign, Waiting, open_setting, read_plan
+    from goldspan.campaign.exports import write_exports
+    from goldspan.campaign.findings import Findings
+
+    setting = open_setting(read_plan(source), Path(source).parent)
+    _make_folder(out)
+    try:
+        with _ledger(setting, store or f"sqlite:///{Path(out) / STORE}") as ledger:
+            course = Course.of(setting, ledger)
+            with shown(course, quiet=json) as tell, watched(ledger, course.hear) as kept:
+                campaign = Campaign(setting, kept, tell=tell)
+                found = campaign.run()
+                tell("writing")
+                files = [str(path) for path in write_exports(campaign, out)]
+                findings = Findings.of(ledger, campaign.progress.result)
+                files += _page(findings, out)
+            if isinstance(found, Waiting):
+                _wait(found, command_line(["run", source], out, store), files, as_json=json)
+            else:
+                _tell(findings.record, files, as_json=json)
+    except KeyboardInterrupt:
+        warn("goldspan: interrupted; everything is kept, the same command goes on where it was")
+        raise typer.Exit(130) from None
+
+
+def _make_folder(out: str) -> None:
+    from goldspan.errors import InputError
+
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {out}: {error.strerror}") from None
+
+
+@contextmanager
+def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
+    import time
+
+    from goldspan.money import to_micro
+    from goldspan.simulate.crowd import BEGIN
+    from goldspan.store import create_ledger
+
+    plan = setting.plan
+    by_itself = plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    now = BEGIN if by_itself else time.time_ns() // 1_000_000
+    with create_ledger(
+        place, name=plan.name, cap=to_micro(plan.budget.money), currency=plan.prices.currency,
+        tagset=setting.codec, now=now,
+    ) as ledger:  # fmt: skip
+        yield ledger
+
+
+def _page(findings: Findings, out: str) -> list[str]:
+    """Write the report; without what it takes the campaign is no worse."""
+    from goldspan.errors import MissingExtraError
+
+    try:
+        return [write_page(findings, out)]
+    except MissingExtraError as error:
+        warn(f"goldspan: no {PAGE}: {error}")
+        return []
+
+
+def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
+    if as_json:
+        awaited = {"answers": found.answers, "items": found.items}
+        emit_json({"waiting": awaited, "files": files})
+        return
+    say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
+    say(f"written so far: {', '.join(files)}")
+    say(f"then run again: {command}")
+
+
+def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
+    if as_json:
+        emit_json({**record.to_dict(), "files": files})
+        return
+    for line in _summary(record):
+        say(line)
+    say(f"written: {', '.join(files)}")
+
+
+def _summary(record: CampaignRecord) -> Iterator[str]:
+    from goldspan.money import from_micro
+
+    money, counts = record.money, record.counts
+    unit = f" {money['currency']}" if money["currency"] else ""
+    control = f", {counts['control_answers']} of them to control questions"
+    shown = control if counts["control_answers"] else ""
+    items = f"{counts['items']} of {counts['pool']} items"
+    yield f"labelled: {items} by {counts['answers']} answers{shown}"
+    yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
+    last: Any = record.rounds[-1] if record.rounds else None
+    if last is not None:
+        yield from _quality(last, "F1" if record.plan["task"]["types"] else "accuracy")
+    each = f"{record.plan['redundancy']['max']} answers each"
+    if money["fixed"]:
+        fixed = f"{from_micro(money['fixed'])}{unit}, the same items with {each}"
+        yield f"saving: {100 * money['saving']:.0f} % of {fixed}"
+    yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
+    if record.stop is not None:
+        yield f"stopped: {record.stop['why']}"
+
+
+def _quality(last: Any, name: str) -> Iterator[str]:
+    """Say how good the labels and the model are, as far as it is known."""
+    truth, score = last["truth"], last["score"]
+    if truth is not None:
+        yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"
+        if truth["model"] is not None:
+            yield f"{name} of the model on the rest of the pool: {100 * truth['model']:.1f}"
+    if score is not None:
+        bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
+        yield f"{name} of the model as measured: {100 * score['value']:.1f} ({bounds})"

@@ -1,0 +1,297 @@
+"""`goldspan select`: which items to label next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli import reading as r
+from goldspan.cli.output import csv_text, emit_json, key_values, say, steps, table, warn
+from goldspan.select.registry import DEFAULT, SELECTORS
+
+if TYPE_CHECKING:
+    from goldspan.select import Cost, Features, Pool, Selection
+
+_SHOWN = 10
+_COST, _VALUES = "Costs", "Attribute values"
+
+
+def _show_rules(value: bool) -> None:
+    if value:
+        say(table([[name, text] for name, (_, text) in SELECTORS.items()]))
+        raise typer.Exit
+
+
+def select(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="POOL", help="Items to choose from (.gz too), or - for stdin."),
+    ],
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget", "-b", help="What may be spent: 100items, 5000tokens or 12.50money."
+        ),
+    ] = None,
+    number: Annotated[int | None, typer.Option("-n", min=0, help="Most items.")] = None,
+    by: Annotated[str, typer.Option(help="A rule, or a schedule of rules.")] = DEFAULT,
+    labelled: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Items that are labelled already, as POOL is written."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A tagger of `goldspan train`; several are a committee."),
+    ] = None,
+    errors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where a model errs on labelled items it was not trained on: item, error (0–1).",
+        ),
+    ] = None,
+    round_: Annotated[
+        int | None,
+        typer.Option("--round", min=0, help="Round of the schedule; by default 0, with a model 1."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Where to write: .jsonl or .csv; - for stdout."),
+    ] = None,
+    attributes: Annotated[
+        bool, typer.Option("--attributes", help="POOL is a table with a row per item.")
+    ] = False,
+    format: Annotated[  # noqa: A002 - the word users know
+        str | None,
+        typer.Option("--format", "-f", help="text, jsonl, conll, attributes or crowd."),
+    ] = None,
+    fixed: Annotated[
+        str | None, typer.Option(help="Money per answer.", rich_help_panel=_COST)
+    ] = None,
+    per_token: Annotated[
+        str | None, typer.Option(help="Money per answer and token.", rich_help_panel=_COST)
+    ] = None,
+    answers: Annotated[
+        int, typer.Option(min=1, help="Planned answers per item.", rich_help_panel=_COST)
+    ] = 1,
+    templates: Annotated[
+        str | None,
+        typer.Option(
+            help="Of texts: a named set of the tagger's, or FILE.toml.", rich_help_panel=_VALUES
+        ),
+    ] = None,
+    numeric: Annotated[
+        str,
+        typer.Option(
+            help="Numbers become values by nearest(10), quantile(10), log2 or categorical.",
+            rich_help_panel=_VALUES,
+        ),
+    ] = "quantile(10)",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=RULE",
+            help="Another rule for a column: age=log2; label=skip leaves it out. Repeatable.",
+            rich_help_panel=_VALUES,
+        ),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(
+            help="A missing cell is no value (skip), or one of its own (value).",
+            rich_help_panel=_VALUES,
+        ),
+    ] = "skip",
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Values that were fitted before; if it is not there they are written to it.",
+            rich_help_panel=_VALUES,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random, ties too.")] = 0,
+    list_: Annotated[
+        bool,
+        typer.Option("--list", help="List the rules.", callback=_show_rules, is_eager=True),
+    ] = False,
+    json: r.AsJson = False,
+) -> None:
+    """Choose the items of a pool that are worth labelling.
+
+    A .txt pool has an item per line, .jsonl has `tokens` or `text`, .conll a token per line; what
+    else crowds come in is read too. The first round needs no model: coverage picks items with much
+    that is frequent in the pool and new. Later rounds ask a tagger what it is unsure of. Random
+    picks are marked in the output (`is_control`): they are the fair sample to measure on.
+
+    Examples:
+
+      goldspan select pool.jsonl --budget 5000tokens -o batch.jsonl
+
+      goldspan select pool.jsonl -b 5000tokens --labelled gold.conll --model ner.goldspan -o
+      batch2.jsonl
+
+      goldspan select news.txt -b 20money --fixed 0.02 --per-token 0.002 --answers 3 --by coverage
+
+      goldspan select mails.csv --attributes -n 850 --by coverage-paper --numeric "nearest(10)"
+
+      goldspan select pool.jsonl -n 100 --by "coverage for 2 rounds, then mnlp(top=3), 5% random"
+    """
+    del list_
+    _check_usage(output, attributes, format, templates, as_json=json)
+    inputs = [path for path in (source, labelled, errors, features, *(model or [])) if path]
+    r.check_output(output, *inputs)
+    r.check_output(features, *(path for path in inputs if path != features))
+    r.check_there(labelled, errors, *(model or []))
+    cost = _cost(fixed, per_token, answers)
+    from goldspan.select.parsing import read_selector
+    from goldspan.select.reading import read_errors, read_pool, selection_lines
+
+    rule = read_selector(by)
+    if round_ is not None:
+        rule = _in_round(rule, round_)
+    kind = "attributes" if attributes else format
+    with steps(4, quiet=json) as step:
+        step(f"reading {source}")
+        read = read_pool(source, kind)
+        given: dict[str, Any] = {"budget": budget, "n": number, "costs": cost}
+        if labelled:
+            given["labelled"] = read_pool(labelled, "attributes" if attributes else None).pool
+        if errors:
+            given["errors"] = read_errors(errors)
+        if model:
+            given["model"] = _models(model)
+        step("finding attribute values")
+        rules = key_values(column, "NAME=RULE")
+        options: dict[str, Any] = {"numeric": numeric, "missing": missing, "discretisers": rules}
+        values = _features(read.pool, features, templates, options)
+        step("choosing")
+        from goldspan.compute import Threads
+
+        found = rule.select(
+            read.pool, features=values, runner=Threads(), random_state=seed, **given
+        )
+        step("writing")
+        if output:
+            _write(found, output, selection_lines(found, read.fields))
+    _tell(found, by, output, as_json=json)
+
+
+def _check_usage(
+    output: str | None, attributes: bool, format_: str | None, templates: str | None, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    if output == "-" and as_json:
+        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
+    known = (".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
+    if output and output != "-" and not output.endswith(known):
+        raise typer.BadParameter(f"-o: the name must end in one of {', '.join(known)}")
+    if attributes and format_ not in {None, "attributes"}:
+        raise typer.BadParameter("--attributes says how POOL is read: leave out --format")
+    if templates and (attributes or format_ == "attributes"):
+        raise typer.BadParameter("--templates are for texts: a table has columns")
+
+
+def _cost(fixed: str | None, per_token: str | None, answers: int) -> Cost | None:
+    if fixed is None and per_token is None:
+        if answers != 1:
+            raise typer.BadParameter("--answers multiplies --fixed or --per-token: give one")
+        return None
+    from goldspan.select import Cost
+
+    return Cost(fixed=fixed or 0, per_token=per_token or 0, answers=answers)
+
+
+def _in_round(rule: Any, number: int) -> Any:
+    from goldspan.select import Schedule
+
+    if not isinstance(rule, Schedule):
+        raise typer.BadParameter("--round is for schedules, and --by is a single rule")
+    return rule.set_params(round=number)
+
+
+def _models(paths: list[str]) -> Any:
+    from goldspan.tagger import load_tagger
+
+    models = [load_tagger(path) for path in paths]
+    return models[0] if len(models) == 1 else models
+
+
+def _features(
+    pool: Pool, path: str | None, templates: str | None,
+    options: dict[str, Any],
+) -> Features:  # fmt: skip
+    """Read the attribute values from a file, or fit them and write them there."""
+    from goldspan.crowd.atomic import write_text
+    from goldspan.errors import InputError
+    from goldspan.select import Features
+
+    if path and Path(path).exists():
+        try:
+            return Features.from_json(Path(path).read_text(encoding="utf-8"))
+        except (InputError, UnicodeDecodeError, OSError) as error:
+            raise InputError(f"{path}: {error}") from None
+    if templates:
+        options["templates"] = templates
+    found = Features.fit(pool, **options)
+    if path:
+        write_text(path, [found.to_json()])
+    return found
+
+
+def _write(found: Selection, output: str, lines: Any) -> None:
+    from goldspan.crowd.atomic import write_text
+
+    if output == "-":
+        for line in lines:
+            say(line.removesuffix("\n"))
+    elif output.endswith((".jsonl", ".jsonl.gz")):
+        write_text(output, lines)
+    else:
+        write_text(output, [csv_text(found.to_arrow())])
+
+
+def _tell(found: Selection, by: str, output: str | None, *, as_json: bool) -> None:
+    facts: dict[str, Any] = {
+        "by": by, "items": len(found), "tokens": found.n_tokens, "cost": found.total_cost,
+        "unit": found.unit, "rules": found.counts(), "stopped": found.stopped,
+        "seed": found.seed, "output": output, **found.facts,
+    }  # fmt: skip
+    if as_json:
+        emit_json({**facts, "picks": found.to_arrow().to_pylist()})
+        return
+    tell = warn if output == "-" else say
+    rules = ", ".join(f"{count} {name}" for name, count in found.counts().items())
+    tokens = f", {found.n_tokens} tokens" if found.n_tokens else ""
+    money = f", cost {found.total_cost / 1_000_000:.2f}" if found.unit == "micro" else ""
+    tell(f"{len(found)} of {found.pool.n_items} items{tokens}{money} ({rules or 'none'})")
+    tell(f"stopped: {_STOPPED[found.stopped]}")
+    if "covered" in found.facts:
+        covered, values = found.facts["covered"], found.facts["values"]
+        tell(f"covered: {covered} of {values} attribute values")
+        if not values:
+            tell('no attribute value is in two items: try --by "coverage(weights=none)"')
+    if found.facts.get("duplicates"):
+        tell(f"duplicates left out: {found.facts['duplicates']}")
+    if output is None and len(found):
+        tell(_list(found))
+    if output and output != "-":
+        tell(f"written: {output}")
+
+
+_STOPPED = {
+    "budget": "nothing more fits into the budget",
+    "saturated": "nothing more is new",
+    "exhausted": "no item is left",
+}
+
+
+def _list(found: Selection) -> str:
+    lines = [["item", "gain", "cost", "rule", "why"]]
+    for row in found.to_arrow().slice(0, _SHOWN).to_pylist():
+        numbers = (f"{row['gain']:.3f}", f"{row['cost']:g}")
+        lines.append([row["item"], *numbers, row["rule"], row["why"]])
+    more = len(found) - _SHOWN
+    return table(lines, right=(1, 2)) + (f"\n… and {more} more" if more > 0 else "")

@@ -1,0 +1,138 @@
+"""`goldspan serve`: the campaign's server, for workers and for its requester."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli.output import say, warn
+from goldspan.cli.served import command_line
+
+if TYPE_CHECKING:
+    from goldspan.server import Entrance, ServerSettings
+
+
+def serve(
+    source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
+    out: Annotated[str, typer.Option(help="Folder of what comes out, and of server.key.")] = "out",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where the campaign is kept: sqlite:///FILE or postgresql://…; by default "
+            "campaign.sqlite in the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8080,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="What people type: https://labels.example.org behind a proxy; by default the "
+            "address listened on.",
+            show_default=False,
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Let other machines come without HTTPS.")
+    ] = False,
+    reset_password: Annotated[
+        bool,
+        typer.Option(
+            "--reset-password", help="Take the requester's password away and end all sessions."
+        ),
+    ] = False,
+    no_loop: Annotated[
+        bool, typer.Option("--no-loop", help="Take answers, and decide nothing new.")
+    ] = False,
+) -> None:
+    """Serve a campaign: workers label in their browsers, the requester watches and decides.
+
+    At the first start it prints a link that holds once, to choose the requester's password. Ctrl-C
+    ends it; what was acknowledged is kept, and the same command goes on. A campaign has one server.
+
+    Examples:
+
+      goldspan serve campaign.toml
+
+      goldspan serve campaign.toml --public-url https://labels.example.org
+
+      goldspan links campaign.toml --workers ann,bob
+    """
+    from goldspan.campaign import read_plan
+    from goldspan.cli.report import write_findings
+    from goldspan.server import Entrance, ServerSettings, create_app, load_keys, open_service
+    from goldspan.server import serve as run
+    from goldspan.server.running import check_exposure, listen
+    from goldspan.server.service import check_web
+    from goldspan.store.serving import serving
+
+    check_web(read_plan(source))  # before the secret and the store are made
+    if not insecure:
+        check_exposure(host, public_url or _url(host, port))
+    with listen(host, port) as listening:
+        url = public_url or _url(host, listening.getsockname()[1])
+        settings = ServerSettings(load_keys(out), url)
+        options: dict[str, Any] = {"clock": settings.clock, "report": write_findings}
+        service = open_service(source, out, settings.keys, store, **options)
+        try:
+            with serving(service.ledger.database, settings.public_url):
+                entrance = Entrance.of(service.ledger, service.setting.key, settings)
+                entrance.links.move(settings.public_url)
+                links = command_line(["links", source, "--workers", "ann,bob"], out, store)
+                _greet(entrance, settings, source, links, reset=reset_password)
+                app = create_app(service, settings)
+                if not no_loop:
+                    service.start()
+                _log()
+                run(app, listening)
+        except KeyboardInterrupt:
+            warn("goldspan: stopped; all answers are kept, the same command goes on")
+            raise typer.Exit(130) from None
+        finally:
+            service.close()
+
+
+def _url(host: str, port: int) -> str:
+    """Give the address that is listened on."""
+    from goldspan.errors import InputError
+
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - to refuse it
+        raise InputError(
+            f"{host} is every address of this machine, and none that people can type: say which "
+            "with --public-url https://…"
+        )
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _greet(
+    entrance: Entrance, settings: ServerSettings, source: str, links: str, *, reset: bool
+) -> None:
+    """Say where the server is, and how the requester comes in."""
+    account = entrance.account
+    say(f"goldspan serves {Path(source).name} at {settings.public_url}")
+    if reset or not account.has_password:
+        token = account.reset() if reset else account.open_setup()
+        say(f"choose the requester's password, once, within {settings.setup_minutes:.0f} minutes:")
+        say(f"  {settings.address(f'/setup/{token}')}")
+    else:
+        say(f"the requester logs in at {settings.address('/login')}")
+    say(f"links for workers: {links}")
+    say("Ctrl-C ends it")
+    sys.stdout.flush()  # the link must be seen now, also where the output is a file
+
+
+def _log() -> None:
+    """Write what happens to standard error; no line holds a token, a cookie or an answer."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name, level in (("goldspan", logging.INFO), ("uvicorn", logging.WARNING)):
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)

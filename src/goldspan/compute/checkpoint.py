@@ -1,0 +1,74 @@
+"""State of iterative work in a file: replaced as a whole, so that a kill leaves the last one."""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goldspan.errors import InputError
+
+VERSION = 1
+DAMAGED = (
+    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
+    zlib.error, struct.error,
+)  # fmt: skip
+"""What NumPy and zipfile raise when they read something else, or what is left of a file."""
+
+
+class FileCheckpoint:
+    """A `Checkpoint` in a file (NumPy's .npz, without pickle).
+
+    Args:
+        path: The file; its folder must exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            raise InputError(f"cannot keep a checkpoint in {self.path}: there is no such folder")
+
+    def load(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """Give the last state, None if there is no file.
+
+        Raises:
+            InputError: The file belongs to another run, or is no checkpoint.
+        """
+        if not self.path.exists():
+            return None
+        try:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                state = {name: file[name] for name in file.files}
+            version, name = int(state.pop("version")), str(state.pop("fingerprint"))
+        except DAMAGED:
+            raise InputError(
+                f"{self.path} is not a checkpoint of goldspan, or it is damaged: choose another "
+                "name, or remove it to start anew"
+            ) from None
+        if version != VERSION:
+            raise InputError(f"{self.path} is a checkpoint of version {version}, not {VERSION}")
+        if name != fingerprint:
+            raise InputError(
+                f"{self.path} is the checkpoint of another run (other answers, method or "
+                "parameters): remove it or choose another name"
+            )
+        return state
+
+    def save(self, fingerprint: str, state: Mapping[str, Any]) -> None:
+        """Write a state beside the file and put it in its place."""
+        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, version=VERSION, fingerprint=fingerprint, **state)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.path)
+        finally:
+            Path(name).unlink(missing_ok=True)

@@ -1,0 +1,270 @@
+"""CoNLL columns: one token per line, a blank line between items, the tag in one column.
+
+A crowd read from it has gold and no answers, so that `score`, `check` and `convert` work on it.
+`gold.conll` as goldspan writes it has token, tag and, if there is one, confidence, separated by
+tabs. A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A
+line `-DOCSTART-` begins a document, unless it stands in an item that has a name or other tokens. A
+header line with a cell `token` names the columns; without it the first column is the token and the
+last one that is no number is the tag. `columns={"tag": …}` picks another by name or number from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.grid import MAX_CELL, cell_text, is_comment, lost_cells
+from goldspan.crowd.labels import lost_labels
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError, InputError
+
+SUMMARY = "one token per line with its tag, a blank line between items (gold only)"
+SUFFIXES = (".conll", ".conll03", ".bio", ".iob", ".txt")
+
+_DOCSTART = "-DOCSTART-"
+
+
+def sniff(source: Source) -> bool:
+    """Say whether the first lines are a token and a tag each."""
+    if source.is_folder or source.is_parquet:
+        return False
+    lines = [line for line in source.text.value.split("\n", 50)[:50] if line.strip()]
+    rows = [_cells(line) for line in lines if not is_comment(line)]
+    widths = {len(row) for row in rows if row[0] != _DOCSTART}
+    return len(widths) == 1 and widths.pop() >= 2 and lines[0][0] not in "{["
+
+
+@dataclass
+class Sentence:
+    """One item of a CoNLL file.
+
+    Attributes:
+        rows: Cells of every token.
+        lines: Line of every token in the file.
+        item_id: Its id, "" if none was given.
+        n_document: How many `-DOCSTART-` lines stood before it.
+    """
+
+    rows: list[list[str]]
+    lines: list[int]
+    item_id: str = ""
+    n_document: int = 0
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read tokens and tags as items with gold.
+
+    Raises:
+        FormatError: Rows of different widths, no such column, an id that stands twice, a tag
+            that is no tag.
+    """
+    header, sentences = read_sentences(source)
+    if not sentences:
+        raise FormatError([Fault("the file holds no item", file=source.name, kind="empty")])
+    builder = CrowdBuilder(options, source.name, "conll")
+    builder.notes += source.text.notes
+    token, tag = _find_columns(source, header, sentences, options)
+    documents = any(sentence.n_document for sentence in sentences)
+    for n, sentence in enumerate(sentences, start=1):
+        tags = [options.rename(row[tag]) for row in sentence.rows]
+        group = f"{sentence.n_document}" if documents else None
+        builder.add_item(
+            sentence.item_id or str(n),
+            [row[token] for row in sentence.rows],
+            gold=[
+                row[tag] if t is not None else None
+                for row, t in zip(sentence.rows, tags, strict=True)
+            ],
+            group=group,
+            line=sentence.lines[0],
+            token_lines=sentence.lines,
+        )
+    return builder.build()
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write tokens and gold.
+
+    Raises:
+        InputError: The crowd has no gold.
+    """
+    tags = crowd.tagset.decode(crowd.gold_tagged)
+    write_text(path, conll_lines(crowd, tags))
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what CoNLL columns cannot hold of this crowd."""
+    lost = []
+    if len(crowd.answers):
+        lost.append("the answers: only the gold is written")
+    if crowd.groups is not None:
+        lost.append("groups")
+    if crowd.texts is not None:
+        lost.append("the text between tokens")
+    if crowd.attributes is not None:
+        lost.append("attributes of items")
+    if crowd.n_workers:
+        lost.append("the names of the workers")
+    lost += lost_characters(crowd)
+    return lost + lost_labels(replace(crowd, answers=crowd.answers.take(np.arange(0))))
+
+
+def lost_characters(crowd: Crowd) -> list[str]:
+    """Name what cells of a CoNLL file cannot hold of the tokens, tags and ids of this crowd."""
+    lost = []
+    shown = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
+    if any(_clean(word) != word for word in shown):
+        lost.append("tabs, line ends and outer blanks of tokens and tags")
+    ids = crowd.item_ids.to_pylist()
+    if any(_clean(name).strip() != name for name in ids):
+        lost.append("tabs, line ends and outer blanks of item ids")
+    return lost + [text for text in lost_cells([*shown, *ids]) if "longer" in text]
+
+
+def conll_lines(
+    crowd: Crowd, tags: list[list[str]], confidence: NDArray[np.float32] | None = None
+) -> Iterator[str]:
+    """Give the lines of a `gold.conll`, one chunk per item.
+
+    Args:
+        crowd: Items and tokens.
+        tags: One list of tags per item.
+        confidence: float [n_tokens], a third column if given.
+    """
+    ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list
+    bounds = crowd.offsets.tolist()
+    for n, (name, words, given) in enumerate(zip(ids, tokens, tags, strict=True)):
+        columns = [[_clean(word) for word in words], [_clean(tag) for tag in given]]
+        if confidence is not None:
+            columns.append([f"{p:.4f}" for p in confidence[bounds[n] : bounds[n + 1]].tolist()])
+        rows = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
+        yield f"{'' if n == 0 else chr(10)}# id = {_clean(name)}\n{rows}"
+
+
+def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
+    """Cut a file into sentences.
+
+    Returns:
+        The header, if the first line has a cell `token`, and the sentences.
+
+    Raises:
+        FormatError: Rows have different numbers of cells, or a line is too long for a token.
+    """
+    header: list[str] | None = None
+    sentences: list[Sentence] = []
+    current = Sentence([], [])
+    n_document, name = 0, ""
+    for number, line in enumerate(source.text.value.split("\n"), start=1):
+        if not line.strip():
+            if current.rows:
+                sentences.append(current)
+                current, name = Sentence([], []), ""
+            continue
+        if is_comment(line):
+            key, equals, value = line[2:].partition("=")
+            if equals and key.strip() in {"id", "sent_id", "item"}:
+                name = value.strip()
+            continue
+        cells = _cells(line)
+        first = header is None and not (sentences or current.rows or name)
+        if first and _is_header(cells):
+            header = cells
+        elif cells[0] == _DOCSTART and not (current.rows or name):
+            n_document += 1
+        else:
+            current.rows.append(cells)
+            current.lines.append(number)
+            current.item_id, current.n_document = name, n_document
+    if current.rows:
+        sentences.append(current)
+    _check(source, header, sentences)
+    return header, sentences
+
+
+def _cells(line: str) -> list[str]:
+    """Split at tabs if there are some, else at white space."""
+    return [cell.strip(" ") for cell in line.split("\t")] if "\t" in line else line.split()
+
+
+def _is_header(cells: list[str]) -> bool:
+    """Say whether a line names columns; `Word O` is a token and its tag."""
+    return (
+        len(cells) > 1
+        and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
+        and any(cell.lower() in {"token", "word"} for cell in cells)
+        and cells[-1] != "O"
+        and cells[-1][1:2] != "-"
+    )
+
+
+def _check(source: Source, header: list[str] | None, sentences: list[Sentence]) -> None:
+    faults = []
+    width = len(header) if header else (len(sentences[0].rows[0]) if sentences else 0)
+    for sentence in sentences:
+        for cells, line in zip(sentence.rows, sentence.lines, strict=True):
+            if len(cells) != width:
+                message = f"{len(cells)} columns where the file has {width}"
+                faults.append(Fault(message, source.name, line, kind="ragged-row"))
+            elif not all(cells):
+                faults.append(Fault("a cell is empty", source.name, line, kind="empty-cell"))
+            elif max(map(len, cells)) > MAX_CELL:
+                message = f"a cell longer than {MAX_CELL} characters: this is no token or tag"
+                faults.append(Fault(message, source.name, line, kind="long-cell"))
+    if width < 2 and sentences:
+        message = "one column only: a CoNLL file has a token and a tag on each line"
+        faults = [Fault(message, file=source.name, line=sentences[0].lines[0], kind="columns")]
+    if faults:
+        raise FormatError(faults)
+
+
+def _find_columns(
+    source: Source, header: list[str] | None, sentences: list[Sentence], options: ReadOptions
+) -> tuple[int, int]:
+    first = sentences[0].rows[0]
+    names = [name.lower() for name in header] if header else []
+    token = next((i for i, name in enumerate(names) if name in {"token", "word"}), 0)
+    tag = len(first) - 1
+    while tag > token + 1 and _all_numbers(sentences, tag):
+        tag -= 1
+    for i, name in enumerate(names):
+        if name in {"gold", "tag", "label"}:
+            tag = i
+    found = {"token": token, "tag": tag}
+    for role, wanted in options.columns.items():
+        known = "tag" if role in {"tag", "label", "gold"} else role
+        found[known] = _column(source, header, len(first), str(wanted))
+    return found["token"], found["tag"]
+
+
+def _column(source: Source, header: list[str] | None, width: int, wanted: str) -> int:
+    if header and wanted in header:
+        return header.index(wanted)
+    if wanted.lstrip("-").isdigit():
+        number = int(wanted)
+        place = number - 1 if number > 0 else width + number
+        if 0 <= place < width:
+            return place
+    has = ", ".join(header) if header else f"1 to {width}"
+    raise InputError(f"{source.name}: there is no column {wanted!r}: the file has {has}")
+
+
+def _all_numbers(sentences: list[Sentence], column: int) -> bool:
+    return all(
+        cell.replace(".", "", 1).replace("e-", "", 1).isdigit()
+        for sentence in sentences[:50]
+        for cell in (row[column] for row in sentence.rows)
+    )
+
+
+def _clean(text: str) -> str:
+    """Tabs, line ends and blanks at the ends cannot stand in a cell, and none is empty."""
+    return cell_text(text).strip(" ") or "?"

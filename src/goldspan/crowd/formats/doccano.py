@@ -1,0 +1,175 @@
+"""doccano: its JSONL exports, one file per annotator (a folder or a .zip), or one for all of them.
+
+A line has `id`, `text` (or `data`) and under `label` (or `labels`, `entities`) either spans of
+characters, `[[0, 3, "PER"]]` or `[{"start_offset": 0, "end_offset": 3, "label": "PER"}]`, or the
+labels of a classification, `["pos"]`. The worker is named in `annotator`, `username` or `user`, or
+by the name of the file, as doccano names them: `alice.jsonl`; a file `gold.jsonl` is gold.
+
+doccano exports every example for every annotator, also those that an annotator never looked at,
+unless only confirmed ones are exported. A record with an empty list of spans is read as an answer
+without a span, and the notes of the report count them; of single labels an empty list is no answer.
+A classification with several labels is listed, and not placed. Comments and relations are counted
+in the notes; `doc` is the item's document, `tokens` and `token_start` are used if they are there,
+other fields are attributes. Offsets are code points.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.formats.char_spans import cut_fields, read_span
+from goldspan.crowd.formats.json_records import (
+    Record,
+    collect,
+    first_objects,
+    keys_of,
+    read_records,
+    shown,
+    stem,
+)
+from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import beside, dump, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_losses import losses
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.progress import counted
+from goldspan.crowd.source import Source
+
+SUMMARY = "doccano's JSONL exports, one file per annotator or one for all"
+SUFFIXES = (".jsonl", "", ".zip")
+
+_HOLDS = {"groups", "attributes", "tokens", "attempts"}
+_LABEL = ("label", "labels", "entities")
+_TEXT = ("text", "data")
+_WORKER = ("annotator", "username", "user")
+_NOT_USED = ("Comments", "comments", "relations")
+_RESERVED = {
+    *("id", "doc", "tokens", "token_start", "attributes"),
+    *(*_LABEL, *_TEXT, *_WORKER, *_NOT_USED),
+}
+_OTHERS = {
+    *("worker", "spans", "tags", "answers", "answer", "annotations", "annotation_id"),
+    *("_input_hash", "_task_hash", "_annotator_id", "_session_id"),
+}
+
+
+def sniff(source: Source) -> bool:
+    """Say whether there are texts with a list of labels, and no field of another tool."""
+    found = first_objects(source, unless="goldspan")
+    return any(_is_ours(one) for one in found) and not any(_OTHERS & one.keys() for one in found)
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read the export of one annotator or of several.
+
+    Raises:
+        FormatError: A line is broken, a field is missing or of the wrong type, an offset lies
+            outside its text, or annotators have different texts under one id.
+    """
+    crowd = SpanCrowd(source, "doccano", options)
+    records = list(read_records(source, crowd.faults))
+    keys = keys_of(options, "label", *_LABEL)
+    single = _has_names_only(records, keys)
+    counts: Counter[str] = Counter()
+    for record in counted(records, options.progress):
+        with collect(crowd.faults):
+            _read_record(crowd, record, counts, single=single)
+    n_empty = counts.pop("empty", 0)
+    if n_empty:
+        message = "are no answers" if single else "are read as answers without a span"
+        note = (
+            f"{n_empty} records with an empty list of labels {message}; if they were not looked at"
+        )
+        crowd.builder.notes.append(f"{note}, export confirmed ones only")
+    for kind, count in sorted((+counts).items()):
+        crowd.builder.notes.append(f"{count} {kind} are not used")
+    return crowd.build()
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write one line per answer with its annotator, gold under the name "gold".
+
+    Raises:
+        InputError: A worker has that name.
+    """
+    refuse_gold_worker(crowd)
+    write_text(path, _lines(crowd))
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what a doccano export cannot hold of this crowd."""
+    return losses(crowd, _HOLDS)
+
+
+def _is_ours(one: Mapping[str, Any]) -> bool:
+    has_text = any(isinstance(one.get(key), str) for key in _TEXT)
+    return has_text and any(isinstance(one.get(key), list) for key in _LABEL)
+
+
+def _has_names_only(records: list[Record], keys: tuple[str, ...]) -> bool:
+    """Whether the labels are names of classes, and not spans."""
+    names = False
+    for record in records:
+        found = record.find(*keys)
+        listed = found if isinstance(found, list) else [found]
+        if any(isinstance(one, list | dict) for one in listed):
+            return False
+        names |= any(isinstance(one, str) for one in listed)
+    return names
+
+
+def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, single: bool) -> None:
+    options = crowd.options
+    name = record.name(*keys_of(options, "item", "id"))
+    record = record.at(item=record.required(name, "id"))
+    text_keys = keys_of(options, "text", *_TEXT)
+    text = str(record.required(record.text(*text_keys), *text_keys))
+    for key in _NOT_USED:
+        counts[key.lower()] += len(record.items(key) or [])
+    item = crowd.item(
+        record,
+        cut_fields(record, text, single=single),
+        group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
+        attributes=record.others(_RESERVED | set(options.columns.values())),
+    )
+    found = record.find(*keys_of(options, "label", *_LABEL))
+    if found is None:
+        return
+    worker = record.name(*keys_of(options, "worker", *_WORKER)) or stem(record.file)
+    record = record.at(worker=worker)
+    counts["empty"] += found == []
+    if not single:
+        if not isinstance(found, list):
+            raise record.error(f"expected a list of spans under 'label', found {shown(found)}")
+        spans = [read_span(record, one) for one in found]
+        crowd.answer_or_gold(item, record, Labels(crowd.place(item, record, spans)))
+        return
+    labels = [found] if isinstance(found, str) else found
+    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
+        raise record.error(f"expected a list of labels under 'label', found {shown(found)}")
+    if len(labels) > 1:
+        message = f"{len(labels)} labels, but a single one is needed: left out"
+        crowd.leave_out(record, message, "several labels")
+    elif labels:
+        crowd.answer_or_gold(item, record, crowd.single(item, record, labels[0]))
+
+
+def _lines(crowd: Crowd) -> Iterator[str]:
+    for row in item_rows(crowd):
+        line = {"id": row.id, **row.fields, **beside(row.attributes, _RESERVED | _OTHERS)}
+        if row.group is not None:
+            line["doc"] = row.group
+        said = [(worker, spans) for _, worker, spans in row.answers]
+        if row.gold is not None:
+            said.insert(0, (GOLD, row.gold))
+        if not said:
+            yield dump(line) + "\n"
+        for worker, spans in said:
+            names: list[Any] = [span.type for span in spans]
+            if not crowd.is_classification:
+                names = [[span.start, span.end, span.type] for span in spans]
+            yield dump({**line, "label": names, "annotator": worker}) + "\n"

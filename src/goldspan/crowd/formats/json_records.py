@@ -1,0 +1,394 @@
+"""JSON objects with their places: the lines of a JSONL file, or the members of one JSON array.
+
+Annotation tools export one object per line, one array of objects, or a folder of such files. Here
+they become `Record`s, which know where they stand and refuse a field of the wrong type in words.
+JSON is taken strictly: no NaN, no key twice in one object, no half of a surrogate pair.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.progress import Progress, Tell
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FaultsError, FormatError, GoldspanError
+
+JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+MAX_INTEGER = 2**63 - 1
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_ARRAY_START = re.compile(r"\s*\[")
+_JSON_START = re.compile(r"\s*[\[{]")
+_BLANK = re.compile(r"[ \t\n\r]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One JSON object, and where it stands.
+
+    Attributes:
+        value: The object.
+        file: Name of its file.
+        line: Line on which it begins.
+        item: Id of the item that it is about, once known.
+        worker: Id of the worker that it is from, once known.
+    """
+
+    value: dict[str, Any]
+    file: str = ""
+    line: int = 0
+    item: str = ""
+    worker: str = ""
+
+    def at(self, *, item: str | None = None, worker: str | None = None) -> Record:
+        """Give the same record with a better known place."""
+        item = self.item if item is None else item
+        worker = self.worker if worker is None else worker
+        return Record(self.value, self.file, self.line, item, worker)
+
+    def place(self) -> Record:
+        """Give the place alone, without the object."""
+        return Record({}, self.file, self.line, self.item, self.worker)
+
+    def fault(self, message: str, kind: str = "field", token: int = -1) -> Fault:
+        """Describe something wrong with this record."""
+        return Fault(message, self.file, self.line, self.item, token, self.worker, kind)
+
+    def error(self, message: str, kind: str = "field") -> FormatError:
+        """Make the error that refuses this record."""
+        return FormatError([self.fault(message, kind)])
+
+    def find(self, *keys: str) -> Any:
+        """Give the value of the first of some keys that has one; None if none has."""
+        for key in keys:
+            value = self.value.get(key)
+            if value is not None:
+                return value
+        return None
+
+    def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
+        """Give an id, which may be written as a string or as a whole number.
+
+        Raises:
+            FormatError: It is something else, or an empty string.
+        """
+        found = self.find(*keys)
+        if found is None:
+            return None
+        if (isinstance(found, str) and (found or may_be_empty)) or type(found) is int:
+            return str(found)
+        raise self.error(f"field {_first(keys)} must be a name or a number, not {shown(found)}")
+
+    def string(self, *keys: str) -> str | None:
+        """Give a string.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        found = self.find(*keys)
+        if found is None or isinstance(found, str):
+            return found
+        raise self.error(f"field {_first(keys)} must be a string, not {shown(found)}")
+
+    def text(self, *keys: str) -> str | None:
+        """Give a text that has at least one visible character.
+
+        Raises:
+            FormatError: It is empty or no string.
+        """
+        found = self.string(*keys)
+        if found is not None and not found.strip():
+            raise self.error(f"field {_first(keys)} is empty: leave the item out", "empty-text")
+        return found
+
+    def whole(self, key: str, low: int = 0, high: int = MAX_INTEGER) -> int | None:
+        """Give a whole number within bounds.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        found = self.find(key)
+        if found is None or (type(found) is int and low <= found <= high):
+            return found
+        bounds = f"from {low} on" if high == MAX_INTEGER else f"from {low} to {high}"
+        raise self.error(f"field {key!r} must be a whole number {bounds}, not {shown(found)}")
+
+    def moment(self, key: str, scale: int = 1) -> int | None:
+        """Give a time in milliseconds since 1970, written as a number or in ISO 8601 (else UTC).
+
+        Args:
+            key: Where it stands.
+            scale: Milliseconds per unit of a number, which may have a fraction if it is not 1.
+
+        Raises:
+            FormatError: It is something else, or before 1970.
+        """
+        found, moment = self.find(key), -1
+        if found is None:
+            return None
+        if type(found) is int or (type(found) is float and scale > 1 and abs(found) < MAX_INTEGER):
+            moment = round(found * scale)
+        elif isinstance(found, str):
+            with suppress(ValueError):
+                read = datetime.fromisoformat(found)
+                aware = read if read.tzinfo else read.replace(tzinfo=UTC)
+                moment = (aware - EPOCH) // timedelta(milliseconds=1)
+        if not 0 <= moment <= MAX_INTEGER:
+            raise self.error(f"field {key!r} must be a time from 1970 on, not {shown(found)}")
+        return moment
+
+    def items(self, *keys: str) -> list[Any] | None:
+        """Give a list.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        found = self.find(*keys)
+        if found is None or isinstance(found, list):
+            return found
+        raise self.error(f"field {_first(keys)} must be a list, not {shown(found)}")
+
+    def strings(self, *keys: str) -> list[str] | None:
+        """Give a list of strings, none of them empty.
+
+        Raises:
+            FormatError: It is something else.
+        """
+        found = self.items(*keys)
+        wrong = [x for x in found or [] if not isinstance(x, str) or not x]
+        if wrong:
+            message = f"field {_first(keys)} must hold strings, not {shown(wrong[0])}"
+            raise self.error(message)
+        return found
+
+    def inner(self, value: object, what: str) -> Record:
+        """Give an object within this one as a record of the same place.
+
+        Raises:
+            FormatError: It is no object.
+        """
+        if not isinstance(value, dict):
+            raise self.error(f"{what} must be a JSON object, not {shown(value)}")
+        return Record(value, self.file, self.line, self.item, self.worker)
+
+    def inners(self, *keys: str) -> list[Record]:
+        """Give the objects of a list; none where there is no list."""
+        return [self.inner(value, f"each of {_first(keys)}") for value in self.items(*keys) or []]
+
+    def others(self, taken: Collection[str]) -> dict[str, Any]:
+        """Give the fields that a format does not know, and those of an object `attributes`.
+
+        Raises:
+            FormatError: `attributes` is no object.
+        """
+        found = {key: value for key, value in self.value.items() if key not in taken}
+        more = self.find("attributes")
+        return found if more is None else found | self.inner(more, "attributes").value
+
+    def required(self, value: Any, *keys: str) -> Any:
+        """Give a value that must be there.
+
+        Raises:
+            FormatError: It is None.
+        """
+        if value is None:
+            there = ", ".join(key[:40] for key in list(self.value)[:8])
+            raise self.error(f"no field {' or '.join(map(repr, keys))} (there are: {there})")
+        return value
+
+
+def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
+    """Give the objects of a file, or of the JSON files of a folder in the order of their paths.
+
+    Args:
+        source: The file or folder.
+        faults: What cannot be read is added here.
+        tell: Called with the lines that are read and all lines.
+    """
+    files = json_files(source)
+    n_lines = [1 + file.data.count(b"\n") for file in files] if tell else [0] * len(files)
+    progress, n_before = Progress(tell, sum(n_lines)), 0
+    if not files:
+        message = f"no {', '.join(JSON_SUFFIXES)} file in the folder: is the path right?"
+        faults.append(Fault(message, source.name, kind="empty"))
+    for file, n_here in zip(files, n_lines, strict=True):
+        with collect(faults):
+            text = file.text.value
+            split = _members if _ARRAY_START.match(text) else _lines
+            members = split(text, file.name)
+            for line, value in members:
+                progress.at(n_before + line - 1)
+                if isinstance(value, Fault):
+                    faults.append(value)
+                elif isinstance(value, dict):
+                    yield Record(value, file.name, line)
+                else:
+                    message = f"expected a JSON object, found {shown(value)}"
+                    faults.append(Fault(message, file.name, line, kind="not-an-object"))
+        n_before += n_here
+        progress.at(n_before)
+
+
+def json_files(source: Source) -> list[Source]:
+    """Give the file itself, or the JSON files of a folder."""
+    if not source.is_folder:
+        return [source]
+    return [file for _, file in source.sorted_files() if file.suffix in JSON_SUFFIXES]
+
+
+def first_objects(source: Source, *, limit: int = 20, unless: str = "") -> list[dict[str, Any]]:
+    """Give some objects of a source, for a guess at its format.
+
+    Args:
+        source: The file or folder.
+        limit: How many at most.
+        unless: Give none if the first object has this key.
+
+    Returns:
+        The objects; none if the source is no JSON.
+    """
+    try:
+        if not all(_JSON_START.match(file.text.value) for file in json_files(source)[:1]):
+            return []
+        found = [record.value for record in islice(read_records(source, []), limit)]
+    except GoldspanError:
+        return []
+    return [] if unless and found and unless in found[0] else found
+
+
+@contextmanager
+def collect(faults: list[Fault]) -> Iterator[None]:
+    """Add the faults of an error to a list instead of stopping at it."""
+    try:
+        yield
+    except FaultsError as error:
+        faults += error.faults
+
+
+def keys_of(options: ReadOptions, role: str, *usual: str) -> tuple[str, ...]:
+    """Give the keys under which a role is looked for: the user's name for it, or the usual ones."""
+    return (options.columns[role],) if role in options.columns else usual
+
+
+def stem(name: str, otherwise: str = "annotator") -> str:
+    """Name a worker after a file; bytes and streams have no name."""
+    if Path(name).name.startswith("<"):
+        return otherwise
+    plain = Path(Path(name).name.removesuffix(".gz"))
+    return plain.stem if plain.suffix in {*JSON_SUFFIXES, ".zip"} else plain.name
+
+
+def shown(value: object) -> str:
+    """Show a value in a message, with its kind, and never at length."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    kinds = {"str": "the string", "dict": "the object", "list": "the list"}
+    kind = kinds.get(type(value).__name__, "the number")
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return f"{kind} {text if len(text) <= 60 else text[:57] + '…'}"
+
+
+def _first(keys: tuple[str, ...]) -> str:
+    return repr(keys[0])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} stands twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number: write null where a value is not known")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+
+
+def _lines(text: str, file: str) -> Iterator[tuple[int, Any]]:
+    """One value per line; a single object may be spread over all lines."""
+    start = _blank_end(text, 0)
+    if text.startswith("{", start):
+        value, end = _decode(text, start, file)
+        if not isinstance(value, Fault) and _blank_end(text, end) == len(text):
+            yield 1 + text.count("\n", 0, start), value
+            return
+    for number, line in enumerate(_split(text), start=1):
+        if line.strip():
+            value, end = _decode(line, _blank_end(line, 0), file, number)
+            if not isinstance(value, Fault) and line[end:].strip():
+                message = f"broken JSON in column {end + 1}: something follows the value"
+                value = Fault(message, file, number, kind="json")
+            yield number, value
+
+
+def _split(text: str) -> Iterator[str]:
+    """The lines of a text, without copying all of it: a guess at the format reads only a few."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
+
+
+def _members(text: str, file: str) -> Iterator[tuple[int, Any]]:
+    """The members of an array."""
+    place, line = text.index("[") + 1, 1
+    counted = 0
+    while True:
+        place = _blank_end(text, place)
+        line, counted = line + text.count("\n", counted, place), place
+        if text[place : place + 1] == "]" and not text[place + 1 :].strip():
+            return
+        value, place = _decode(text, place, file)
+        yield line, value
+        if isinstance(value, Fault):
+            return
+        place = _blank_end(text, place)
+        if text[place : place + 1] == ",":
+            place += 1
+        elif text[place : place + 1] != "]" or text[place + 1 :].strip():
+            row = text.count("\n", 0, place) + 1
+            column = place - text.rfind("\n", 0, place)
+            message = f"broken JSON in column {column}: expected ',' or ']' and nothing after it"
+            yield row, Fault(message, file, row, kind="json")
+            return
+
+
+def _decode(text: str, place: int, file: str, line: int = 0) -> tuple[Any, int]:
+    """The value at a place and where it ends, or what is wrong with it."""
+    try:
+        value, end = _DECODER.raw_decode(text, place)
+        if _HALF_PAIR.search(text, place, end):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        message = f"broken JSON in column {error.colno}: {error.msg}"
+        return Fault(message, file, line or error.lineno, kind="json"), place
+    except UnicodeEncodeError:
+        message = "a string holds half of a surrogate pair: it was cut within a character"
+    except RecursionError:
+        message = "the JSON is nested too deeply"
+    except ValueError as error:
+        message = str(error).split(";")[0]
+    else:
+        return value, end
+    return Fault(message, file, line or text.count("\n", 0, place) + 1, kind="json"), place
+
+
+def _blank_end(text: str, place: int) -> int:
+    found = _BLANK.match(text, place)
+    return found.end() if found else place

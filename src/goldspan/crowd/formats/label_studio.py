@@ -1,0 +1,249 @@
+"""Label Studio: its JSON export, a list of tasks with the annotations of every user; also JSON-MIN.
+
+Every task is an item, every annotation an answer of the user under `completed_by` (a number, a
+name, or an object with an email). Regions of type `labels` become spans; where a file has none,
+`choices` become single labels. Annotations that were cancelled (skipped) are no answers: each is
+listed, and counted as one label that was not placed. Those marked `ground_truth` are gold.
+Predictions, relations and results of other kinds are counted in the notes of the report. An answer
+was submitted at `created_at`, and started `lead_time` seconds before; repeated ones count by time.
+
+What offsets count: Label Studio's editor turns the browser's UTF-16 units into code points before
+it stores them (`charsToCodePoints`, label-studio-frontend pull request 308), so the default
+offsets="codepoint" is right. Exports of versions up to 1.3 (2021, issue 1008) need "utf16", and so
+may texts with emoji from before pull request 6135 (2024). As regions carry their text, the wrong
+choice is noticed where it matters, and the right one named. Regions of hypertext have
+`globalOffsets`, which count the rendered page: they are read if the text has no markup.
+
+The text is `data.text`, else the only string in `data`; `columns={"text": …}` names another field,
+`columns={"label": …}` one control (`from_name`) of several, `columns={"item": …}` the field with
+the item's id, which is else `data.item` or the number of the task. `data.tokens` (strings),
+`data.token_start` and `data.doc` are used if they are there; all other fields are attributes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_fields
+from goldspan.crowd.formats.json_records import (
+    Record,
+    collect,
+    first_objects,
+    keys_of,
+    read_records,
+    shown,
+)
+from goldspan.crowd.formats.label_studio_tasks import (
+    RESERVED,
+    as_task,
+    is_min,
+    lines,
+    repeats_out_of_order,
+)
+from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_losses import losses
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.progress import counted
+from goldspan.crowd.source import Source
+
+SUMMARY = "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices"
+SUFFIXES = (".json",)
+
+_HOLDS = {"groups", "attributes", "tokens", "silence", "attempts", "started", "submitted"}
+_REGIONS = ("labels", "hypertextlabels")
+
+
+def sniff(source: Source) -> bool:
+    """Say whether there are tasks with data and annotations, or annotations of JSON-MIN."""
+    found = [] if source.is_folder else first_objects(source, unless="goldspan")
+    return any(_is_task(one) or is_min(one) for one in found)
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a JSON or JSON-MIN export.
+
+    Raises:
+        FormatError: The JSON is broken, a field is missing or of the wrong type, an offset lies
+            outside its text or a region covers another text, a task stands twice, the choices of
+            several controls are mixed, or two ground truths differ.
+    """
+    crowd = SpanCrowd(source, "label-studio", options)
+    records = [as_task(record, options) for record in read_records(source, crowd.faults)]
+    reader = _Reader(crowd, single=_has_choices_only(records, options))
+    for number, record in enumerate(counted(records, options.progress), start=1):
+        with collect(crowd.faults):
+            reader.task(record, number)
+    for kind, count in sorted((+reader.unused).items()):
+        crowd.builder.notes.append(f"{count} results of kind {kind!r} are not used")
+    return crowd.build()
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write tasks with annotations; gold is the annotation that is marked `ground_truth`."""
+    write_text(path, lines(crowd))
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what a Label Studio export cannot hold of this crowd."""
+    lost = losses(crowd, _HOLDS)
+    if repeats_out_of_order(crowd):
+        lost.append("the numbers of repeated answers (the last in time counts)")
+    return lost
+
+
+@dataclass
+class _Reader:
+    """Reads tasks into a crowd; `unused` counts results of other kinds."""
+
+    crowd: SpanCrowd
+    single: bool
+    unused: Counter[str] = field(default_factory=Counter)
+
+    def task(self, record: Record, number: int) -> None:
+        """Read one task with its annotations."""
+        options = self.crowd.options
+        data = record.inner(record.required(record.find("data"), "data"), "data")
+        name = data.name(*keys_of(options, "item", "item"))
+        if "item" in options.columns:
+            data.required(name, options.columns["item"])
+        record = record.at(item=name or record.name("id") or str(number))
+        item = self._item(record, data.at(item=record.item))
+        self.unused["prediction"] += len(record.items("predictions") or [])
+        answers = []
+        for one in record.inners("annotations", "completions"):
+            with collect(self.crowd.faults):
+                answers += self._annotation(item, one)
+        if all(facts.submitted is not None for _, _, facts in answers):
+            answers.sort(key=lambda answer: answer[2].submitted or 0)
+        for one, labels, facts in answers:
+            self.crowd.answer(item, one, labels, facts)
+
+    def _item(self, record: Record, data: Record) -> Item:
+        options = self.crowd.options
+        key = options.columns.get("text") or _text_key(data)
+        text = str(data.required(data.text(key), key))
+        cut = cut_fields(data, text, single=self.single)
+        group = data.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
+        attributes = data.others({*RESERVED, key, *options.columns.values()})
+        once = "json_min" not in record.value
+        return self.crowd.item(record, cut, group=group, attributes=attributes, once=once)
+
+    def _annotation(self, item: Item, one: Record) -> list[tuple[Record, Labels, Facts]]:
+        """One annotation: an answer, or gold, or none of both."""
+        is_gold = one.find("ground_truth") is True
+        one = one.at(worker=GOLD if is_gold else _worker(one))
+        if any(one.find(key) is True for key in ("was_cancelled", "skipped")):
+            self.crowd.workers.setdefault(one.worker)
+            self.crowd.leave_out(one, "the annotation was cancelled: it is no answer", "cancelled")
+            return []
+        labels = self._choice(item, one) if self.single else self._regions(item, one)
+        if labels is None:
+            return []
+        if is_gold:
+            self.crowd.set_gold(item, one, labels)
+            return []
+        submitted, lead = one.moment("created_at", 1000), one.find("lead_time")
+        if lead is None or submitted is None:
+            return [(one, labels, Facts(submitted=submitted))]
+        if type(lead) not in {int, float} or not 0 <= submitted - lead * 1000 < 2**63:
+            raise one.error(f"lead_time must be seconds since 1970 at most, not {shown(lead)}")
+        return [(one, labels, Facts(started=submitted - round(lead * 1000), submitted=submitted))]
+
+    def _regions(self, item: Item, one: Record) -> Labels:
+        spans = []
+        for value in self._values(one, _REGIONS):
+            names = value.strings(*_REGIONS)
+            if not names:
+                self.crowd.leave_out(one, "a region without a label", "region without a label")
+            spans += [_region(item, value, name) for name in names or []]
+        return Labels(self.crowd.place(item, one, spans))
+
+    def _choice(self, item: Item, one: Record) -> Labels | None:
+        values = self._values(one, ("choices",))
+        found = [name for value in values for name in value.strings("choices") or []]
+        if len(found) > 1:
+            message = f"{len(found)} choices, but a single label is needed: left out"
+            self.crowd.leave_out(one, message, "several choices")
+            return None
+        return self.crowd.single(item, one, found[0] if found else None)
+
+    def _values(self, one: Record, kinds: tuple[str, ...]) -> Iterator[Record]:
+        """The values of the results that are read; the others are counted."""
+        control = self.crowd.options.columns.get("label")
+        one.required(one.items("result"), "result")
+        for result in one.inners("result"):
+            kind = result.string("type") or "unknown"
+            if kind in kinds and control in {None, result.name("from_name")}:
+                yield result.inner(result.required(result.find("value"), "value"), "value")
+            else:
+                self.unused[kind] += 1
+
+
+def _is_task(one: Mapping[str, Any]) -> bool:
+    lists = [one.get(key) for key in ("annotations", "completions", "predictions")]
+    return isinstance(one.get("data"), dict) and any(isinstance(found, list) for found in lists)
+
+
+def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
+    """Say whether the results are choices; regions of labels go before them.
+
+    Raises:
+        FormatError: They are choices of several controls.
+    """
+    wanted, found = options.columns.get("label"), set()
+    for record in records:
+        for one in _objects(record.find("annotations", "completions")):
+            for result in _objects(one.get("result")):
+                found.add((str(result.get("type")), str(result.get("from_name"))))
+    if any(kind in _REGIONS and wanted in {None, name} for kind, name in found):
+        return False
+    names = sorted(name for kind, name in found if kind == "choices" and wanted in {None, name})
+    if len(names) > 1:
+        message = f"choices of several controls ({', '.join(names)}): name one with "
+        message += "columns={'label': …}"
+        raise records[0].error(message, "controls")
+    return bool(names)
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _region(item: Item, value: Record, name: str) -> CharSpan:
+    start, end = value.find("start"), value.find("end")
+    if isinstance(start, str):
+        if "<" in (item.cut.text or ""):
+            message = "a region of HTML: its offsets count the rendered page; annotate plain text"
+            raise value.error(message, "hypertext")
+        found = value.inner(value.required(value.find("globalOffsets"), "globalOffsets"), "offsets")
+        start, end = found.find("start"), found.find("end")
+    return char_span(value, name, start, end, value.find("text"))
+
+
+def _worker(one: Record) -> str:
+    by = one.find("completed_by")
+    named = one.inner(by, "completed_by") if isinstance(by, dict) else one
+    keys = (
+        ("email", "username", "id")
+        if isinstance(by, dict)
+        else ("completed_by", "created_username")
+    )
+    return str(one.required(named.name(*keys), "completed_by"))
+
+
+def _text_key(data: Record) -> str:
+    """Find the field that is the text."""
+    strings = [key for key, value in data.value.items() if isinstance(value, str)]
+    strings = [key for key in strings if key not in {"item", "doc"}]
+    if "text" in strings or not strings:
+        return "text"
+    if len(strings) > 1:
+        message = f"which field of data is the text: {', '.join(strings[:8])}? Pass columns="
+        raise data.error(f"{message}{{'text': …}}", "text")
+    return strings[0]

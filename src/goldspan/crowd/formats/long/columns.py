@@ -1,0 +1,183 @@
+"""The columns of a long table: any Arrow type to strings, strings to numbers and times."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError, GoldspanError, InputError
+
+MOMENTS = ("started", "submitted")
+"""Roles that may be times."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
+
+
+def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]) -> pa.Table:
+    """Take some columns of a DataFrame of any make as an Arrow table.
+
+    Args:
+        frame: pandas, Polars, Arrow, ….
+        choose: Gives the names that are wanted out of all names.
+
+    Raises:
+        InputError: It is lazy, or a column mixes types.
+    """
+    import narwhals as nw
+
+    try:
+        opened = nw.from_native(frame, eager_only=True)
+        return opened.select(*choose(tuple(map(str, opened.columns)))).to_arrow()
+    except GoldspanError:
+        raise
+    except (TypeError, ValueError, KeyError, pa.ArrowException) as error:
+        why = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"the DataFrame cannot be read: {why}: collect() it if it is lazy, name every column "
+            "once, and turn columns of mixed types into strings"
+        ) from None
+
+
+def parquet_table(source: Source) -> pa.Table:
+    """Read a Parquet file and check that it holds what it says.
+
+    Raises:
+        FormatError: It is truncated or damaged.
+    """
+    try:
+        table = pq.read_table(io.BytesIO(source.data), page_checksum_verification=True)
+        table.validate(full=True)
+        [name.encode() for name in table.column_names]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).strip().split("\n")[0]
+        message = f"the Parquet file is truncated or damaged ({why}): fetch or write it again"
+        raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
+    return table
+
+
+def as_strings(values: Any, column: str, name: str) -> pa.Array:
+    """Turn a column of any type into strings, "" where it has no value.
+
+    Whole numbers stay whole though the column is of floats, as pandas makes it where a value is
+    missing: 1.0 is "1".
+
+    Raises:
+        FormatError: The column holds lists or other things that are no cells.
+    """
+    cells = _one_chunk(values)
+    try:
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.dictionary_decode()
+        if pa.types.is_floating(cells.type):
+            cells = _whole(cells.cast(pa.float64()))
+        return pc.fill_null(cells.cast(pa.string()), "")
+    except pa.ArrowException:
+        message = f"column {column!r} holds {cells.type}: turn it into strings or numbers"
+        raise FormatError([Fault(message, file=name, kind="column-type")]) from None
+
+
+def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
+    """Turn a column of any type into numbered strings, as `as_strings` makes them.
+
+    Only the distinct values become strings. Their numbers are int32, in the order in which the
+    strings come, without gaps.
+
+    Raises:
+        FormatError: As `as_strings`.
+    """
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _renumbered(_one_chunk(values), column, name)
+    if values.null_count or not (pa.types.is_integer(kind) or pa.types.is_large_string(kind)):
+        values = as_strings(values, column, name)
+    found = _one_chunk(values.dictionary_encode())
+    words = as_strings(found.dictionary, column, name)
+    # Arrow would keep the room of its hash table, of the size of the column.
+    pa.default_memory_pool().release_unused()
+    return pa.DictionaryArray.from_arrays(found.indices, words)
+
+
+def _renumbered(values: pa.DictionaryArray, column: str, name: str) -> pa.DictionaryArray:
+    """Number the categories that occur, each string of them once, in the order in which they come.
+
+    No value is "", and a string may be a category more than once.
+    """
+    found = values.indices.dictionary_encode("encode")
+    words = as_strings(values.dictionary.take(found.dictionary), column, name).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(words.indices.take(found.indices), words.dictionary)
+
+
+def _one_chunk(values: Any) -> Any:
+    chunks = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return chunks.combine_chunks() if isinstance(chunks, pa.ChunkedArray) else chunks
+
+
+def _whole(values: pa.Array) -> pa.Array:
+    """Integers where all values are; NaN is no value."""
+    known = pc.if_else(pc.is_nan(values), None, values)
+    small = pc.less(pc.abs(known), 2.0**53)
+    whole = pc.and_(pc.equal(pc.floor(known), known), small)
+    return known.cast(pa.int64()) if pc.all(whole, skip_nulls=True).as_py() else known
+
+
+def numbers(
+    cells: pa.Array, role: str, place: Callable[[int], Fault], *, blank: int = -1
+) -> NDArray[np.int64]:
+    """Read a column of whole numbers; `MOMENTS` may hold ISO times, read as milliseconds (UTC).
+
+    Args:
+        cells: Strings [n_rows].
+        role: What the column is.
+        place: Gives the place of a row.
+        blank: What an empty cell stands for.
+
+    Returns:
+        int64 [n_rows].
+
+    Raises:
+        FormatError: A cell is neither; every one is listed.
+    """
+    empty = pc.equal(cells, "")
+    try:
+        found = pc.cast(pc.if_else(empty, str(blank), cells), pa.int64())
+        return np.asarray(found.to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        pass
+    values = np.full(len(cells), blank, np.int64)
+    faults = []
+    for row, cell in enumerate(cells.to_pylist()):
+        value = _number(cell, role) if cell else blank
+        if value is None:
+            what = "a whole number or an ISO time" if role in MOMENTS else "a whole number"
+            message = f"{role} {cell[:80]!r} is not {what}"
+            faults.append(replace(place(row), message=message, kind="number"))
+        else:
+            values[row] = value
+    if faults:
+        raise FormatError(faults)
+    return values
+
+
+def _number(cell: str, role: str) -> int | None:
+    if _WHOLE.fullmatch(cell.strip()) and cell.isascii():
+        return int(cell.strip().partition(".")[0])
+    if role not in MOMENTS:
+        return None
+    try:
+        moment = datetime.fromisoformat(cell.strip())
+    except ValueError:
+        return None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // timedelta(milliseconds=1)

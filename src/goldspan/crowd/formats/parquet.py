@@ -1,0 +1,243 @@
+"""Parquet: the compact file that holds everything of a crowd.
+
+One table with two sorts of rows. A row without a worker is an item: `item` (its number), `id`,
+`doc`, `tokens`, `gold`, `text`, `token_start` and the attributes. A row with a worker is an answer:
+`item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`. Labels and gold are
+list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding and
+the version of the layout. Any other Parquet file is read as a long table.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from goldspan.crowd.atomic import new_file
+from goldspan.crowd.formats import long
+from goldspan.crowd.formats.long.columns import parquet_table
+from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.repeats import count_first
+from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import Source
+from goldspan.crowd.workers import keep_workers
+from goldspan.errors import Fault, FormatError
+from goldspan.spans import Codec
+
+SUMMARY = "compact columns; goldspan's own layout, or any long table"
+SUFFIXES = (".parquet",)
+VERSION = 1
+
+_KEY = b"goldspan"
+_LAYOUT_ERRORS = (
+    pa.ArrowException,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What a table of another layout than the metadata say may raise."""
+_TIMES = ("started", "submitted", "cost")
+
+
+def sniff(source: Source) -> bool:
+    """Say whether the bytes are a Parquet file."""
+    return not source.is_folder and source.is_parquet
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read goldspan's layout, or any other Parquet file as a long table.
+
+    Raises:
+        FormatError: The file is damaged, or written by a newer goldspan.
+    """
+    table = parquet_table(source)
+    metadata = (table.schema.metadata or {}).get(_KEY)
+    if metadata is None:
+        return long.read(source, options)
+    try:
+        about = json.loads(metadata)
+        version = int(about["version"])
+        found = _read(table, about, source.name) if version <= VERSION else None
+        broken = "" if found is None else _broken(found)
+    except _LAYOUT_ERRORS as error:
+        broken = f"{type(error).__name__}: {error}"
+    if broken:
+        message = f"goldspan's layout is damaged ({broken}): write the file again"
+        raise FormatError([Fault(message, file=source.name, kind="parquet")])
+    if found is None:
+        message = (
+            f"written by a newer goldspan (layout {version}, this one reads {VERSION}): "
+            "update goldspan"
+        )
+        raise FormatError([Fault(message, file=source.name, kind="version")])
+    if options.repeated == "first":
+        a = found.answers
+        found = replace(found, answers=replace(a, attempt=count_first(a.item, a.worker, a.attempt)))
+    return keep_workers(found, options)
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write goldspan's layout; DELTA_BINARY_PACKED integers under zstd."""
+    items, answers = _item_rows(crowd), _answer_rows(crowd)
+    about = {
+        "version": VERSION,
+        "encoding": crowd.tagset.encoding,
+        "tags": list(crowd.tagset.tags),
+        "workers": crowd.worker_ids.to_pylist(),
+        "has": [
+            name for name in ("doc", "gold", "text", "token_start") if name in items.column_names
+        ],
+        "attributes": crowd.attributes.column_names if crowd.attributes is not None else [],
+    }
+    table = pa.concat_tables([items, answers], promote_options="default")
+    table = table.replace_schema_metadata({_KEY: json.dumps(about)})
+    packed = {"item": "DELTA_BINARY_PACKED", "labels.list.element": "DELTA_BINARY_PACKED"}
+    plain = [name for name in ("id", "doc", "text", "worker") if name in table.column_names]
+    with new_file(path) as temporary:
+        pq.write_table(
+            table,
+            temporary,
+            compression="zstd",
+            use_dictionary=plain,
+            column_encoding=packed,
+            row_group_size=1 << 20,
+            write_page_checksum=True,
+        )
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what Parquet cannot hold of this crowd: nothing."""
+    del crowd
+    return []
+
+
+def _item_rows(crowd: Crowd) -> pa.Table:
+    columns: dict[str, Any] = {
+        "item": pa.array(np.arange(crowd.n_items, dtype=np.int64)),
+        "id": crowd.item_ids,
+        "tokens": crowd.tokens,
+    }
+    if crowd.groups is not None:
+        columns["doc"] = crowd.groups
+    if crowd.gold is not None:
+        columns["gold"] = _lists(crowd.gold, crowd.offsets)
+    if crowd.texts is not None:
+        columns["text"] = crowd.texts
+    if crowd.token_start is not None:
+        columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
+    if crowd.attributes is not None:
+        for name in crowd.attributes.column_names:
+            columns[f"attribute.{name}"] = crowd.attributes.column(name)
+    return pa.table(columns)
+
+
+def _answer_rows(crowd: Crowd) -> pa.Table:
+    answers = crowd.answers
+    workers = pa.DictionaryArray.from_arrays(pa.array(answers.worker), crowd.worker_ids)
+    columns: dict[str, Any] = {
+        "item": pa.array(answers.item.astype(np.int64)),
+        "worker": workers.cast(pa.string()),
+        "labels": _lists(answers.codes, answers.offset),
+        "attempt": pa.array(answers.attempt),
+    }
+    for name in _TIMES:
+        values = getattr(answers, name)
+        if values is not None:
+            columns[name] = pa.array(values)
+    return pa.table(columns)
+
+
+def _lists(codes: NDArray[np.int16], offsets: NDArray[np.int64]) -> pa.ListArray:
+    return list_array(pa.array(codes, mask=codes < 0), offsets)
+
+
+def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
+    is_item = pc.is_null(table.column("worker"))
+    items, rows = table.filter(is_item), table.filter(pc.invert(is_item))
+    place = {worker: i for i, worker in enumerate(about["workers"])}
+    workers = rows.column("worker").combine_chunks().dictionary_encode()
+    order = np.array([place[w] for w in workers.dictionary.to_pylist()], np.int32)
+    worker = order[workers.indices.to_numpy()] if len(rows) else np.zeros(0, np.int32)
+    codes, offset = _flat(rows.column("labels"))
+    times = {
+        key: np.asarray(rows.column(key).fill_null(-1).to_numpy()).astype(np.int64)
+        for key in _TIMES
+        if key in table.column_names
+    }
+    item = rows.column("item").fill_null(-1).to_numpy().astype(np.int32)
+    attempt = rows.column("attempt").fill_null(-1).to_numpy().astype(np.int16)
+    answers = Answers(item, worker, offset, codes, attempt, **times)
+    has, listed = set(about["has"]), [f"attribute.{key}" for key in about["attributes"]]
+    attributes = items.select(listed).rename_columns(about["attributes"]) if listed else None
+    placed = int((codes >= 0).sum())
+    tokens = _chunk(items.column("tokens"))
+    starts = _chunk(items.column("token_start")).flatten() if "token_start" in has else None
+    return Crowd(
+        item_ids=_chunk(items.column("id")),
+        tokens=list_array(tokens.flatten(), _bounds(tokens)),
+        worker_ids=pa.array(about["workers"], pa.string()),
+        tagset=Codec(tuple(about["tags"]), about["encoding"]),
+        answers=answers,
+        groups=_chunk(items.column("doc")) if "doc" in has else None,
+        gold=_flat(items.column("gold"))[0] if "gold" in has else None,
+        texts=_chunk(items.column("text")) if "text" in has else None,
+        token_start=None if starts is None else starts.to_numpy().astype(np.int32),
+        attributes=attributes,
+        import_report=ImportReport(name, "parquet", placed, placed),
+    )
+
+
+def _broken(crowd: Crowd) -> str:
+    """Say what does not fit together, "" if everything does."""
+    answers, tokens = crowd.answers, np.diff(crowd.offsets)
+    columns = (crowd.item_ids, crowd.tokens, crowd.tokens.flatten())
+    n_items, n_tags = crowd.n_items, len(crowd.tagset.tags)
+    keys = set(
+        zip(answers.item.tolist(), answers.worker.tolist(), answers.attempt.tolist(), strict=True)
+    )
+    checks = {
+        "a value is missing": not any(column.null_count for column in columns),
+        "an id stands twice": len(pc.unique(crowd.item_ids)) == n_items
+        and len(pc.unique(crowd.worker_ids)) == crowd.n_workers,
+        "an item has no token": bool((tokens > 0).all()),
+        "an answer has no item": bool(((answers.item >= 0) & (answers.item < n_items)).all()),
+        "a label is no tag": all(
+            codes is None or not codes.size or -1 <= codes.min() <= codes.max() < n_tags
+            for codes in (answers.codes, crowd.gold)
+        ),
+        "a column is too short": all(
+            column is None or len(column) == crowd.n_tokens
+            for column in (crowd.gold, crowd.token_start)
+        ),
+        "an attempt stands twice": len(keys) == len(answers) and not (answers.attempt < 0).any(),
+    }
+    wrong = [text for text, holds in checks.items() if not holds]
+    if not wrong and not np.array_equal(tokens[answers.item], answers.lengths):
+        wrong.append("an answer has not as many labels as its item has tokens")
+    return "; ".join(wrong)
+
+
+def _flat(column: pa.ChunkedArray) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    lists = _chunk(column)
+    values = pc.fill_null(lists.flatten().cast(pa.int16()), -1)
+    return values.to_numpy(zero_copy_only=False).astype(np.int16), _bounds(lists)
+
+
+def _bounds(lists: pa.ListArray) -> NDArray[np.int64]:
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return np.asarray(offsets - offsets[0])
+
+
+def _chunk(column: pa.ChunkedArray) -> Any:
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found

@@ -1,0 +1,222 @@
+"""Prodigy: the JSONL that `db-out` writes, one line per annotated task, or a folder of such files.
+
+`spans` count characters of `text`; `tokens` (with `text` and `start`) are used if they are there,
+but for those of white space only. A task with `options` or `accept` (a choice), or with a `label`
+but no `spans`, is a single label. The worker is `_annotator_id`, else `_session_id`, else the name
+of the file; what "gold" annotated is gold. The item is `item`, else `_input_hash`, else
+`_task_hash`; where there is none, the same text is the same item. `_timestamp` (seconds) is when
+an answer was submitted. Fields of `meta` are attributes, `doc` is the item's document.
+
+Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or
+of several, is listed, and counted as one label that was not placed. Several accepted binary tasks
+on one input are repeated answers, of which the last counts. Offsets are code points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, read_span, whole_text
+from goldspan.crowd.formats.json_records import (
+    Record,
+    collect,
+    first_objects,
+    keys_of,
+    read_records,
+    stem,
+)
+from goldspan.crowd.formats.span_crowd import GOLD, Facts, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import ItemRow, dump, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_losses import MAX_MOMENT, losses
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source
+from goldspan.errors import UnknownNameError
+
+SUMMARY = "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks"
+SUFFIXES = (".jsonl", "")
+
+_HOLDS = {"groups", "attributes", "attempts", "submitted"}
+_MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
+_ANSWERS = ("accept", "reject", "ignore")
+
+
+def sniff(source: Source) -> bool:
+    """Say whether there are texts with Prodigy's hashes or its accept, reject and ignore."""
+    return any(
+        isinstance(one.get("text"), str) and (_MARKS & one.keys() or one.get("answer") in _ANSWERS)
+        for one in first_objects(source, unless="goldspan")
+    )
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read annotated tasks.
+
+    Raises:
+        FormatError: A line is broken, a field is missing or of the wrong type, an offset lies
+            outside its text or a span covers another text, or spans and single labels are mixed.
+    """
+    crowd = SpanCrowd(source, "prodigy", options)
+    numbers: dict[str, str] = {}
+    for record in read_records(source, crowd.faults, options.progress):
+        with collect(crowd.faults):
+            text = str(record.required(record.text("text"), "text"))
+            name = record.name(*keys_of(options, "item", "item", "_input_hash", "_task_hash"))
+            name = name or numbers.setdefault(text, str(len(numbers) + 1))
+            _read_task(crowd, record.at(item=name), text)
+    return crowd.build()
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write one accepted task per answer; gold is annotated by "gold".
+
+    Raises:
+        InputError: A worker has that name.
+    """
+    refuse_gold_worker(crowd)
+    write_text(path, _lines(crowd))
+
+
+def cannot_hold(crowd: Crowd) -> list[str]:
+    """Name what Prodigy's JSONL cannot hold of this crowd."""
+    lost = losses(crowd, _HOLDS)
+    placed = (
+        crowd.token_start is not None and crowd.texts is not None and not crowd.texts.null_count
+    )
+    bare = crowd.is_classification and crowd.texts is None and crowd.token_start is None
+    if not (placed or bare):
+        lost.append("that texts, or the places of tokens in them, are not known (they are made up)")
+    if any(token.isspace() for row in crowd.tokens_list for token in row):
+        lost.append("tokens that are white space")
+    return lost
+
+
+def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
+    options = crowd.options
+    single = _is_single(record.value)
+    meta = record.find("meta")
+    item = crowd.item(
+        record,
+        _cut(record, text, single=single),
+        group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
+        attributes=None if meta is None else record.inner(meta, "meta").value,
+    )
+    answer = record.string("answer")
+    if answer is None and not {"spans", "accept", "label"} & record.value.keys():
+        return
+    keys = keys_of(options, "worker", "_annotator_id", "_session_id")
+    record = record.at(worker=record.name(*keys) or stem(record.file))
+    if answer not in {None, *_ANSWERS}:
+        raise record.error(str(UnknownNameError("answer", answer, _ANSWERS)))
+    if answer not in {None, "accept"}:
+        crowd.workers.setdefault(record.worker)
+        crowd.leave_out(
+            record, f"the task was answered with {answer!r}: not used", f"answer {answer}"
+        )
+        return
+    facts = Facts(submitted=record.moment("_timestamp", 1000))
+    if not single:
+        spans = [read_span(record, one) for one in record.items("spans") or []]
+        crowd.answer_or_gold(item, record, Labels(crowd.place(item, record, spans)), facts)
+        return
+    labels = _choices(record)
+    if len(labels) != 1:
+        crowd.workers.setdefault(record.worker)
+        message = f"{len(labels)} choices, but a single label is needed: left out"
+        crowd.leave_out(record, message, "no choice" if not labels else "several choices")
+    else:
+        crowd.answer_or_gold(item, record, crowd.single(item, record, labels[0]), facts)
+
+
+def _is_single(task: Mapping[str, Any]) -> bool:
+    has_choice = isinstance(task.get("accept"), list) or isinstance(task.get("options"), list)
+    return has_choice or (isinstance(task.get("label"), str) and "spans" not in task)
+
+
+def _choices(record: Record) -> list[str]:
+    """The labels that were chosen, by the ids of their options."""
+    if "accept" not in record.value and "options" not in record.value:
+        return [str(record.string("label"))]
+    found = []
+    for one in record.items("accept") or []:
+        choice = record.inner({"accept": one}, "a choice")
+        found.append(str(choice.required(choice.name("accept"), "accept")))
+    return found
+
+
+def _cut(record: Record, text: str, *, single: bool) -> Cut:
+    listed = [
+        (one.required(one.string("text"), "text"), one.required(one.whole("start"), "start"))
+        for one in record.inners("tokens")
+    ]
+    listed = [(token, start) for token, start in listed if token.strip()]
+    if listed:
+        return cut_text(
+            record, text, [token for token, _ in listed], [start for _, start in listed]
+        )
+    return whole_text(text) if single else cut_text(record, text)
+
+
+def _lines(crowd: Crowd) -> Iterator[str]:
+    classes = [{"id": tag, "text": tag} for tag in crowd.tagset.tags]
+    for row in item_rows(crowd):
+        number = _hash(row.id + "\0" + row.text.value)
+        task: dict[str, Any] = {"item": row.id, "text": row.text.value}
+        task |= {"_input_hash": number, "_task_hash": number}
+        if row.group is not None:
+            task["doc"] = row.group
+        if row.attributes:
+            task["meta"] = row.attributes
+        if "tokens" in row.fields or not crowd.is_classification:
+            task["tokens"] = _tokens(row)
+        if crowd.is_classification:
+            task["options"] = classes
+        said = [(-1, GOLD, row.gold)] if row.gold is not None else []
+        for a, worker, spans in [*said, *row.answers]:
+            answer = {"answer": "accept", "_annotator_id": worker, "_session_id": worker}
+            yield dump({**task, **_spans(crowd, row, spans), **answer, **_time(crowd, a)}) + "\n"
+        if not said and not row.answers:
+            yield dump(task) + "\n"
+
+
+def _tokens(row: ItemRow) -> list[dict[str, Any]]:
+    text, bounds = row.text.value, row.text.bounds
+    return [
+        {"text": text[a:b], "start": a, "end": b, "id": n, "ws": text[b : b + 1] == " "}
+        for n, (a, b) in enumerate(bounds)
+    ]
+
+
+def _spans(crowd: Crowd, row: ItemRow, spans: Sequence[CharSpan]) -> dict[str, Any]:
+    if crowd.is_classification:
+        return {"accept": [span.type for span in spans], "_view_id": "choice"}
+    first = {a: n for n, (a, _) in enumerate(row.text.bounds)}
+    last = {b: n for n, (_, b) in enumerate(row.text.bounds)}
+    listed = [
+        {
+            "start": span.start,
+            "end": span.end,
+            "token_start": first[span.start],
+            "token_end": last[span.end],
+            "label": span.type,
+        }
+        for span in spans
+    ]
+    return {"spans": listed, "_view_id": "ner_manual"}
+
+
+def _time(crowd: Crowd, a: int) -> dict[str, Any]:
+    submitted = crowd.answers.submitted
+    if a < 0 or submitted is None or not 0 <= submitted[a] <= MAX_MOMENT:
+        return {}
+    seconds, rest = divmod(int(submitted[a]), 1000)
+    return {"_timestamp": seconds + rest / 1000 if rest else seconds}
+
+
+def _hash(text: str) -> int:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest, "big", signed=True)

@@ -1,0 +1,247 @@
+"""Crowds as texts with spans: what the writers for annotation tools share.
+
+Tags become spans of tokens, and tokens places in a text; `span_losses.py` names what gets lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.crowd.formats.char_spans import CharSpan, token_bounds
+from goldspan.crowd.formats.json_records import MAX_INTEGER
+from goldspan.crowd.formats.span_crowd import GOLD_NAMES
+from goldspan.crowd.model import Crowd, View
+from goldspan.errors import InputError
+from goldspan.spans import Codec, Span, Tagged, find_spans, locate, tokenize, write_codes
+
+
+@dataclass(frozen=True, eq=False)
+class SpanRows:
+    """Sequences of tags as spans.
+
+    Attributes:
+        spans: The spans of every sequence.
+        exact: bool [n_sequences], whether they say all that the tags say, but for what was skipped;
+            not so for tags that break the rules of their encoding, and for PLAIN labels.
+        skipped: Tokens without a tag, as ranges, of every sequence.
+    """
+
+    spans: list[list[Span]]
+    exact: NDArray[np.bool_]
+    skipped: list[list[tuple[int, int]]]
+
+    @classmethod
+    def of(cls, tagged: Tagged, codec: Codec) -> SpanRows:
+        """Read the spans of many sequences at once."""
+        full = Codec.from_types(codec.types, codec.encoding)
+        codes, offsets = np.asarray(code_table(codec, full)[tagged.codes]), tagged.offsets
+        n_rows = len(offsets) - 1
+        found = find_spans(Tagged(codes, offsets), full)
+        exact = np.ones(n_rows, np.bool_)
+        if codec.rules.is_plain:
+            exact[:] = False
+        else:
+            wrong = np.flatnonzero((write_codes(found, offsets, full) != codes) & (codes >= 0))
+            exact[np.searchsorted(offsets, wrong, side="right") - 1] = False
+        spans: list[list[Span]] = [[] for _ in range(n_rows)]
+        base = offsets[found.item]
+        columns = (found.item, found.type, found.start - base, found.end - base)
+        for row, kind, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            spans[row].append(Span(full.types[kind], start, end))
+        return cls(spans, exact, _ranges(codes < 0, offsets))
+
+
+class ItemText(NamedTuple):
+    """The text that a tool shows for an item.
+
+    Attributes:
+        value: The text.
+        bounds: First character of every token and one past its last.
+        is_own: Whether it is the item's text, and not its tokens with blanks between.
+        is_sound: Whether its tokens are found in it again.
+    """
+
+    value: str
+    bounds: list[tuple[int, int]]
+    is_own: bool
+    is_sound: bool
+
+    def chars(self, spans: Iterable[Span]) -> list[CharSpan]:
+        """Turn spans of tokens into spans of characters."""
+        return [CharSpan(k, self.bounds[a][0], self.bounds[b - 1][1]) for k, a, b in spans]
+
+
+def item_texts(crowd: Crowd) -> Iterator[ItemText]:
+    """Give the text of every item: its own where its tokens are found in it, else joined tokens."""
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    offsets = crowd.offsets.tolist()
+    for n, (tokens, text) in enumerate(zip(crowd.tokens_list, texts, strict=True)):
+        if text is not None:
+            try:
+                if crowd.token_start is None:
+                    bounds = locate(text, tokens)
+                else:
+                    starts = crowd.token_start[offsets[n] : offsets[n + 1]].tolist()
+                    bounds = token_bounds(text, tokens, starts)
+                yield ItemText(text, bounds, is_own=True, is_sound=bool(text.strip()))
+                continue
+            except InputError:
+                pass
+        joined = " ".join(tokens)
+        ends = np.cumsum([len(token) + 1 for token in tokens]).tolist()
+        bounds = [(end - 1 - len(t), end - 1) for t, end in zip(tokens, ends, strict=True)]
+        yield ItemText(joined, bounds, is_own=False, is_sound=_is_found(joined, tokens, bounds))
+
+
+class ItemRow(NamedTuple):
+    """An item as a tool shows it.
+
+    Attributes:
+        id: Its id.
+        group: Its document.
+        text: Its text.
+        fields: The text, and tokens and their places where these do not follow from it.
+        attributes: As JSON values.
+        gold: What is known: type, first character and one past the last of spans; None if nothing.
+        answers: Number, worker and spans of every answer, by attempt.
+    """
+
+    id: str
+    group: str | None
+    text: ItemText
+    fields: dict[str, Any]
+    attributes: dict[str, Any]
+    gold: list[CharSpan] | None
+    answers: list[tuple[int, str, list[CharSpan]]]
+
+
+def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
+    """Give the items of a crowd with all that is said of them, in characters of their texts."""
+    said, known = answer_rows(crowd), gold_rows(crowd)
+    listed, attributes = all_answers(crowd), attribute_rows(crowd)
+    ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+    groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+    bounds = crowd.offsets.tolist()
+    for n, text in enumerate(item_texts(crowd)):
+        tokens, place = crowd.tokens_list[n], slice(bounds[n], bounds[n + 1])
+        fields: dict[str, Any] = {"text": text.value}
+        if not _follow(crowd, text):
+            fields["tokens"] = tokens
+            if text.is_own and crowd.token_start is not None:
+                fields["token_start"] = crowd.token_start[place].tolist()
+        is_known = crowd.gold is not None and bool((crowd.gold[place] >= 0).any())
+        gold = text.chars(known.spans[n]) if is_known else None
+        answers = [
+            (a, workers[crowd.answers.worker[a]], text.chars(said.spans[a])) for a in listed[n]
+        ]
+        yield ItemRow(ids[n], groups[n], text, fields, attributes[n], gold, answers)
+
+
+def all_answers(crowd: Crowd) -> list[list[int]]:
+    """Give the answers of every item, every attempt of them, by attempt."""
+    attempts = crowd.answers.attempt
+    view = View.of(crowd.answers.item, crowd.n_items)
+    rows = [view[n] for n in range(crowd.n_items)]
+    return [row[np.argsort(attempts[row], kind="stable")].tolist() for row in rows]
+
+
+def answer_rows(crowd: Crowd) -> SpanRows:
+    """Give the spans of all answers."""
+    return SpanRows.of(Tagged(crowd.answers.codes, crowd.answers.offset), crowd.tagset)
+
+
+def gold_rows(crowd: Crowd) -> SpanRows:
+    """Give the spans of the gold; all tokens are skipped where the crowd has none."""
+    none = np.full(crowd.n_tokens, -1, np.int16)
+    return SpanRows.of(
+        Tagged(none if crowd.gold is None else crowd.gold, crowd.offsets), crowd.tagset
+    )
+
+
+def attribute_rows(crowd: Crowd) -> list[dict[str, Any]]:
+    """Give the attributes of every item as JSON values."""
+    if crowd.attributes is None or not crowd.attributes.num_columns:
+        return [{} for _ in range(crowd.n_items)]
+    return [
+        {name: as_json(value) for name, value in row.items()}
+        for row in crowd.attributes.to_pylist()
+    ]
+
+
+def beside(attributes: dict[str, Any], taken: Collection[str]) -> dict[str, Any]:
+    """Put attributes beside the fields of a format; those whose names are taken, in an object."""
+    clash = {name: value for name, value in attributes.items() if name in taken}
+    free = {name: value for name, value in attributes.items() if name not in taken}
+    return {**free, "attributes": clash} if clash else free
+
+
+def as_json(value: Any) -> Any:
+    """Turn a value into one that JSON holds; dates and the like become text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= MAX_INTEGER else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): as_json(one) for key, one in value.items()}
+    return str(value)
+
+
+def code_table(source: Codec, target: Codec) -> NDArray[np.int16]:
+    """Give the codes in one tag set of the tags of another, int16 [V + 1]; the last is no tag."""
+    return np.array([*(target.index.get(tag, -1) for tag in source.tags), -1], np.int16)
+
+
+def dump(value: Any) -> str:
+    """Write a value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def refuse_gold_worker(crowd: Crowd) -> None:
+    """Refuse a worker whose name means gold where the file is read.
+
+    Raises:
+        InputError: There is one.
+    """
+    named = sorted(GOLD_NAMES & set(crowd.worker_ids.to_pylist()))
+    if named:
+        raise InputError(f"worker {named[0]!r} would be read as gold from this format: rename it")
+
+
+def _follow(crowd: Crowd, text: ItemText) -> bool:
+    """Whether the tokens follow from the text when it is read."""
+    if crowd.is_classification:
+        return not text.is_own
+    return text.is_own and crowd.token_start is not None and text.bounds == tokenize(text.value)
+
+
+def _is_found(text: str, tokens: list[str], bounds: list[tuple[int, int]]) -> bool:
+    try:
+        return locate(text, tokens) == bounds and bool(text.strip())
+    except InputError:
+        return False
+
+
+def _ranges(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> list[list[tuple[int, int]]]:
+    """Runs of flagged tokens in every sequence."""
+    first = np.zeros(len(flags) + 1, np.bool_)
+    first[offsets] = True
+    before = np.concatenate([[False], flags])[:-1]
+    after = np.concatenate([flags, [False]])[1:]
+    starts = np.flatnonzero(flags & (first[:-1] | ~before))
+    stops = np.flatnonzero(flags & (first[1:] | ~after)) + 1
+    where = np.searchsorted(offsets, starts, side="right") - 1
+    rows: list[list[tuple[int, int]]] = [[] for _ in range(len(offsets) - 1)]
+    for row, start, stop in zip(where.tolist(), starts.tolist(), stops.tolist(), strict=True):
+        rows[row].append((start - int(offsets[row]), stop - int(offsets[row])))
+    return rows

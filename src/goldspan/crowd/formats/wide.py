@@ -1,0 +1,247 @@
+"""Wide tables: one row per token, one column per worker (`?` where a worker gave no label).
+
+Columns up to `gold` (else up to `token`) describe the item, the rest are workers. An item is a run
+of rows between blank lines or with one `doc` and `sent`; its id is `doc-sent` and its group `doc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from goldspan.crowd.formats.wide_columns import TOKEN, Columns, find_columns
+from goldspan.crowd.formats.wide_writing import cannot_hold, write
+from goldspan.crowd.grid import (
+    Grid,
+    header_names,
+    read_grid,
+)
+from goldspan.crowd.labels import listed_bad_labels, missing_notes, read_labels, settle
+from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError
+
+__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "sniff", "write"]
+
+SUMMARY = "one row per token, one column per worker"
+SUFFIXES = (".tsv", ".csv", ".txt")
+
+
+def sniff(source: Source) -> bool:
+    """Say whether there is a header with a token column and, behind it, at least two more."""
+    if source.is_folder:
+        return False
+    names = [name.lower() for name in header_names(source)]
+    tokens = [i for i, name in enumerate(names) if name in TOKEN]
+    # A column of that name is no worker: this is a long table, or CoNLL columns with a header.
+    tagged = {"label", "tag", "ner", "pos"} & set(names)
+    return bool(tokens) and not tagged and len(names) > tokens[0] + 1
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a wide table.
+
+    Raises:
+        FormatError: Ragged rows, no token column, an item that stands twice, labels that are no
+            tags; all faults are listed.
+    """
+    grid = read_grid(source, options.delimiter)
+    columns = find_columns(grid, options)
+    _check_tokens(grid, columns.token)
+    starts = _item_starts(grid, columns)
+    ids, groups = _item_ids(grid, columns, starts)
+    _check_unique(grid, ids, starts)
+    offsets = np.append(starts, grid.n_rows)
+    item_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
+
+    rows, place, raw, strings = _labels(grid, columns)
+    labels = read_labels(strings, options)
+    bad = _bad_places(grid, columns, labels.bad, raw, rows, place, ids, offsets)
+    faults = tuple(listed_bad_labels(labels.bad, bad, options))
+    codes = labels.codes[raw]
+    gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
+
+    workers = [grid.header[c] for c in columns.workers]
+    silent = [
+        workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
+    ]
+    notes = [*source.text.notes, *grid.notes]
+    if not workers and options.workers is None:
+        last = "token" if columns.gold is None else "gold"
+        notes.append(
+            f"no worker columns: those up to {last} describe the item; name others with workers=…"
+        )
+    if silent:
+        notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
+    notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
+    n_placed = int((answers.codes >= 0).sum())
+    report = ImportReport(source.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
+    tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
+    crowd = Crowd(
+        item_ids=ids,
+        tokens=list_array(tokens, offsets),
+        worker_ids=pa.array(workers, pa.string()),
+        tagset=labels.tagset,
+        answers=answers,
+        groups=groups,
+        gold=gold,
+        attributes=_attributes(grid, columns, starts, offsets),
+        import_report=report,
+    )
+    return settle(crowd, options)
+
+
+def _check_tokens(grid: Grid, token: int) -> None:
+    empty = np.flatnonzero(grid.cell_lengths[:, token] == 0)
+    if len(empty):
+        message = "the token is empty: remove the row, or write the token"
+        faults = [
+            Fault(message, file=grid.name, line=line, kind="empty-token")
+            for line in grid.line[empty].tolist()
+        ]
+        raise FormatError(faults)
+
+
+def _item_starts(grid: Grid, columns: Columns) -> NDArray[np.int64]:
+    """First row of every item: after a blank line, or where the item columns change."""
+    new = np.diff(grid.block, prepend=-1) != 0
+    for column in (columns.item, columns.doc, columns.sent):
+        if column is not None:
+            codes = grid.at(np.arange(grid.n_rows), column).dictionary_encode().indices.to_numpy()
+            new[1:] |= codes[1:] != codes[:-1]
+    return np.flatnonzero(new)
+
+
+def _item_ids(
+    grid: Grid, columns: Columns, starts: NDArray[np.int64]
+) -> tuple[pa.Array, pa.Array | None]:
+    def cells(column: int) -> pa.Array:
+        return grid.at(starts, column).cast(pa.string())
+
+    groups = None if columns.doc is None else cells(columns.doc)
+    if columns.item is not None:
+        return cells(columns.item), groups
+    if groups is None:
+        if columns.sent is not None:
+            return cells(columns.sent), None
+        return pa.array([str(n + 1) for n in range(len(starts))], pa.string()), None
+    if columns.sent is not None:
+        return pc.binary_join_element_wise(groups, cells(columns.sent), "-"), groups
+    documents = groups.dictionary_encode().indices.to_numpy()
+    order = np.argsort(documents, kind="stable")
+    head = np.flatnonzero(np.diff(documents[order], prepend=-1))
+    number = np.empty(len(starts), np.int64)
+    number[order] = np.arange(len(starts)) - np.repeat(head, np.diff(np.append(head, len(starts))))
+    names = pa.array(number + 1).cast(pa.string())
+    return pc.binary_join_element_wise(groups, names, "-"), groups
+
+
+def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
+    codes = ids.dictionary_encode().indices.to_numpy()
+    first = np.full(len(ids), -1, np.int64)
+    if codes.max(initial=-1) + 1 == len(ids):
+        return
+    faults = []
+    for n, code in enumerate(codes.tolist()):
+        if first[code] < 0:
+            first[code] = n
+            continue
+        line = int(grid.line[starts[first[code]]])
+        message = f"the item id stands twice (first in line {line}): ids must be unique"
+        place = {"file": grid.name, "line": int(grid.line[starts[n]]), "item": ids[n].as_py()}
+        faults.append(Fault(message, kind="duplicate-item", **place))
+    raise FormatError(faults)
+
+
+def _labels(
+    grid: Grid, columns: Columns
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
+    """Find all label cells that are not `?` or empty.
+
+    Returns:
+        rows and places (0 is gold, 1 + w worker w) of the cells, the index of each one's string,
+        and the distinct strings.
+    """
+    gold = -1 if columns.gold is None else columns.gold
+    wanted = np.array([gold, *columns.workers], np.int64)
+    used = wanted[wanted >= 0]
+    present = grid.filled("?")[:, used]
+    rows, place = np.divmod(np.flatnonzero(present), len(used))
+    if columns.gold is None:
+        place += 1
+    cells = grid.at(rows, wanted[place]).dictionary_encode()
+    strings = cells.dictionary.to_pylist()
+    return rows, place, cells.indices.to_numpy(zero_copy_only=False), strings
+
+
+def _answers(
+    columns: Columns,
+    rows: NDArray[np.int64],
+    place: NDArray[np.int64],
+    codes: NDArray[np.int16],
+    item_of: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int16] | None, Answers]:
+    given = codes >= 0
+    rows, place, codes = rows[given], place[given], codes[given]
+    gold = None
+    if columns.gold is not None:
+        gold = np.full(int(offsets[-1]), -1, np.int16)
+        gold[rows[place == 0]] = codes[place == 0]
+    theirs = place > 0
+    rows, worker, codes = rows[theirs], place[theirs] - 1, codes[theirs]
+    item = item_of[rows]
+    answered = np.zeros((len(offsets) - 1, len(columns.workers)), np.bool_)
+    answered[item, worker] = True
+    answer_item, answer_worker = np.nonzero(answered)
+    number = np.cumsum(answered.ravel()).reshape(answered.shape) - 1
+    lengths = np.diff(offsets)[answer_item]
+    offset = np.concatenate([[0], np.cumsum(lengths)])
+    flat = np.full(int(offset[-1]), -1, np.int16)
+    flat[offset[number[item, worker]] + rows - offsets[item]] = codes
+    attempt = np.zeros(len(answer_item), np.int16)
+    answers = Answers(
+        answer_item.astype(np.int32), answer_worker.astype(np.int32), offset, flat, attempt
+    )
+    return gold, answers
+
+
+def _attributes(
+    grid: Grid, columns: Columns, starts: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> pa.Table | None:
+    """Other columns: one string per item where it is the same on all tokens, else a list."""
+    found: dict[str, Any] = {}
+    for column in columns.attributes:
+        cells = grid.at(np.arange(grid.n_rows), column).cast(pa.string())
+        codes = cells.dictionary_encode().indices.to_numpy()
+        first = np.repeat(codes[starts], np.diff(offsets))
+        constant = bool((codes == first).all())
+        name = grid.header[column]
+        found[name] = cells.take(pa.array(starts)) if constant else list_array(cells, offsets)
+    return pa.table(found) if found else None
+
+
+def _bad_places(
+    grid: Grid,
+    columns: Columns,
+    bad: dict[int, str],
+    raw: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    place: NDArray[np.int64],
+    ids: pa.Array,
+    offsets: NDArray[np.int64],
+) -> Iterator[tuple[int, Fault]]:
+    """The cells of bad labels: the index of the string, and a fault that holds the place."""
+    for i in np.flatnonzero(np.isin(raw, list(bad))).tolist():
+        row, column = int(rows[i]), int(place[i])
+        item = int(np.searchsorted(offsets, row, side="right")) - 1
+        who = "gold" if column == 0 else grid.header[columns.workers[column - 1]]
+        name, token = ids[item].as_py(), row - int(offsets[item])
+        yield int(raw[i]), Fault("", grid.name, int(grid.line[row]), name, token, who)

@@ -1,0 +1,249 @@
+"""Reading and writing crowds in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.registry import FORMATS
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
+from goldspan.plugins import plugins
+
+
+class Format(Protocol):
+    """What a format module has; see `registry.py`."""
+
+    SUMMARY: str
+    SUFFIXES: tuple[str, ...]
+
+    def sniff(self, source: Source) -> bool:
+        """Say whether the content looks like this format."""
+        ...
+
+    def read(self, source: Source, options: ReadOptions) -> Crowd:
+        """Read a crowd."""
+        ...
+
+    def write(self, crowd: Crowd, path: Path) -> None:
+        """Write a crowd."""
+        ...
+
+    def cannot_hold(self, crowd: Crowd) -> list[str]:
+        """Name what would be lost."""
+        ...
+
+
+def formats() -> dict[str, str]:
+    """Give all formats by name, those of other packages last."""
+    others = plugins("goldspan.formats")
+    return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
+
+
+def get_format(name: str) -> Any:
+    """Import the module of a format.
+
+    Raises:
+        UnknownNameError: There is no such format; the message names them all.
+    """
+    if name in FORMATS:
+        return import_module(FORMATS[name])
+    if name not in formats():
+        raise UnknownNameError("format", name, formats())
+    return import_module(formats()[name])
+
+
+def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
+    """Guess the format of a source from its content, and from the columns that the user named.
+
+    Raises:
+        FormatError: It looks like none of them.
+    """
+    named = _table_with(source, columns or {})
+    if named:
+        return named
+    for name in chain(FORMATS, plugins("goldspan.formats")):
+        if get_format(name).sniff(source):
+            return name
+    # A broken JSON file looks like nothing; its reader says where it is broken.
+    by_ending = {".jsonl": "spans", ".json": "label-studio"}
+    if source.suffix in by_ending:
+        return by_ending[source.suffix]
+    message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
+    raise FormatError([Fault(message, file=source.name, kind="format")])
+
+
+def read_crowd(
+    source: Any,
+    *,
+    format: str | None = None,  # noqa: A002 - the word users know
+    gold: Any = None,
+    encoding: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    workers: Iterable[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    missing: Iterable[str] | None = None,
+    altered: str = "missing",
+    repeated: str = "last",
+    unknown: str = "raise",
+    strict: bool = False,
+    offsets: str = "codepoint",
+    cut: str = "expand",
+    delimiter: str | None = None,
+    text_encoding: str | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Crowd:
+    r"""Read a crowd: items, workers, their answers, and gold if there is some.
+
+    Args:
+        source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
+            binary file, or a DataFrame of any make (a long table).
+        format: "wide", "long", "folder", "spans", "label-studio", "doccano", "prodigy", "brat",
+            "parquet" or "conll"; guessed from the content by default.
+        gold: A second file, folder or DataFrame with the known tags.
+        encoding: Encoding of the tags; guessed by default.
+        columns: Names of columns by role, for example {"item": "question", "worker": "user"}.
+        workers: Worker columns of a wide table; of other formats the workers to keep.
+        labels: New names for labels, {"person": "PER"}; an empty name drops the label.
+        missing: Cells that mean "no label"; by default `?`, empty, NA, NaN, null.
+        altered: What becomes of a label on a token that the worker's file shows cut or altered:
+            "missing" (default), "keep" (forced onto the whole token) or "drop-sentence".
+        repeated: Which of several answers of one worker to one item counts: "last" or "first".
+        unknown: What becomes of a string that is no tag of the encoding: "raise" (default), or
+            "outside": listed in the import report and read as `O`.
+        strict: Refuse an input with faults that could otherwise be aligned or listed.
+        offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
+        cut: Character spans that cut a token: "expand" (default), "contract" or "error".
+        delimiter: Of a table; guessed by default.
+        text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
+            be that.
+        progress: Called with (done, total) now and then by readers that may take long.
+
+    Returns:
+        The crowd; `crowd.import_report` says what was found and decided.
+
+    Raises:
+        FormatError: The input is refused; every fault is listed with its place.
+        UnknownNameError: An option has no such value.
+
+    >>> crowd = read_crowd(b"token\tann\tbob\nParis\tB-LOC\tO\n", format="wide")
+    >>> crowd.answers_of("1")
+    {'ann': ['B-LOC'], 'bob': ['O']}
+    """
+    defaults = ReadOptions()
+    options = ReadOptions(
+        encoding=encoding,
+        columns=dict(columns or {}),
+        workers=None if workers is None else tuple(workers),
+        labels=dict(labels or {}),
+        missing=defaults.missing if missing is None else tuple(missing),
+        altered=altered,
+        repeated=repeated,
+        unknown=unknown,
+        strict=strict,
+        offsets=offsets,
+        cut=cut,
+        delimiter=delimiter,
+        progress=progress,
+    )
+    if _is_dataframe(source):
+        from goldspan.crowd.formats.long import read_frame
+
+        crowd = read_frame(source, options)
+    else:
+        opened = open_source(source, text_encoding)
+        name = format or guess_format(opened, columns)
+        crowd = get_format(name).read(opened, options)
+    if gold is not None:
+        from goldspan.crowd.gold import attach_gold
+
+        known = isinstance(gold, Crowd) or _is_dataframe(gold)
+        crowd = attach_gold(crowd, gold if known else open_source(gold, text_encoding), options)
+    return crowd
+
+
+def write_crowd(
+    crowd: Crowd,
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - the word users know
+) -> list[str]:
+    """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
+
+    Args:
+        crowd: What to write.
+        path: Where to; a name that ends in `.gz` is compressed. Nothing half-written is left.
+        format: By default what the ending of the name says: `.tsv` wide, `.csv` long,
+            `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
+
+    Returns:
+        What of this crowd the format cannot hold, in words; empty if everything is there.
+
+    Raises:
+        InputError: The format cannot be written, or the path cannot be.
+    """
+    name = format or _format_of(Path(path))
+    module = get_format(name)
+    if not hasattr(module, "write"):
+        raise InputError(f"format {name!r} can only be read")
+    module.write(crowd, Path(path))
+    return list(module.cannot_hold(crowd))
+
+
+def write_to_stdout(crowd: Crowd, format: str) -> list[str]:  # noqa: A002
+    """Write a crowd to standard output; returns what the format cannot hold."""
+    import sys
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "crowd"
+        lost = write_crowd(crowd, path, format=format)
+        if path.is_dir():
+            raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(path.read_bytes())
+        sys.stdout.buffer.flush()
+    return lost
+
+
+def _format_of(path: Path) -> str:
+    suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+    by_suffix = {
+        ".tsv": "wide",
+        ".csv": "long",
+        ".jsonl": "spans",
+        ".parquet": "parquet",
+        ".conll": "conll",
+        ".json": "label-studio",
+        "": "folder",
+    }
+    if suffix not in by_suffix:
+        raise InputError(f"{path}: the ending does not name a format: pass format=…")
+    return by_suffix[suffix]
+
+
+def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
+    """The sort of table that has the named columns in its header."""
+    from goldspan.crowd.grid import header_names
+
+    if not columns or source.is_folder or source.is_parquet:
+        return None
+    cells = header_names(source)
+    if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
+        return None
+    roles = {role for role, name in columns.items() if name in cells}
+    if "worker" in roles or {"item", "label"} <= roles:
+        return "long"
+    return "wide" if "token" in roles and "tag" not in columns else None
+
+
+def _is_dataframe(source: Any) -> bool:
+    if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
+        return False
+    # Asked of the type: a lazy frame would compute its columns.
+    return hasattr(type(source), "columns") or hasattr(type(source), "column_names")

@@ -1,0 +1,264 @@
+"""From label strings to a tag set: renaming, guessing the encoding, refusing what is no tag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import MISSING, ReadOptions
+from goldspan.crowd.report import ImportReport
+from goldspan.errors import Fault, FormatError, InputError
+from goldspan.spans import Codec, Role, Tagged, get_encoding, token_flags
+from goldspan.spans.encoding import ENCODINGS, Encoding, TagFault, read_tag
+from goldspan.spans.pairs import BAD_OPEN, STARTS
+
+_TRIED = ("BIO", "IOBES", "BILOU", "BMEWO")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The distinct label strings of an input, read.
+
+    Attributes:
+        tagset: The complete tag set of their types.
+        codes: int16 [n_labels], code of every distinct string; -1 for missing ones, and for bad
+            ones unless they count as outside.
+        bad: Why a string is no tag, by its place in the list.
+    """
+
+    tagset: Codec
+    codes: NDArray[np.int16]
+    bad: dict[int, str]
+
+
+def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = False) -> Labels:
+    """Read the distinct labels of an input.
+
+    Args:
+        raw: Distinct strings.
+        options: `labels`, `missing`, `encoding` and `unknown` are used.
+        single: Whether items are single labels; then the encoding is PLAIN unless it is named.
+    """
+    names = [options.rename(label) for label in raw]
+    known = [name for name in names if name is not None]
+    wanted = options.encoding or ("PLAIN" if single else guess_encoding(known))
+    rules = get_encoding(wanted)
+    read = [None if name is None else read_tag(name, rules) for name in names]
+    good = [n for n, r in zip(names, read, strict=True) if r and not isinstance(r, TagFault)]
+    tagset = Codec.from_tags([name for name in good if name is not None], rules)
+    bad = {i: _explain(r, known) for i, r in enumerate(read) if isinstance(r, TagFault)}
+    lost = tagset.outside if options.unknown == "outside" else -1
+    codes = [tagset.index.get(n, -1) if i not in bad else lost for i, n in enumerate(names)]
+    return Labels(tagset, np.array(codes, np.int16), bad)
+
+
+def guess_encoding(tags: Iterable[str]) -> str:
+    """Guess the encoding from the prefixes that occur; BIO stands for IOB too (see `settle`).
+
+    >>> guess_encoding(["O", "B-PER", "L-PER"])
+    'BILOU'
+    """
+    distinct = set(tags)
+    letters = {letter for e in ENCODINGS.values() for letter in e.prefixes}
+    seen = {tag.partition("-")[0] for tag in distinct if tag.partition("-")[2]} & letters
+    if not seen:
+        return "BIO" if distinct <= {"O"} else "PLAIN"
+    fits = [name for name in _TRIED if seen <= ENCODINGS[name].prefixes.keys()]
+    if fits:
+        return fits[0]
+    shared = {name: len(seen & ENCODINGS[name].prefixes.keys()) for name in _TRIED}
+    return max(shared, key=lambda name: shared[name])
+
+
+def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
+    """Decide between BIO and IOB by how spans open, and refuse a mixture of encodings.
+
+    The tags of BIO and IOB are the same strings. If most spans of the gold (without gold: of the
+    answers) open with I-, the encoding is IOB. Where some columns close their spans with end tags
+    and others never do, two encodings are mixed.
+
+    Raises:
+        FormatError: Two encodings are mixed; each column is named.
+    """
+    if options.encoding or crowd.tagset.rules.is_plain:
+        return crowd
+    if crowd.tagset.rules.has_end:
+        _refuse_mixture(crowd)
+        return crowd
+    tagged = crowd.gold_tagged if crowd.gold is not None else _answers_tagged(crowd)
+    flags = token_flags(tagged, crowd.tagset)
+    opened = np.count_nonzero(flags & STARTS)
+    by_inside = np.count_nonzero(flags & BAD_OPEN)
+    if 2 * by_inside <= opened:
+        return crowd
+    report = crowd.import_report
+    note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
+    report = replace(report, notes=(*report.notes, note))
+    return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"), import_report=report)
+
+
+def lost_labels(crowd: Crowd, *, single: bool = False) -> list[str]:
+    """Name what is lost of the labels in a file that shows them and nothing about them.
+
+    Args:
+        crowd: What is written; only the labels that occur in it are seen.
+        single: Whether the reader can see that items are single labels.
+    """
+    codec, lost = crowd.tagset, []
+    gold = np.zeros(0, np.int16) if crowd.gold is None else crowd.gold
+    codes = np.unique(np.concatenate([crowd.answers.codes, gold]))
+    used = [codec.tags[code] for code in codes[codes >= 0].tolist()]
+    rename = ReadOptions().rename
+    if any(rename(label) is None for label in used):
+        lost.append(f"labels that mean 'no label' ({', '.join(filter(None, MISSING))})")
+    if any(label.strip() != label for label in used):
+        lost.append("outer white space of labels")
+    known = [label for label in used if rename(label) is not None]
+    if set(Codec.from_tags(used, codec.rules).tags) != set(codec.tags):
+        lost.append("tags that nobody used")
+    if _seen_encoding(crowd, known, single) != codec.encoding:
+        lost.append(
+            f"the encoding {codec.encoding} (read it back with encoding={codec.encoding!r})"
+        )
+    return lost
+
+
+def _seen_encoding(crowd: Crowd, labels: Sequence[str], single: bool) -> str:
+    """The encoding that a reader finds; "" if it refuses the labels."""
+    seen = get_encoding("PLAIN" if single else guess_encoding(labels))
+    if seen.name != crowd.tagset.encoding and {seen.name, crowd.tagset.encoding} != {"BIO", "IOB"}:
+        return seen.name
+    if any(isinstance(read_tag(label, seen), TagFault) for label in labels):
+        return ""
+    bare = replace(crowd, tagset=Codec(crowd.tagset.tags, seen.name), import_report=ImportReport())
+    try:
+        return settle(bare, ReadOptions()).tagset.encoding
+    except FormatError:
+        return ""
+
+
+def missing_notes(
+    raw: Sequence[str], counts: NDArray[np.integer], options: ReadOptions
+) -> list[str]:
+    """Say how many cells were taken for missing labels, `?` aside.
+
+    Args:
+        raw: Distinct strings.
+        counts: How often each one stands in the input, [n_labels].
+        options: `missing` is used.
+    """
+    return [
+        f"{count} cells {label!r} mean no label; pass missing=… (--missing) if they are labels"
+        for label, count in zip(raw, counts.tolist(), strict=True)
+        if count
+        and label.strip() != "?"
+        and (not label.strip() or label.strip() in options.missing)
+    ]
+
+
+def listed_bad_labels(
+    bad: dict[int, str], places: Iterable[tuple[int, Fault]], options: ReadOptions
+) -> list[Fault]:
+    """Give every place of every bad label, for the import report.
+
+    Args:
+        bad: Reasons by the index of the distinct label.
+        places: (index of the distinct label, a fault that holds the place).
+        options: `unknown` and `strict` are used.
+
+    Raises:
+        FormatError: Unknown tags are refused.
+    """
+    if bad and (options.unknown == "raise" or options.strict):
+        raise FormatError(bad_label_faults(bad, places))
+    return bad_label_faults(bad, places, max_each=None)
+
+
+def bad_label_faults(
+    bad: dict[int, str], places: Iterable[tuple[int, Fault]], max_each: int | None = 100
+) -> list[Fault]:
+    """Put the reason into the place of every bad label, at most `max_each` of a label.
+
+    Args:
+        bad: Reasons by the index of the distinct label.
+        places: (index of the distinct label, a fault that holds the place).
+        max_each: Places listed per distinct label; None for all.
+    """
+    listed: dict[int, int] = {}
+    faults = []
+    for index, place in places:
+        listed[index] = listed.get(index, 0) + 1
+        if max_each is None or listed[index] <= max_each:
+            faults.append(replace(place, message=bad[index], kind="unknown-label"))
+    for index, count in listed.items():
+        if max_each is not None and count > max_each:
+            message = f"{bad[index]} (and {count - max_each} more times)"
+            faults.append(Fault(message, kind="unknown-label"))
+    return faults
+
+
+def _explain(fault: TagFault, known: Sequence[str]) -> str:
+    """Say what to do about a bad label."""
+    mixed = any(
+        not isinstance(read_tag(label, e), TagFault)
+        for e in ENCODINGS.values()
+        for label in known
+        if not e.is_plain and fault.message.startswith(f"tag {label!r} ")
+    )
+    remedy = "two encodings seem to be mixed: convert one of them" if mixed else ""
+    rename = "to rename or drop it, pass labels={…} (--label OLD=NEW, or --label OLD= to drop)"
+    return "; ".join(part for part in (fault.message, remedy, rename) if part)
+
+
+def _answers_tagged(crowd: Crowd) -> Tagged:
+    return Tagged(crowd.answers.codes, crowd.answers.offset)
+
+
+def _refuse_mixture(crowd: Crowd) -> None:
+    closing = np.isin(crowd.tagset.roles, (Role.END, Role.SINGLE))
+    spans = crowd.tagset.roles != Role.OUTSIDE
+    columns: dict[str, NDArray[np.int16]] = {}
+    if crowd.gold is not None:
+        columns["gold"] = crowd.gold[crowd.gold >= 0]
+    known = crowd.latest.codes >= 0
+    codes, workers = crowd.latest.codes[known], crowd.worker_of[known]
+    n_closing = np.bincount(workers, closing[codes], crowd.n_workers)
+    n_spans = np.bincount(workers, spans[codes], crowd.n_workers)
+    open_only = [
+        f"worker {crowd.worker_ids[int(w)].as_py()}"
+        for w in np.flatnonzero((n_closing == 0) & (n_spans >= 2))
+    ]
+    gold = columns.get("gold")
+    if gold is not None and spans[gold].sum() >= 2 and not closing[gold].any():
+        open_only.insert(0, "gold")
+    if open_only:
+        name, file = crowd.tagset.encoding, crowd.import_report.source
+        message = (
+            f"two encodings are mixed: others use {name}, but {', '.join(open_only)} never closes "
+            f"a span: convert one side first, or pass encoding='{name}' if this is meant"
+        )
+        raise FormatError([Fault(message, file=file, kind="mixed-encodings")])
+
+
+def types_of(labels: Iterable[str], rules: Encoding) -> set[str]:
+    """Give the span types of some tags; strings that are no tags are passed over."""
+    read = (read_tag(label, rules) for label in labels)
+    return {pair[1] for pair in read if not isinstance(pair, TagFault) and pair[1]}
+
+
+def joined(left: Codec, right: Codec) -> Codec:
+    """Give the tag set that holds the types of two.
+
+    Raises:
+        InputError: They are in different encodings.
+    """
+    if left.encoding != right.encoding:
+        raise InputError(
+            f"the tags of one side are {left.encoding}, those of the other {right.encoding}: "
+            "convert one of them first (goldspan convert), or name the encoding of both"
+        )
+    return left if left == right else Codec.from_types({*left.types, *right.types}, left.encoding)

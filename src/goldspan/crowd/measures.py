@@ -1,0 +1,322 @@
+"""How well the workers of a crowd agree: with each other, and with the gold if there is some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.pairings import SpanPairs, TokenPairs, span_pairs, token_pairs
+from goldspan.errors import InputError
+from goldspan.spans import Rates, SpanArray, Tagged, find_spans
+from goldspan.spans.scoring import right_spans
+
+_SCORES = ("worker_f1", "worker_accuracy", "worker_agreement")
+"""Names of quartiles that are shares, printed in percent."""
+
+
+class Quartiles(NamedTuple):
+    """Five numbers and the mean of a distribution."""
+
+    minimum: float
+    first: float
+    median: float
+    third: float
+    maximum: float
+    mean: float
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Quartiles:
+        """Compute them; NaN for no value."""
+        if not len(values):
+            return cls._make([float("nan")] * 6)
+        numbers = np.percentile(values, [0, 25, 50, 75, 100]).tolist()
+        return cls._make([*numbers, float(np.mean(values))])
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What `agreement` found.
+
+    Attributes:
+        alpha: Krippendorff's alpha for nominal labels, over tokens with two labels or more.
+        fleiss_kappa: Fleiss' kappa; tokens may have different numbers of labels.
+        cohen_kappa: Cohen's kappa, mean over pairs of workers with shared tokens.
+        observed: Share of equal labels among all pairs of labels of a token.
+        pairwise_span_f1: Exact span F1 between two workers, mean over pairs with shared items;
+            None for PLAIN labels.
+        workers: Arrow table: worker, answers, groups, labels, token_accuracy and span_f1 against
+            gold (null without gold), f1_others (the pooled span F1, for PLAIN labels the share of
+            equal labels, against all others).
+        quartiles: Of "answers_per_worker", "answers_per_item", "workers_per_group" (if there
+            are groups), and "worker_f1" (against gold, else against the others); for PLAIN labels
+            "worker_accuracy" (with gold) or "worker_agreement" (the share of equal labels,
+            against the others) in its place.
+        policy: How malformed tags were read.
+        n_pairs: Pairs of workers that share tokens.
+    """
+
+    alpha: float
+    fleiss_kappa: float
+    cohen_kappa: float
+    observed: float
+    pairwise_span_f1: float | None
+    workers: pa.Table
+    quartiles: Mapping[str, Quartiles]
+    policy: str
+    n_pairs: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values, for JSON; what is not defined is None."""
+        return {
+            "alpha": _plain(self.alpha),
+            "fleiss_kappa": _plain(self.fleiss_kappa),
+            "cohen_kappa": _plain(self.cohen_kappa),
+            "observed": _plain(self.observed),
+            "pairwise_span_f1": _plain(self.pairwise_span_f1),
+            "n_pairs": self.n_pairs,
+            "policy": self.policy,
+            "quartiles": {
+                name: {key: _plain(value) for key, value in row._asdict().items()}
+                for name, row in self.quartiles.items()
+            },
+            "workers": [
+                {key: _plain(value) for key, value in row.items()}
+                for row in self.workers.to_pylist()
+            ],
+        }
+
+    def __str__(self) -> str:
+        """Print the measures and the quartiles."""
+        f1 = self.pairwise_span_f1
+        lines = [
+            f"policy {self.policy}, {self.n_pairs} pairs of workers"
+            + ("" if self.n_pairs else ": nobody shares a token, agreement is not defined"),
+            f"Krippendorff alpha  {self.alpha:.4f}",
+            f"Fleiss kappa        {self.fleiss_kappa:.4f}",
+            f"Cohen kappa (mean)  {self.cohen_kappa:.4f}",
+            f"equal labels        {100 * self.observed:.2f} %",
+        ]
+        if f1 is not None:
+            lines.append(f"span F1 (pairwise)  {100 * f1:.2f}")
+        lines.append(f"{'':<20}{'min':>9}{'q1':>9}{'median':>9}{'q3':>9}{'max':>9}{'mean':>9}")
+        for name, row in self.quartiles.items():
+            scale = 100 if name in _SCORES else 1
+            cells = "".join(f"{scale * value:9.2f}" for value in row)
+            lines.append(f"{name.replace('_', ' '):<20}{cells}")
+        return "\n".join(lines)
+
+
+def agreement(crowd: Crowd, *, policy: str = "conlleval") -> Agreement:
+    r"""Measure how well the workers agree.
+
+    Args:
+        crowd: The crowd; the answers that count are used.
+        policy: How malformed tags are read as spans.
+
+    Raises:
+        InputError: Nobody answered anything.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n")
+    >>> round(agreement(crowd).alpha, 3)
+    0.0
+    """
+    if not len(crowd.latest):
+        raise InputError("the crowd has no answer: there is nothing to compare")
+    counts = _counts(crowd)
+    pairs = token_pairs(crowd)
+    spans = None if crowd.tagset.rules.is_plain else span_pairs(crowd, policy)
+    others = _against_others(crowd, pairs, spans)
+    workers = _worker_table(crowd, others, policy)
+    return Agreement(
+        alpha=_alpha(counts),
+        fleiss_kappa=_fleiss(counts),
+        cohen_kappa=_cohen(pairs),
+        observed=_observed(counts),
+        pairwise_span_f1=None if spans is None else _mean_f1(spans),
+        workers=workers,
+        quartiles=_quartiles(crowd, workers),
+        policy=policy,
+        n_pairs=len(pairs.n),
+    )
+
+
+def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval") -> list[Rates]:
+    """Score every worker's spans against some truth, on what the worker answered.
+
+    True spans that touch a token which the worker skipped, and given spans that touch a token
+    whose truth is unknown, are left out.
+
+    Args:
+        crowd: The crowd.
+        truth: int16 [n_tokens], -1 where unknown.
+        policy: How malformed tags are read.
+
+    Returns:
+        Rates by worker index.
+    """
+    answers, codec = crowd.latest, crowd.tagset
+    theirs = truth[crowd.token_of]
+    gold = find_spans(Tagged(theirs, answers.offset), codec, policy)
+    found = find_spans(Tagged(answers.codes, answers.offset), codec, policy)
+    gold = _untouched(gold, answers.codes < 0)
+    found = _untouched(found, theirs < 0)
+    right = right_spans(gold, found, len(theirs))
+    by = answers.worker
+    n_right = np.bincount(by[found.item], right, crowd.n_workers).astype(int)
+    n_found = np.bincount(by[found.item], minlength=crowd.n_workers)
+    n_true = np.bincount(by[gold.item], minlength=crowd.n_workers)
+    return [Rates.of(*row) for row in zip(n_right, n_found, n_true, strict=True)]
+
+
+def token_accuracy(crowd: Crowd, truth: NDArray[np.int16]) -> NDArray[np.float64]:
+    """Share of a worker's labels that are right, float64 [n_workers]; NaN without any."""
+    theirs, given = truth[crowd.token_of], crowd.latest.codes
+    known = (theirs >= 0) & (given >= 0)
+    workers = crowd.worker_of[known]
+    total = np.bincount(workers, minlength=crowd.n_workers)
+    same = np.bincount(workers, (theirs == given)[known], crowd.n_workers)
+    return share(same, total)
+
+
+def share(part: NDArray[Any], total: NDArray[Any]) -> NDArray[np.float64]:
+    """Divide element by element; NaN where the total is 0."""
+    empty = np.full(len(total), np.nan)
+    return np.asarray(np.divide(part, total, out=empty, where=total > 0))
+
+
+def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
+    before = np.concatenate([[0], np.cumsum(unknown)])
+    return spans.take(before[spans.end] == before[spans.start])
+
+
+def _counts(crowd: Crowd) -> NDArray[np.int64]:
+    """Labels of every token with two labels or more, [n_units, n_labels]."""
+    n_labels = len(crowd.tagset.tags)
+    codes = crowd.latest.codes
+    given = codes >= 0
+    cell = crowd.token_of[given] * n_labels + codes[given]
+    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
+    counts = counts.reshape(crowd.n_tokens, n_labels)
+    return np.asarray(counts[counts.sum(axis=1) > 1])
+
+
+def _alpha(counts: NDArray[np.int64]) -> float:
+    """Krippendorff's alpha, nominal: 1 - observed / expected disagreement."""
+    if not len(counts):
+        return float("nan")
+    size = counts.sum(axis=1)
+    disagreeing = (size**2 - (counts**2).sum(axis=1)) / (size - 1)
+    total = counts.sum(axis=0).astype(float)
+    n = total.sum()
+    expected = (n**2 - (total**2).sum()) / (n - 1)
+    return float(1 - disagreeing.sum() / expected) if expected else float("nan")
+
+
+def _fleiss(counts: NDArray[np.int64]) -> float:
+    if not len(counts):
+        return float("nan")
+    size = counts.sum(axis=1)
+    agreeing = ((counts**2).sum(axis=1) - size) / (size * (size - 1))
+    chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
+    return float((agreeing.mean() - chance) / (1 - chance)) if chance < 1 else float("nan")
+
+
+def _observed(counts: NDArray[np.int64]) -> float:
+    size = counts.sum(axis=1)
+    pairs = (size * (size - 1)).sum()
+    return float(((counts**2).sum(axis=1) - size).sum() / pairs) if pairs else float("nan")
+
+
+def _cohen(pairs: TokenPairs) -> float:
+    """Mean of kappa over pairs; a pair that always uses one label has none."""
+    useful = pairs.chance < 1
+    if not useful.any():
+        return float("nan")
+    observed = pairs.equal[useful] / pairs.n[useful]
+    chance = pairs.chance[useful]
+    return float(((observed - chance) / (1 - chance)).mean())
+
+
+def _mean_f1(pairs: SpanPairs) -> float:
+    some = pairs.total > 0
+    return float((2 * pairs.equal[some] / pairs.total[some]).mean()) if some.any() else float("nan")
+
+
+def _against_others(
+    crowd: Crowd, tokens: TokenPairs, spans: SpanPairs | None
+) -> NDArray[np.float64]:
+    """Pooled F1 (PLAIN: share of equal labels) of every worker against all others."""
+    pairs = tokens if spans is None else spans
+    weight = tokens.n if spans is None else spans.total
+    value = tokens.equal if spans is None else 2 * spans.equal
+    size = crowd.n_workers
+    total = np.bincount(pairs.left, weight, size) + np.bincount(pairs.right, weight, size)
+    good = np.bincount(pairs.left, value, size) + np.bincount(pairs.right, value, size)
+    return share(good, total)
+
+
+def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.Table:
+    answers, n_workers = crowd.latest, crowd.n_workers
+    known = answers.codes >= 0
+    columns: dict[str, Any] = {
+        "worker": crowd.worker_ids,
+        "answers": pa.array(np.bincount(answers.worker, minlength=n_workers)),
+        "labels": pa.array(np.bincount(crowd.worker_of[known], minlength=n_workers)),
+    }
+    if crowd.groups is not None:
+        columns["groups"] = pa.array(np.bincount(_worked_on(crowd)[0], minlength=n_workers))
+    if crowd.gold is not None:
+        columns["token_accuracy"] = _nullable(token_accuracy(crowd, crowd.gold))
+        if not crowd.tagset.rules.is_plain:
+            rates = worker_rates(crowd, crowd.gold, policy)
+            f1 = [r.f1 if r.n_true + r.n_predicted else np.nan for r in rates]
+            columns["span_f1"] = _nullable(np.array(f1))
+    columns["f1_others"] = _nullable(others)
+    return pa.table(columns)
+
+
+def _worked_on(crowd: Crowd) -> NDArray[np.int64]:
+    """The distinct pairs of worker and group, [2, n_pairs]; items without a group are left out."""
+    assert crowd.groups is not None
+    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    pairs = np.stack([crowd.latest.worker, index[crowd.latest.item]])
+    return np.unique(pairs[:, pairs[1] >= 0], axis=1)
+
+
+def _nullable(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _quartiles(crowd: Crowd, workers: pa.Table) -> dict[str, Quartiles]:
+    answers = crowd.latest
+    found = {
+        "answers_per_worker": Quartiles.of(workers.column("answers").to_numpy()),
+        "answers_per_item": Quartiles.of(np.bincount(answers.item, minlength=crowd.n_items)),
+    }
+    if crowd.groups is not None:
+        n_groups = len(crowd.groups.drop_null().unique())
+        found["workers_per_group"] = Quartiles.of(
+            np.bincount(_worked_on(crowd)[1], minlength=n_groups)
+        )
+    name, column = _score_of(crowd)
+    found[name] = Quartiles.of(workers.column(column).drop_null().to_numpy())
+    return found
+
+
+def _score_of(crowd: Crowd) -> tuple[str, str]:
+    """What the quartiles of the workers' scores are called, and the column that they are of."""
+    if crowd.tagset.rules.is_plain:
+        known = crowd.gold is not None
+        return ("worker_accuracy", "token_accuracy") if known else ("worker_agreement", "f1_others")
+    return "worker_f1", "f1_others" if crowd.gold is None else "span_f1"
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value

@@ -1,0 +1,363 @@
+"""The data model: items, workers, answers and gold as columns (ARCHITECTURE, "The data model")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.crowd.grouping import sorted_by
+from goldspan.crowd.repeats import latest_answers
+from goldspan.crowd.report import ImportReport
+from goldspan.errors import InputError
+from goldspan.spans import Codec, Tagged
+
+Tagset = Codec
+"""The tags of a crowd, their encoding and the pair table: a `goldspan.spans.Codec`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """One row per (item, worker, attempt), the labels in one flat array.
+
+    Takes 18 bytes per answer and 2 bytes per answered token, the optional columns aside.
+
+    Attributes:
+        item: int32 [n_answers], index of the item.
+        worker: int32 [n_answers], index of the worker.
+        offset: int64 [n_answers + 1]; answer a holds codes[offset[a]:offset[a + 1]], one code for
+            every token of its item.
+        codes: int16 [n_labels], tag codes; -1 where the worker skipped the token.
+        attempt: int16 [n_answers], 0 for the first answer of a worker to an item, 1 for the next.
+        started: int64 [n_answers], milliseconds since 1970 (UTC), or None.
+        submitted: int64 [n_answers], milliseconds since 1970 (UTC), or None; -1 unknown.
+        cost: int64 [n_answers], millionths of the currency unit, or None.
+    """
+
+    item: NDArray[np.int32]
+    worker: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    codes: NDArray[np.int16]
+    attempt: NDArray[np.int16]
+    started: NDArray[np.int64] | None = None
+    submitted: NDArray[np.int64] | None = None
+    cost: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    def __len__(self) -> int:
+        """Count the answers."""
+        return len(self.item)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of every answer, int64 [n_answers]."""
+        return np.diff(self.offset)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all columns, in bytes."""
+        columns = (getattr(self, name) for name in self.__dataclass_fields__)
+        return sum(column.nbytes for column in columns if column is not None)
+
+    def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Answers:
+        """Select answers, in the order given."""
+        index = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        lengths = self.lengths[index]
+        offset = np.concatenate([[0], np.cumsum(lengths)])
+        source = np.repeat(self.offset[index] - offset[:-1], lengths) + np.arange(offset[-1])
+        return Answers(
+            self.item[index],
+            self.worker[index],
+            offset,
+            self.codes[source],
+            self.attempt[index],
+            started=None if self.started is None else self.started[index],
+            submitted=None if self.submitted is None else self.submitted[index],
+            cost=None if self.cost is None else self.cost[index],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Answers grouped by item or by worker.
+
+    Attributes:
+        order: int64 [n_answers], the answers sorted by group, within a group as they stand.
+        bounds: int64 [n_groups + 1]; group g holds order[bounds[g]:bounds[g + 1]].
+    """
+
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, key: NDArray[np.int32], n_groups: int) -> View:
+        """Group by an index."""
+        return cls(*sorted_by(key, n_groups))
+
+    def __getitem__(self, group: int) -> NDArray[np.int64]:
+        """Give the answers of a group."""
+        return self.order[self.bounds[group] : self.bounds[group + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Items, the workers who answered them, and their answers; frozen and columnar.
+
+    Made by `goldspan.read_crowd` or a `CrowdBuilder`.
+
+    Attributes:
+        item_ids: Arrow string array [n_items].
+        tokens: Arrow list<string> array [n_items].
+        worker_ids: Arrow string array [n_workers].
+        tagset: The tags, their encoding and the pair table.
+        answers: The answers, every attempt of them.
+        groups: Arrow string array [n_items], the document of every item, or None.
+        gold: int16 [n_tokens], known tags, -1 unknown; or None.
+        texts: Arrow string array [n_items], the text that the tokens were cut from, or None.
+        token_start: int32 [n_tokens], first character of every token in its text, or None.
+        attributes: Arrow table of other columns of the items, or None.
+        import_report: What the reader found.
+    """
+
+    item_ids: pa.Array
+    tokens: pa.ListArray
+    worker_ids: pa.Array
+    tagset: Codec
+    answers: Answers
+    groups: pa.Array | None = None
+    gold: NDArray[np.int16] | None = None
+    texts: pa.Array | None = None
+    token_start: NDArray[np.int32] | None = None
+    attributes: pa.Table | None = None
+    import_report: ImportReport = field(default_factory=ImportReport)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gold", read_only(self.gold))
+        object.__setattr__(self, "token_start", read_only(self.token_start))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.item_ids)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.worker_ids)
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens of all items."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Bounds of the items in flat token arrays, int64 [n_items + 1]."""
+        offsets = self.tokens.offsets.to_numpy().astype(np.int64)
+        return np.asarray(offsets - offsets[0])
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether items are single labels: PLAIN tags on one token each."""
+        return self.tagset.rules.is_plain and self.n_tokens == self.n_items
+
+    @cached_property
+    def latest(self) -> Answers:
+        """The answers that count: of every worker's answers to an item, the last attempt."""
+        answers = self.answers
+        if not len(answers) or not answers.attempt.any():
+            return answers
+        return answers.take(latest_answers(answers.item, answers.worker, answers.attempt))
+
+    @cached_property
+    def by_item(self) -> View:
+        """The latest answers grouped by item."""
+        return View.of(self.latest.item, self.n_items)
+
+    @cached_property
+    def by_worker(self) -> View:
+        """The latest answers grouped by worker."""
+        return View.of(self.latest.worker, self.n_workers)
+
+    @cached_property
+    def token_of(self) -> NDArray[np.int64]:
+        """The flat token of every label of `latest.codes`, int64 [n_labels]."""
+        answers = self.latest
+        shift = self.offsets[answers.item] - answers.offset[:-1]
+        return np.repeat(shift, answers.lengths) + np.arange(len(answers.codes))
+
+    @cached_property
+    def worker_of(self) -> NDArray[np.int32]:
+        """The worker of every label of `latest.codes`, int32 [n_labels]."""
+        return np.repeat(self.latest.worker, self.latest.lengths)
+
+    @property
+    def gold_tagged(self) -> Tagged:
+        """The gold as codes and offsets.
+
+        Raises:
+            InputError: The crowd has no gold.
+        """
+        if self.gold is None:
+            raise InputError("this crowd has no gold: read it with gold=… or a `gold` column")
+        return Tagged(self.gold, self.offsets)
+
+    @cached_property
+    def tokens_list(self) -> list[list[str]]:
+        """The tokens as lists of strings."""
+        return list(self.tokens.to_pylist())
+
+    def item_index(self, item_id: str) -> int:
+        """Find an item by its id.
+
+        Raises:
+            InputError: There is no such item.
+        """
+        return _find(self._item_place, item_id, "item")
+
+    def worker_index(self, worker_id: str) -> int:
+        """Find a worker by id.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        return _find(self._worker_place, worker_id, "worker")
+
+    def answers_of(self, item: str | int) -> dict[str, list[str]]:
+        """Give the tags of an item by worker id ("?" where a token was skipped)."""
+        index = item if isinstance(item, int) else self.item_index(item)
+        words = [*self.tagset.tags, "?"]
+        found = {}
+        for a in self.by_item[index].tolist():
+            start, end = self.latest.offset[a], self.latest.offset[a + 1]
+            worker = self.worker_ids[int(self.latest.worker[a])].as_py()
+            found[worker] = [words[code] for code in self.latest.codes[start:end]]
+        return found
+
+    def tagged_by_id(self) -> dict[str, list[str]]:
+        """Give the gold tags by item id ("?" where unknown), for `goldspan.score`."""
+        tags = self.tagset.decode(self.gold_tagged)
+        return dict(zip(self.item_ids.to_pylist(), tags, strict=True))
+
+    def with_gold(self, gold: NDArray[np.int16] | None) -> Crowd:
+        """Give the same crowd with other gold codes, int16 [n_tokens]."""
+        if gold is not None and gold.shape != (self.n_tokens,):
+            raise InputError(f"gold must have {self.n_tokens} codes, not {gold.shape}")
+        return replace(self, gold=gold)
+
+    def select_items(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Crowd:
+        """Give the crowd of some items, in the order given; all workers stay."""
+        index = np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which)
+        new = np.full(self.n_items, -1, np.int32)
+        new[index] = np.arange(len(index))
+        answers = self.answers.take(new[self.answers.item] >= 0)
+        answers = replace(answers, item=new[answers.item])
+        lengths = np.diff(self.offsets)[index]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        flat = np.repeat(self.offsets[index] - bounds[:-1], lengths) + np.arange(bounds[-1])
+        rows = pa.array(index)
+        return replace(
+            self,
+            item_ids=self.item_ids.take(rows),
+            tokens=self.tokens.take(rows),
+            answers=answers,
+            groups=None if self.groups is None else self.groups.take(rows),
+            gold=None if self.gold is None else self.gold[flat],
+            texts=None if self.texts is None else self.texts.take(rows),
+            token_start=None if self.token_start is None else self.token_start[flat],
+            attributes=None if self.attributes is None else self.attributes.take(rows),
+        )
+
+    def select_workers(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Crowd:
+        """Give the crowd of some workers, in the order given; all items stay."""
+        index = np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which)
+        new = np.full(self.n_workers, -1, np.int32)
+        new[index] = np.arange(len(index))
+        answers = self.answers.take(new[self.answers.worker] >= 0)
+        answers = replace(answers, worker=new[answers.worker])
+        return replace(self, worker_ids=self.worker_ids.take(pa.array(index)), answers=answers)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the content: ids, tokens, gold, texts, attributes, tags and every answer.
+
+        The order of items counts; the order of workers, of answers and of tag codes does not.
+        """
+        if not isinstance(other, Crowd):
+            return NotImplemented
+        return self.content() == other.content()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def content(self) -> dict[str, Any]:
+        """Give everything that makes two crowds equal, in plain Python objects."""
+        words = [*self.tagset.tags, None]
+        workers, a = self.worker_ids.to_pylist(), self.answers
+        answers = {}
+        for i in range(len(a)):
+            key = (int(a.item[i]), workers[a.worker[i]], int(a.attempt[i]))
+            extra = tuple(
+                None if column is None else int(column[i])
+                for column in (a.started, a.submitted, a.cost)
+            )
+            codes = a.codes[a.offset[i] : a.offset[i + 1]].tolist()
+            answers[key] = (tuple(words[code] for code in codes), extra)
+        start = self.token_start
+        return {
+            "items": self.item_ids.to_pylist(),
+            "tokens": self.tokens.to_pylist(),
+            "groups": None if self.groups is None else self.groups.to_pylist(),
+            "gold": None if self.gold is None else [words[code] for code in self.gold.tolist()],
+            "texts": None if self.texts is None else self.texts.to_pylist(),
+            "token_start": None if start is None else start.tolist(),
+            "attributes": None if self.attributes is None else self.attributes.to_pydict(),
+            "workers": sorted(workers),
+            "tags": (sorted(self.tagset.tags), self.tagset.encoding),
+            "answers": answers,
+        }
+
+    def __repr__(self) -> str:
+        """Say how much of everything there is."""
+        return (
+            f"Crowd({self.n_items} items, {self.n_tokens} tokens, {self.n_workers} workers, "
+            f"{len(self.answers)} answers, {self.tagset.encoding} {list(self.tagset.types)}, "
+            f"{'gold' if self.gold is not None else 'no gold'})"
+        )
+
+    @cached_property
+    def _item_place(self) -> Mapping[str, int]:
+        return {name: i for i, name in enumerate(self.item_ids.to_pylist())}
+
+    @cached_property
+    def _worker_place(self) -> Mapping[str, int]:
+        return {name: i for i, name in enumerate(self.worker_ids.to_pylist())}
+
+
+def read_only(array: Any) -> Any:
+    """Give a view that cannot be written to; the array itself is left as it is."""
+    if array is None:
+        return None
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def list_array(values: pa.Array, offsets: NDArray[np.int64] | Sequence[int]) -> pa.ListArray:
+    """Cut a flat Arrow array into a list array."""
+    bounds = pa.array(np.asarray(offsets), pa.int32())
+    return pa.ListArray.from_arrays(bounds, values)
+
+
+def _find(place: Mapping[str, int], name: str, what: str) -> int:
+    if name not in place:
+        raise InputError(
+            f"there is no {what} {name!r} among the {len(place)} {what}s of this crowd"
+        )
+    return place[name]

@@ -1,0 +1,67 @@
+"""What a reader found: the import report, which always adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from goldspan.errors import Fault
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What was read, what was decided, and what could not be used.
+
+    Attributes:
+        source: Name of the file or folder.
+        format: Its format.
+        n_labels: Labels that workers gave, in all files.
+        n_placed: Labels that are in the crowd.
+        reasons: Why the other labels are not, with counts; with `n_placed` they add up to
+            `n_labels`.
+        faults: Every fault with its place: altered tokens, labels that were not placed, repeats.
+        notes: Decisions of the reader in sentences.
+    """
+
+    source: str = ""
+    format: str = ""
+    n_labels: int = 0
+    n_placed: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether every label is either placed or accounted for."""
+        return self.n_placed + sum(self.reasons.values()) == self.n_labels
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Number of faults of every kind, the most frequent first."""
+        return dict(Counter(fault.kind for fault in self.faults).most_common())
+
+    def to_dict(self, max_faults: int | None = None) -> dict[str, Any]:
+        """Give plain dictionaries and lists, for JSON."""
+        return {
+            "source": self.source,
+            "format": self.format,
+            "labels": self.n_labels,
+            "placed": self.n_placed,
+            "not_placed": dict(self.reasons),
+            "adds_up": self.adds_up,
+            "fault_kinds": self.kinds,
+            "faults": [str(fault) for fault in self.faults[:max_faults]],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        """Print the report in a few lines; the faults themselves are counted, not listed."""
+        lines = [f"{self.source or 'crowd'} read as {self.format or 'a crowd'}"]
+        lines += [f"  {note}" for note in self.notes]
+        lines.append(f"  {self.n_labels} labels, {self.n_placed} placed")
+        lines += [f"  {count} not placed: {reason}" for reason, count in self.reasons.items()]
+        lines += [f"  {count} faults of kind {kind}" for kind, count in self.kinds.items()]
+        return "\n".join(lines)

@@ -1,0 +1,267 @@
+"""Where data come from: a path, a folder, an archive, bytes or standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from goldspan.errors import Fault, FormatError, GoldspanError, InputError
+
+_DAMAGED = (
+    *(zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error),
+    *(EOFError, LookupError, OSError, ValueError),
+)
+"""What the standard library raises on damaged archives."""
+
+_GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something to read: bytes with a name, or a folder of such.
+
+    Attributes:
+        name: For messages.
+        data: The bytes, decompressed; empty for a folder.
+        files: The files of a folder or of a zip archive by relative path; None for a single file.
+    """
+
+    name: str
+    data: bytes = field(default=b"", repr=False)
+    files: dict[str, Source] | None = field(default=None, repr=False)
+    text_encoding: str | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether there are several files."""
+        return self.files is not None
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name without `.gz`, in lower case: ".tsv"."""
+        path = Path(self.name)
+        return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the bytes are a Parquet file."""
+        return self.data[:4] == _PARQUET
+
+    @cached_property
+    def text(self) -> Text:
+        """The bytes as text.
+
+        Raises:
+            FormatError: The file is empty, holds NUL bytes, or is in no encoding or in two; or
+                this is a folder.
+        """
+        if self.is_folder:
+            message = "this is a folder or an archive of files; this format is a single file"
+            raise FormatError([Fault(message, file=self.name, kind="folder")])
+        return decode(self.data, self.name, self.text_encoding)
+
+    def sorted_files(self) -> Iterator[tuple[str, Source]]:
+        """Give the files of a folder in the order of their paths."""
+        yield from sorted((self.files or {}).items())
+
+
+@dataclass(frozen=True)
+class Text:
+    """Decoded text.
+
+    Attributes:
+        value: The text, without a byte order mark and with line feeds only.
+        encoding: What the bytes were in: "utf-8", "utf-16" or "cp1252".
+        notes: What was changed on the way.
+    """
+
+    value: str = field(repr=False)
+    encoding: str = "utf-8"
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def data(self) -> bytes:
+        """The text in UTF-8."""
+        return self.value.encode("utf-8", "surrogatepass")
+
+
+def open_source(source: Any, text_encoding: str | None = None) -> Source:
+    """Open a path, "-" (standard input), bytes or a binary file.
+
+    Args:
+        source: A file (plain or gzip), a folder, a zip archive, "-", bytes or a binary file.
+        text_encoding: The encoding of the text; by default UTF-8 (or UTF-16 with a byte order
+            mark), and cp1252 where the bytes can only be that.
+
+    Raises:
+        InputError: There is no such file, or it cannot be read.
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _from_bytes("<bytes>", bytes(source), text_encoding)
+    if hasattr(source, "read"):
+        data = source.read()
+        name = str(getattr(source, "name", "<stream>"))
+        if isinstance(data, str):
+            data, text_encoding = data.encode("utf-8", "surrogatepass"), "utf-8"
+        return _from_bytes(name, data, text_encoding)
+    if str(source) == "-":
+        stdin: BinaryIO = sys.stdin.buffer
+        return _from_bytes("<stdin>", stdin.read(), text_encoding)
+    if not isinstance(source, str | os.PathLike):
+        kind = type(source).__name__
+        raise InputError(f"cannot read a {kind}: pass a path, bytes, an open file or a DataFrame")
+    if not str(source):
+        raise InputError("the path is empty: name a file, a folder, or - for standard input")
+    return _open_path(Path(source), text_encoding)
+
+
+def decode(data: bytes, name: str, encoding: str | None = None) -> Text:
+    """Turn bytes into text with line feeds, or say why not; see `Source.text`."""
+    if not data.strip(b"\xef\xbb\xbf\r\n\t "):
+        raise FormatError([Fault("the file is empty: is the path right?", file=name, kind="empty")])
+    notes = []
+    value, found = _decode(data, name, encoding)
+    if value.startswith("﻿"):
+        value = value[1:]
+        notes.append("byte order mark removed")
+    if "\0" in value:
+        line = value.count("\n", 0, value.index("\0")) + 1
+        message = "a NUL byte: this is no text file, or it is damaged"
+        raise FormatError([Fault(message, file=name, line=line, kind="nul")])
+    if "\r" in value:
+        value = value.replace("\r\n", "\n").replace("\r", "\n")
+        notes.append("line ends replaced (they were not line feeds)")
+    if found != "utf-8":
+        notes.append(f"text is in {found}, not UTF-8")
+    return Text(value, found, tuple(notes))
+
+
+def _decode(data: bytes, name: str, encoding: str | None) -> tuple[str, str]:
+    if encoding:
+        try:
+            value = data.decode(encoding)
+            value.encode("utf-8")
+        except (ValueError, LookupError) as error:
+            message = f"cannot be read as {encoding}: {error}"
+            raise FormatError([Fault(message, file=name, kind="text-encoding")]) from None
+        return value, encoding
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        try:
+            return data.decode("utf-16"), "utf-16"
+        except UnicodeDecodeError as error:
+            message = f"damaged UTF-16: {error.reason}"
+            raise FormatError([Fault(message, file=name, kind="text-encoding")]) from None
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return _decode_legacy(data, name), "cp1252"
+
+
+def _decode_legacy(data: bytes, name: str) -> str:
+    """Read cp1252, unless some lines are UTF-8 beyond ASCII: then two encodings are mixed."""
+    utf8: list[int] = []
+    other: list[int] = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.isascii():
+            try:
+                line.decode("utf-8")
+                utf8.append(number)
+            except UnicodeDecodeError:
+                other.append(number)
+    try:
+        value = data.decode("cp1252")
+    except UnicodeDecodeError:
+        value = ""
+    if utf8 or not value:
+        message = (
+            f"the line is not UTF-8, but line {utf8[0]} is: two encodings are mixed; rewrite the "
+            "file in one"
+            if utf8
+            else "the line is neither UTF-8 nor cp1252: name its encoding with text_encoding=…"
+        )
+        faults = [Fault(message, file=name, line=n, kind="text-encoding") for n in other]
+        raise FormatError(faults)
+    return value
+
+
+def _open_path(path: Path, text_encoding: str | None) -> Source:
+    try:
+        if path.is_dir():
+            files = _folder(path, text_encoding)
+            return Source(str(path), files=files, text_encoding=text_encoding)
+        return _from_bytes(str(path), path.read_bytes(), text_encoding)
+    except (OSError, ValueError) as error:
+        if isinstance(error, GoldspanError):
+            raise
+        why = getattr(error, "strerror", None) or error
+        hint = "is the path right?"
+        if "\n" in str(path):
+            hint = "a string is a path; pass the text itself as bytes (text.encode())"
+        name = str(getattr(error, "filename", None) or path)
+        raise InputError(f"{_shortened(name)}: {why}: {hint}") from None
+
+
+def _from_bytes(name: str, data: bytes, text_encoding: str | None) -> Source:
+    if data[:2] == _GZIP:
+        data = _gunzip(name, data)
+    if data[:4] == _ZIP:
+        return Source(name, files=_unzip(name, data, text_encoding), text_encoding=text_encoding)
+    return Source(name, data, text_encoding=text_encoding)
+
+
+def _gunzip(name: str, data: bytes) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except _DAMAGED as error:
+        message = f"the gzip file is truncated or damaged ({error}): fetch or write it again"
+        raise FormatError([Fault(message, file=name, kind="gzip")]) from None
+
+
+def _unzip(name: str, data: bytes, text_encoding: str | None) -> dict[str, Source]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return {
+                info.filename: _from_bytes(
+                    f"{name}/{info.filename}", archive.read(info), text_encoding
+                )
+                for info in archive.infolist()
+                if not info.is_dir() and not _hidden(info.filename)
+            }
+    except FormatError:
+        raise
+    except RuntimeError as error:  # a password, or a method of packing that Python does not know
+        message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
+        raise FormatError([Fault(message, file=name, kind="zip")]) from None
+    except _DAMAGED as error:
+        message = f"the zip archive is truncated or damaged ({error}): fetch or write it again"
+        raise FormatError([Fault(message, file=name, kind="zip")]) from None
+
+
+def _folder(path: Path, text_encoding: str | None) -> dict[str, Source]:
+    found = {}
+    for file in sorted(path.rglob("*")):
+        relative = file.relative_to(path).as_posix()
+        if file.is_file() and not _hidden(relative):
+            found[relative] = _from_bytes(str(file), file.read_bytes(), text_encoding)
+    return found
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:100]} … {name[-50:]}"
+
+
+def _hidden(path: str) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in path.split("/"))

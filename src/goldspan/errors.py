@@ -1,0 +1,117 @@
+"""The errors that goldspan raises: one small tree, every message complete in itself.
+
+A message says what was wrong, where (file, line, item, token, worker), what was seen, what is
+allowed, and how to mend it. Faults are collected and raised once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class GoldspanError(Exception):
+    """Base of everything that goldspan raises on purpose."""
+
+
+class InputError(GoldspanError, ValueError):
+    """The input is refused: the message lists what is wrong with it."""
+
+
+class NotFittedError(InputError, AttributeError):
+    """Something was asked of an aggregator or a model before `fit`."""
+
+
+class UnknownNameError(InputError):
+    """A method, encoding, policy, format or option has no such name; the message lists them."""
+
+    def __init__(self, what: str, name: object, allowed: Iterable[str], hint: str = "") -> None:
+        """Say that there is no `what` called `name`, and which there are.
+
+        >>> print(UnknownNameError("policy", "perl", ["conlleval", "strict"]))
+        unknown policy 'perl': choose from conlleval, strict
+        """
+        import difflib
+
+        self.what, self.name, self.allowed, self.hint = what, name, tuple(allowed), hint
+        near = difflib.get_close_matches(str(name), self.allowed, n=1)
+        text = f"unknown {what} {name!r}: choose from {', '.join(self.allowed)}"
+        if near:
+            text += f" (did you mean {near[0]!r}?)"
+        super().__init__(f"{text}{'; ' + hint if hint else ''}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments, so that the error survives a trip between processes."""
+        return type(self), (self.what, self.name, self.allowed, self.hint)
+
+
+class SpanError(InputError):
+    """Spans that cannot be written: they overlap, are empty or lie outside the sequence."""
+
+
+class MissingExtraError(GoldspanError, ImportError):
+    """An optional part of goldspan is not installed; the message holds the install line."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra, self.purpose = package, extra, purpose
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed: pip install 'goldspan[{extra}]'"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return type(self), (self.package, self.extra, self.purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with an input, and where.
+
+    Attributes:
+        message: What was seen, what is allowed, how to mend it.
+        file: Name of the file, "" when the input is not a file.
+        line: Line in that file, counted from 1; 0 when unknown.
+        item: Id of the item, "" when unknown.
+        token: Position of the token in its item, counted from 0; -1 when unknown.
+        worker: Id of the worker, "" when unknown.
+        kind: A short name, the same for faults of the same sort; reports count by it.
+    """
+
+    message: str
+    file: str = ""
+    line: int = 0
+    item: str = ""
+    token: int = -1
+    worker: str = ""
+    kind: str = "fault"
+
+    def __str__(self) -> str:
+        """Give the place and then the message, leaving out what is unknown."""
+        place = self.file + (f" line {self.line}" if self.line else "")
+        within = f"item {self.item}" if self.item else ""
+        if self.token >= 0:
+            within += f"{' ' if within else ''}token {self.token}"
+        parts = [place.strip(), within, f"worker {self.worker}" if self.worker else ""]
+        where = ", ".join(part for part in parts if part)
+        return f"{where}: {self.message}" if where else self.message
+
+
+class FaultsError(InputError):
+    """An input with faults: holds them all, prints the first `shown`."""
+
+    shown = 20
+
+    def __init__(self, faults: Sequence[Fault], headline: str = "") -> None:
+        self.faults, self.headline = tuple(faults), headline
+        lines = [str(fault) for fault in self.faults[: self.shown]]
+        if len(self.faults) > self.shown:
+            lines.append(f"… and {len(self.faults) - self.shown} more")
+        super().__init__("\n".join([headline, *lines] if headline else lines))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return type(self), (self.faults, self.headline)
+
+
+class FormatError(FaultsError):
+    """A file cannot be read as the format that it is said to have."""

@@ -1,0 +1,326 @@
+"""The small agreements between rooms: where work runs, who is told of it, where state is kept.
+
+The mathematics imports neither the rooms that run work nor those that store it: an object with one
+of these faces is handed in. `Serial` is the plainest of them, and what is used when none is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from goldspan.crowd import Crowd
+
+Shard = TypeVar("Shard")
+Params = TypeVar("Params")
+Statistics = TypeVar("Statistics")
+
+
+class Runner(Protocol):
+    """Where work runs: this thread, several threads, a cluster.
+
+    Whatever it is, the statistics of the shards are merged in the same pairwise tree by shard
+    number (`merge_in_order`), so that the bits of the result depend on the shards alone.
+    """
+
+    def map(
+        self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
+    ) -> list[Statistics]:
+        """Call `fn` on every shard; the results stand in the order of the shards."""
+        ...
+
+    def map_reduce(
+        self,
+        fn: Callable[[Shard, Params], Statistics],
+        shards: Sequence[Shard],
+        params: Params,
+        merge: Callable[[Statistics, Statistics], Statistics],
+    ) -> Statistics:
+        """Call `fn` on every shard and merge the results in the fixed tree."""
+        ...
+
+
+class Progress(Protocol):
+    """Who is told how far iterative work is."""
+
+    def __call__(self, done: int, total: int, objective: float, seconds_left: float) -> None:
+        """Hear that step `done` of at most `total` is over."""
+        ...
+
+
+class Checkpoint(Protocol):
+    """Where the state of iterative work is kept."""
+
+    def load(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """Give the last state, None if there is none.
+
+        Raises:
+            InputError: What is there belongs to another run, or is damaged.
+        """
+        ...
+
+    def save(self, fingerprint: str, state: Mapping[str, Any]) -> None:
+        """Keep a state in place of the last one."""
+        ...
+
+
+@dataclass(frozen=True)
+class PoolItem:
+    """An item of a campaign's pool.
+
+    Attributes:
+        id: Its id.
+        tokens: Its tokens; one for a single label.
+        cost: What one answer to it costs, in millionths of the currency unit.
+        group: The document that it is part of.
+        text: The text that the tokens were cut from.
+        token_start: First character of every token in the text.
+        attributes: Other facts about it, of values that JSON can hold.
+    """
+
+    id: str
+    tokens: tuple[str, ...]
+    cost: int = 0
+    group: str | None = None
+    text: str | None = None
+    token_start: tuple[int, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A place that is held for a worker.
+
+    Attributes:
+        item: Id of the item.
+        worker: Id of the worker.
+        tokens: The tokens to label.
+        taken: When it was given, in milliseconds since 1970.
+        expires: From when on it no longer holds, in milliseconds since 1970.
+        cost: The money reserved for it, in millionths of the currency unit.
+    """
+
+    item: str
+    worker: str
+    tokens: tuple[str, ...]
+    taken: int
+    expires: int
+    cost: int
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of an answer; the same for the same key, however often it is sent.
+
+    Attributes:
+        key: The key that it was sent under.
+        status: "accepted": it counts and is paid. "late": it came without a lease that holds,
+            and counts and is paid, since a place was free. "draft": it is kept, and neither counts
+            nor is paid. "duplicate": so too, since the worker's first answer counts already.
+            "conflict": another answer was sent under this key before; nothing was kept.
+        cost: What is paid for it, in millionths of the currency unit.
+        reason: Why it does not count, in words for the worker; "" if it does.
+        repeated: Whether this is the reply to a repetition.
+    """
+
+    key: str
+    status: str
+    cost: int = 0
+    reason: str = ""
+    repeated: bool = field(default=False, compare=False)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the answer counts and is paid."""
+        return self.status in {"accepted", "late"}
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The money of a campaign, in millionths of the currency unit.
+
+    Attributes:
+        currency: Its unit.
+        cap: What may be spent.
+        reserved: Set aside for answers that are being given.
+        spent: Paid.
+    """
+
+    currency: str
+    cap: int
+    reserved: int
+    spent: int
+
+    @property
+    def left(self) -> int:
+        """What can still be reserved."""
+        return self.cap - self.reserved - self.spent
+
+
+@dataclass(frozen=True)
+class Event:
+    """One entry of a campaign's log.
+
+    Attributes:
+        number: 1, 2, …
+        time: When it happened, in milliseconds since 1970.
+        kind: What happened.
+        body: The facts.
+        hash: Of this entry and the hash of the one before, in hexadecimal digits.
+    """
+
+    number: int
+    time: int
+    kind: str
+    body: Mapping[str, Any]
+    hash: str
+
+
+class Ledger(Protocol):
+    """Where a campaign keeps what was asked, answered and paid.
+
+    Every call is one transaction: when it returns, what it did is on the disk. Calls can be made
+    again after a break: the same names and keys with the same content change nothing, whatever
+    the time. `now` is in milliseconds since 1970; what changes something never goes back in time.
+    Money is in millionths of the currency unit; what is reserved and what is spent never exceed
+    the cap together.
+    """
+
+    def add_items(self, items: Iterable[PoolItem], now: int) -> int:
+        """Add items to the pool and count the new ones; items that are there stay."""
+        ...
+
+    def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
+        """Open k places for every item, in this order of priority; give the batch's number."""
+        ...
+
+    def adjust(self, wanted: Mapping[str, int], now: int) -> int:
+        """Set how many answers items are to get; places in use stay. Count what changed."""
+        ...
+
+    def lease(
+        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
+    ) -> list[Lease]:
+        """Hold n places for a worker, those that the worker holds already among them.
+
+        Money is reserved for each. There are fewer, or none, where no place is free, the money
+        does not suffice, the campaign pauses or the worker is barred. With `items`, only these.
+        """
+        ...
+
+    def submit(
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
+    ) -> Receipt:
+        """Take an answer, one label per token (None: skipped), and pay for it if it counts."""
+        ...
+
+    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
+        """Give a place back; with a reason to skip, the worker is not asked again."""
+        ...
+
+    def expire(self, now: int) -> int:
+        """Give back the places whose time is over; count them."""
+        ...
+
+    def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
+        """Ask a worker nothing more, or again."""
+        ...
+
+    def pause(self, now: int, *, paused: bool = True) -> None:
+        """Hold no new places, or again."""
+        ...
+
+    def set_cap(self, cap: int, now: int) -> None:
+        """Change what may be spent."""
+        ...
+
+    def charge(self, name: str, amount: int, now: int) -> bool:
+        """Pay something other than an answer, once per name; False if the money is short."""
+        ...
+
+    def set_gold(
+        self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
+    ) -> None:
+        """Keep known labels of items, and whether these are control questions."""
+        ...
+
+    def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
+        """Keep a fact of any kind under a name: the version of a model, a verdict, a note."""
+        ...
+
+    def records(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Give all facts of a kind by name, in the order in which they came."""
+        ...
+
+    def totals(self) -> Totals:
+        """Give the money."""
+        ...
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers count."""
+        ...
+
+    def slots(self) -> pa.Table:
+        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        ...
+
+    def crowd(self, which: str = "answered") -> Crowd:
+        """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        ...
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Give the log after a number."""
+        ...
+
+
+class Serial:
+    """A `Runner` that does one shard after the other."""
+
+    def map(
+        self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
+    ) -> list[Statistics]:
+        """Call `fn` on every shard."""
+        return [fn(shard, params) for shard in shards]
+
+    def map_reduce(
+        self,
+        fn: Callable[[Shard, Params], Statistics],
+        shards: Sequence[Shard],
+        params: Params,
+        merge: Callable[[Statistics, Statistics], Statistics],
+    ) -> Statistics:
+        """Call `fn` on every shard and merge as soon as the tree allows."""
+        return merge_in_order((fn(shard, params) for shard in shards), merge)
+
+
+def merge_in_order(
+    results: Iterable[Statistics], merge: Callable[[Statistics, Statistics], Statistics]
+) -> Statistics:
+    """Merge results in a fixed pairwise tree, as they come in order.
+
+    The tree joins equals: 0 and 1, 2 and 3, then the two pairs, and so on; what is left over at
+    the end is joined from the right. At no time more than log2(n) + 1 results are kept.
+
+    Raises:
+        ValueError: There is no result.
+
+    >>> merge_in_order(["a", "b", "c", "d", "e"], lambda x, y: f"({x}{y})")
+    '(((ab)(cd))e)'
+    """
+    stack: list[tuple[int, Statistics]] = []
+    for result in results:
+        size, value = 1, result
+        while stack and stack[-1][0] == size:
+            size, value = 2 * size, merge(stack.pop()[1], value)
+        stack.append((size, value))
+    if not stack:
+        raise ValueError("there is nothing to merge")
+    value = stack.pop()[1]
+    while stack:
+        value = merge(stack.pop()[1], value)
+    return value

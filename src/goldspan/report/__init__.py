@@ -1,0 +1,26 @@
+"""Reports: pictures of how the workers and a method did, and one HTML file about a consensus.
+
+Matplotlib and Jinja2 (the extra `goldspan[report]`) are imported when something is drawn or
+written.
+"""
+
+from goldspan.aggregate.reliability import span_reliability, token_cross_entropy, token_reliability
+from goldspan.report.canvas import save_figure
+from goldspan.report.course import trace_figure
+from goldspan.report.heat import confusion_figure, worker_confusions_figure
+from goldspan.report.html import write_report
+from goldspan.report.plots import agreement_figure
+from goldspan.report.reliability import reliability_figure
+
+__all__ = [
+    "agreement_figure",
+    "confusion_figure",
+    "reliability_figure",
+    "save_figure",
+    "span_reliability",
+    "token_cross_entropy",
+    "token_reliability",
+    "trace_figure",
+    "worker_confusions_figure",
+    "write_report",
+]

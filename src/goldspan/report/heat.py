@@ -1,0 +1,244 @@
+"""The picture of confusions: heat maps of what workers say where something else is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
+
+import numpy as np
+
+from goldspan.aggregate import Consensus
+from goldspan.report.canvas import (
+    GRID,
+    INK,
+    MUTED,
+    ON,
+    RIGHT,
+    WRONG,
+    bare,
+    new_figure,
+    own_settings,
+    write,
+)
+from goldspan.report.confusion import Confusions, confusions, unlike_the_others
+from goldspan.report.wording import count, plural, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAX_LABELS = 200
+MAX_WRITTEN = 24
+"""With more labels than this the cells have no numbers."""
+LEAST = 0.005
+"""Cells with a smaller share are left empty."""
+DARK = 0.75
+"""From this share on the words in a cell are light."""
+LETTER, BOLD = 0.0072, 1.2
+"""Inches that a letter takes per point of its size, and how much wider bold ones are."""
+MAX_LETTERS = 16
+MARGIN = 0.12
+"""Inches around the labels."""
+CELLS = ((12, 0.4), (MAX_WRITTEN, 0.3), (60, 0.16), (np.inf, 0.09))
+"""Inches of a cell, by the number of labels up to which."""
+
+
+def confusion_figure(
+    consensus: Consensus, worker: str | None = None, *, max_labels: int = MAX_LABELS
+) -> Figure:
+    r"""Draw what a worker, or all together, said for every truth.
+
+    Rows are the truth by the result, columns the label given; a cell holds the share of its row in
+    per cent, blue where label and truth are the same, orange where they differ. Beside the rows
+    stands how many labels are expected to fall into each. The truth is not certain: a token counts
+    in every row with the probability of that label. With more than 24 labels the cells have no
+    numbers, and their colour grows with the root of the share, so that rare mistakes are seen.
+
+    Args:
+        consensus: The result.
+        worker: Id; by default all workers together.
+        max_labels: The most frequent labels have rows of their own, the others share the last.
+
+    Raises:
+        InputError: There is no such worker.
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> import goldspan
+    >>> answers = b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\nq2,a,no\nq2,b,no\n"
+    >>> figure = confusion_figure(goldspan.aggregate(answers, "ds"), "c")
+    >>> [text.get_text() for text in figure.axes[0].texts][:2]
+    ['Worker c: what was said, % of the row', '1 label']
+    """
+    found = confusions(consensus, worker).fold(max_labels)
+    who = "All workers" if worker is None else f"Worker {shorten(worker, 30)}"
+    n = len(found.labels)
+    cell = next(size for limit, size in CELLS if n <= limit)
+    size = 8.5 if n <= MAX_WRITTEN else 7.0 if n <= 60 else 5.0
+    title = f"{who}: what was said, % of the row"
+    room = _room(found.labels, size)
+    left, top, bottom, margin = room + 0.36, 0.95, room + 0.4, 0.1
+    width = max(left + n * cell + 0.7, 2 * margin + _length(title, BOLD * 9.5))
+    height = top + n * cell + bottom
+    figure = new_figure(width, height)
+    with own_settings():
+        ax = figure.add_axes((left / width, bottom / height, n * cell / width, n * cell / height))
+        at = _Inches(ax, n * cell)
+        at.write(margin - left, -0.72, title, weight="bold")
+        amount = plural(round(found.counts.sum()), "label")
+        at.write(margin - left, -0.5, amount, color=MUTED, size=8.5)
+        _legend(at, margin - left, -0.28)
+        _cells(ax, found, size=size)
+        _names(at, found, size, cell)
+        _totals(at, found, size, cell)
+    return figure
+
+
+def worker_confusions_figure(
+    consensus: Consensus, workers: Sequence[str] | None = None, *, max_labels: int = 12
+) -> Figure:
+    r"""Draw the confusions of several workers side by side, small.
+
+    Args:
+        consensus: The result.
+        workers: Ids; by default the six whose confusions differ most from those of all together.
+        max_labels: The most frequent labels have rows of their own, the others share the last.
+
+    Raises:
+        InputError: There is no such worker.
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> import goldspan
+    >>> answers = b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\nq2,a,no\nq2,b,no\n"
+    >>> len(worker_confusions_figure(goldspan.aggregate(answers, "ds")).axes)
+    3
+    """
+    if workers is None:
+        workers = unlike_the_others(consensus, consensus.crowd.worker_ids.to_pylist())
+    kept = confusions(consensus).most_frequent(max_labels)
+    shown = [(worker, confusions(consensus, worker).take(*kept)) for worker in workers]
+    labels = shown[0][1].labels if shown else ("",)
+    n_columns = min(3, max(len(shown), 1))
+    n_rows = max(-(-len(shown) // n_columns), 1)
+    side, size, names = 1.45, 7.0 if len(labels) > 9 else 8.0, 0.3
+    room = _room(labels, size)
+    left, bottom, gap, head, legend = room + names, room + names + 0.05, 0.25, 0.5, 0.35
+    width = max(left + n_columns * (side + gap), left + 2.4)
+    height = legend + n_rows * (side + head) + bottom
+    figure = new_figure(width, height)
+    with own_settings():
+        for k, (worker, found) in enumerate(shown):
+            row, column = divmod(k, n_columns)
+            x = left + column * (side + gap)
+            y = height - legend - (row + 1) * (side + head)
+            ax = figure.add_axes((x / width, y / height, side / width, side / height))
+            at = _Inches(ax, side)
+            at.write(0, -0.26, shorten(worker, 18), weight="bold", size=9)
+            detail = plural(round(found.counts.sum()), "label")
+            at.write(0, -0.09, detail, color=MUTED, size=8)
+            _cells(ax, found, size=0)
+            if not k:
+                _legend(at, 0, -0.6)
+            is_last = k + n_columns >= len(shown)
+            _names(at, found, size, side / len(labels), rows=not column, columns=is_last)
+    return figure
+
+
+class _Inches:
+    """Writes beside a heat map: inches from its upper left corner, down and to the right."""
+
+    def __init__(self, ax: Axes, side: float) -> None:
+        self.ax = ax
+        self.side = side
+
+    def write(self, x: float, y: float, words: str, **look: Any) -> None:
+        write(self.ax, x / self.side, 1 - y / self.side, words, **look)
+
+
+def _cells(ax: Axes, found: Confusions, *, size: float) -> None:
+    """Draw the cells; their shares are written if the size of the letters is not 0."""
+    from matplotlib.patches import Rectangle
+
+    n, rates = len(found.labels), found.rates
+    bare(ax)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_xlim(0, n)
+    ax.set_ylim(n, 0)
+    line: dict[str, Any] = {"color": GRID, "linewidth": 0.7, "clip_on": False}
+    for edge in range(n + 1) if n <= MAX_WRITTEN and size else (0, n):
+        ax.plot([0, n], [edge, edge], **line)
+        ax.plot([edge, edge], [0, n], **line)
+    for i, j in np.argwhere(rates >= LEAST).tolist():
+        share = float(rates[i, j])
+        colour = RIGHT if i == j else WRONG
+        if i == j == n - 1 and found.n_merged:
+            colour = MUTED  # others as others: nobody knows whether they are the same
+        alpha = round(share if n <= MAX_WRITTEN else share**0.5, 2)
+        look: dict[str, Any] = {"facecolor": colour, "linewidth": 0, "clip_on": False}
+        ax.add_patch(Rectangle((j, i), 1, 1, alpha=alpha, **look))
+        if size and n <= MAX_WRITTEN:
+            middle: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
+            ink = ON if share >= DARK else INK
+            words = f"{100 * share:.0f}"
+            place = ((j + 0.5) / n, 1 - (i + 0.5) / n)
+            write(ax, *place, words, color=ink, size=size - 0.5, **middle)
+
+
+def _names(
+    at: _Inches,
+    found: Confusions,
+    size: float,
+    cell: float,
+    *,
+    rows: bool = True,
+    columns: bool = True,
+) -> None:
+    """Write the labels at the rows and columns, and what rows and columns are."""
+    n = len(found.labels)
+    names = [_short(label) for label in found.labels]
+    look: dict[str, Any] = {"size": min(size, 62 * cell), "color": INK}
+    room = _room(found.labels, size)
+    is_turned = room - MARGIN > 0.9 * cell
+    if rows:
+        for i, name in enumerate(names):
+            at.write(-0.05, (i + 0.5) * cell, name, ha="right", va="center_baseline", **look)
+        middle: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center"}
+        at.write(-room - 0.13, n * cell / 2, "truth", color=MUTED, size=8.5, **middle)
+    if columns:
+        for j, name in enumerate(names):
+            turned: dict[str, Any] = {"rotation": 90 * is_turned, "ha": "center", "va": "top"}
+            at.write((j + 0.5) * cell, n * cell + 0.05, name, **turned, **look)
+        below = n * cell + (room if is_turned else 0.15) + 0.17
+        at.write(n * cell / 2, below, "label given", color=MUTED, size=8.5, ha="center")
+
+
+def _totals(at: _Inches, found: Confusions, size: float, cell: float) -> None:
+    """Write how many labels are expected in every row."""
+    n = len(found.labels)
+    look: dict[str, Any] = {"size": min(size, 62 * cell), "color": MUTED}
+    at.write(n * cell + 0.07, -0.07, "labels", **look)
+    for i, total in enumerate(found.totals.tolist()):
+        words = count(round(total))
+        at.write(n * cell + 0.07, (i + 0.5) * cell, words, va="center_baseline", **look)
+
+
+def _legend(at: _Inches, x: float, y: float) -> None:
+    """Say what the colours mean."""
+    for colour, words, shift in ((RIGHT, "as the truth", 0.0), (WRONG, "something else", 1.1)):
+        at.write(x + shift, y, "\u25a0", color=colour, size=9)
+        at.write(x + shift + 0.14, y, words, color=MUTED, size=8.5)
+
+
+def _room(labels: Sequence[str], size: float) -> float:
+    """Inches that the longest label takes."""
+    return max(_length(_short(label), size) for label in labels) + MARGIN
+
+
+def _length(words: str, size: float) -> float:
+    """Inches that words take, roughly; Chinese letters, for example, are wide."""
+    return sum(1 + (east_asian_width(letter) in "WF") for letter in words) * LETTER * size
+
+
+def _short(label: str) -> str:
+    return shorten(" ".join(label.split()), MAX_LETTERS)

@@ -1,0 +1,83 @@
+"""Which items to label: coverage, uncertainty, committees, density, random (paper 003; MATH 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from goldspan._lazy import lazy
+from goldspan.plugins import plugins
+from goldspan.select.registry import DEFAULT, SELECTORS
+
+if TYPE_CHECKING:
+    from goldspan.select.base import Selector
+    from goldspan.select.budget import Budget, Cost
+    from goldspan.select.features import Features
+    from goldspan.select.incidence import Incidence
+    from goldspan.select.parsing import get_selector, read_selector
+    from goldspan.select.pool import Pool
+    from goldspan.select.schedule import Schedule
+    from goldspan.select.selection import Selection
+    from goldspan.select.stream import StreamingCoverage
+
+__all__ = [
+    "Budget",
+    "Cost",
+    "Features",
+    "Incidence",
+    "Pool",
+    "Schedule",
+    "Selection",
+    "Selector",
+    "StreamingCoverage",
+    "get_selector",
+    "read_selector",
+    "select_items",
+    "selectors",
+]
+
+_HOME = {
+    "Budget": "goldspan.select.budget",
+    "Cost": "goldspan.select.budget",
+    "Features": "goldspan.select.features",
+    "Incidence": "goldspan.select.incidence",
+    "Pool": "goldspan.select.pool",
+    "Schedule": "goldspan.select.schedule",
+    "Selection": "goldspan.select.selection",
+    "Selector": "goldspan.select.base",
+    "StreamingCoverage": "goldspan.select.stream",
+    "get_selector": "goldspan.select.parsing",
+    "read_selector": "goldspan.select.parsing",
+}
+
+__getattr__ = lazy(__name__, _HOME)
+
+
+def selectors() -> dict[str, str]:
+    """Give the rules by name with one line about each."""
+    known = {name: summary for name, (_, summary) in SELECTORS.items()}
+    return {**plugins("goldspan.selectors"), **known}
+
+
+def select_items(pool: Any, by: Any = DEFAULT, **given: Any) -> Selection:
+    """Choose items to label.
+
+    Args:
+        pool: A `Crowd`, a list of texts or of lists of words, a DataFrame of attributes, a matrix.
+        by: A rule or a schedule: "coverage", "mnlp(top=3)", "coverage, then mnlp, 10% random".
+        given: What else is known, as for `Selector.select`: labelled, errors, model, budget, n,
+            costs, features, runner, random_state.
+
+    Returns:
+        The items in the order of picking, with gains, costs and reasons.
+
+    Raises:
+        UnknownNameError: There is no such rule.
+        InputError: Something makes no sense.
+
+    >>> texts = ["Rome is old .", "Rome is very old .", "It rains ."]
+    >>> select_items(texts, "coverage-paper", n=2).item.tolist()
+    [1, 2]
+    """
+    from goldspan.select.parsing import read_selector
+
+    return read_selector(by).select(pool, **given)

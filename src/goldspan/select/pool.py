@@ -1,0 +1,266 @@
+"""The items to choose from: texts, or a table of attributes, of whatever make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+from goldspan.select.columns import Cells
+from goldspan.spans import tokenize
+from goldspan.tagger import Text
+
+IDS = ("item", "id", "task", "item_id", "task_id")
+"""Columns of a table that hold the items' ids."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Items to choose from; made by `Pool.of`.
+
+    Attributes:
+        item_ids: Arrow string array [n_items].
+        text: The words of every item, or None.
+        columns: The cells of every column by name, or None.
+        matrix: SciPy CSR matrix [n_items, n_values] whose entries are attribute–value pairs, or
+            None.
+        given: What it was made of, for classifiers; strings for texts.
+    """
+
+    item_ids: pa.Array
+    text: Text | None = None
+    columns: Mapping[str, Cells] | None = None
+    matrix: Any = None
+    given: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, pool: Any) -> Pool:
+        """Take a pool.
+
+        Args:
+            pool: A `Crowd` (answers are not looked at), a `goldspan.tagger.Text`, a list of texts
+            or
+                of lists of words; a DataFrame of any make, whose column item (or id, task) holds
+                the ids; a NumPy matrix of numbers, NaN where missing; or a SciPy sparse matrix.
+
+        Raises:
+            InputError: It is none of these, an id stands twice, or a crowd has no words.
+
+        >>> Pool.of(["Rome is old .", "So is Athens ."]).n_tokens.tolist()
+        [4, 4]
+        """
+        return _checked(_made(pool))
+
+    @classmethod
+    def of_items(
+        cls,
+        item_ids: Sequence[str],
+        words: Sequence[Sequence[str]],
+        texts: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
+    ) -> Pool:
+        """Take items with ids.
+
+        Args:
+            item_ids: Their ids.
+            words: The words of each.
+            texts: What the words were cut from.
+            groups: The document of each.
+
+        Raises:
+            InputError: An id stands twice, or a word is no string.
+        """
+        made = _of_text(Text.of(words, groups), pa.array(item_ids, pa.string()), texts)
+        return _checked(made)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.item_ids)
+
+    @property
+    def n_tokens(self) -> NDArray[np.int64]:
+        """Tokens of every item, int64 [n_items].
+
+        Raises:
+            InputError: The items are rows of a table.
+        """
+        if self.text is None:
+            raise InputError(
+                "this pool is a table of attributes: it has no tokens to count; give costs as "
+                "numbers, one per item"
+            )
+        return np.diff(self.text.offsets)
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """The index of every item by its id."""
+        return {name: n for n, name in enumerate(self.item_ids.to_pylist())}
+
+    def words(self, item: int) -> list[str]:
+        """Give the words of an item, none for a row of a table."""
+        if self.text is None:
+            return []
+        a, b = self.text.offsets[item : item + 2].tolist()
+        return list(self.text.words.slice(a, b - a).to_pylist())
+
+    def part(self, index: NDArray[np.int64]) -> Pool:
+        """Give some items, in the order given."""
+        kept = pa.array(index)
+        columns = None
+        if self.columns is not None:
+            columns = {
+                name: cells.take(kept) if isinstance(cells, pa.Array) else cells[index]
+                for name, cells in self.columns.items()
+            }
+        return Pool(
+            self.item_ids.take(kept),
+            None if self.text is None else self.text.select(index),
+            columns,
+            None if self.matrix is None else self.matrix[index],
+            self.rows(index),
+        )
+
+    def rows(self, index: NDArray[np.int64]) -> Any:
+        """Give some items as classifiers read them: rows of what was given, or texts."""
+        if self.text is not None:
+            return [self.given[n] for n in index.tolist()]
+        if self.matrix is not None or isinstance(self.given, np.ndarray):
+            return self.given[index]
+        import narwhals as nw
+
+        return nw.from_native(self.given, eager_only=True)[index.tolist()].to_native()
+
+
+def _made(pool: Any) -> Pool:
+    if isinstance(pool, Pool):
+        return pool
+    if isinstance(pool, Crowd):
+        return _of_crowd(pool)
+    if isinstance(pool, Text):
+        return _of_text(pool, _numbers(len(pool.offsets) - 1))
+    if isinstance(pool, np.ndarray):
+        return _of_array(pool)
+    if hasattr(pool, "tocsr"):
+        rows = pool.tocsr()
+        return Pool(_numbers(rows.shape[0]), matrix=rows, given=rows)
+    if isinstance(pool, str | bytes | Mapping) or not _is_frame(pool):
+        return _of_items(pool)
+    return _of_frame(pool)
+
+
+def _checked(pool: Pool) -> Pool:
+    if len(pool.place) < pool.n_items:
+        names = enumerate(pool.item_ids.to_pylist())
+        twice = next(name for n, name in names if pool.place[name] != n)
+        raise InputError(f"item {twice} stands in the pool twice: ids must differ")
+    return pool
+
+
+def _numbers(n: int) -> pa.Array:
+    return pa.array(np.arange(n)).cast(pa.string())
+
+
+def _of_text(text: Text, ids: pa.Array, sentences: Sequence[str] | None = None) -> Pool:
+    given = sentences
+    if given is None:
+        words, bounds = text.words.to_pylist(), text.offsets.tolist()
+        given = [" ".join(words[a:b]) for a, b in pairwise(bounds)]
+    return Pool(ids.cast(pa.string()), text=text, given=given)
+
+
+def _of_crowd(crowd: Crowd) -> Pool:
+    words = crowd.tokens.flatten().cast(pa.large_string())
+    texts = crowd.texts.to_pylist() if crowd.texts is not None else None
+    if texts is not None and None in texts:
+        texts = None
+    if crowd.is_classification and words.cast(pa.string()).equals(crowd.item_ids.cast(pa.string())):
+        if crowd.attributes is None:
+            raise InputError(
+                "the items of this crowd have no words, only names: give a pool with their texts "
+                "or a table of their attributes"
+            )
+        return _of_frame(crowd.attributes.append_column("item", crowd.item_ids))
+    group = None
+    if crowd.groups is not None:
+        names = np.asarray(crowd.groups.to_pylist(), object).astype(str)
+        group = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return _of_text(Text(words, crowd.offsets, group), crowd.item_ids, texts)
+
+
+def _of_items(pool: Any) -> Pool:
+    if isinstance(pool, str | bytes | Mapping) or not isinstance(pool, Sequence):
+        raise InputError(
+            "a pool is a Crowd, a list of texts, a list of lists of words, a DataFrame or a "
+            f"matrix, not {type(pool).__name__}; read a file with goldspan.read_crowd first"
+        )
+    if all(isinstance(item, str) for item in pool):
+        texts = list(pool)
+        words = [[text[a:b] for a, b in tokenize(text)] for text in texts]
+        return _of_text(Text.of(words), _numbers(len(texts)), texts)
+    if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
+        raise InputError("a list of items holds texts or lists of words, all of one sort")
+    return _of_text(Text.of(pool), _numbers(len(pool)))
+
+
+def _of_array(rows: NDArray[Any]) -> Pool:
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise InputError(
+            f"a matrix of attributes has a row per item and holds numbers, not {rows.dtype} of "
+            f"shape {rows.shape}: give words as a DataFrame"
+        )
+    columns: dict[str, Cells] = {}
+    for n in range(rows.shape[1]):
+        columns[str(n)] = _finite(rows[:, n].astype(np.float64), str(n))
+    return Pool(_numbers(len(rows)), columns=columns, given=rows)
+
+
+def _is_frame(pool: Any) -> bool:
+    return hasattr(pool, "columns") or hasattr(pool, "column_names")
+
+
+def _of_frame(frame: Any) -> Pool:
+    import narwhals as nw
+
+    table = nw.from_native(frame, eager_only=True)
+    key = next((name for name in IDS if name in table.columns), None)
+    ids = _numbers(len(table)) if key is None else _ids(table[key].to_list(), key)
+    columns: dict[str, Cells] = {}
+    for name in table.columns:
+        if name != key:
+            columns[str(name)] = _cells(table[name], str(name))
+    return Pool(ids, columns=columns, given=frame)
+
+
+def _ids(values: list[Any], column: str) -> pa.Array:
+    for row, value in enumerate(values):
+        if value is None or value != value:  # noqa: PLR0124 - NaN
+            raise InputError(f"column {column}, row {row}: an item has no id")
+    return pa.array([str(value) for value in values], pa.string())
+
+
+def _cells(column: Any, name: str) -> Cells:
+    """Give a column of a table as numbers or as strings."""
+    if column.dtype.is_numeric():
+        numbers = column.to_arrow().cast(pa.float64())
+        return _finite(np.array(numbers.to_numpy(zero_copy_only=False), np.float64), name)
+    try:
+        words = column.to_arrow().cast(pa.string())
+    except (pa.ArrowException, TypeError, ValueError):  # objects of several types
+        words = pa.array([None if cell is None else str(cell) for cell in column.to_list()])
+    return words.combine_chunks() if isinstance(words, pa.ChunkedArray) else words
+
+
+def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    bad = np.flatnonzero(np.isinf(numbers))
+    if len(bad):
+        raise InputError(f"column {name}, row {bad[0]}: a number must be finite, or missing")
+    return numbers

@@ -1,0 +1,55 @@
+"""The web page for workers and the requester's desk: one process, one campaign, one store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from goldspan._lazy import lazy
+from goldspan.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from goldspan.server.app import create_app
+    from goldspan.server.running import serve
+    from goldspan.server.security.entrance import Entrance
+    from goldspan.server.security.secret import Keys, load_keys
+    from goldspan.server.service import Service, open_service
+    from goldspan.server.settings import ServerSettings
+
+__all__ = [
+    "Entrance",
+    "Keys",
+    "ServerSettings",
+    "Service",
+    "create_app",
+    "load_keys",
+    "open_service",
+    "serve",
+]
+
+_HOME = {
+    "Entrance": "goldspan.server.security.entrance",
+    "Keys": "goldspan.server.security.secret",
+    "ServerSettings": "goldspan.server.settings",
+    "Service": "goldspan.server.service",
+    "create_app": "goldspan.server.app",
+    "load_keys": "goldspan.server.security.secret",
+    "open_service": "goldspan.server.service",
+    "serve": "goldspan.server.running",
+}
+_EXTRA = {"argon2", "fastapi", "itsdangerous", "jinja2", "starlette", "uvicorn"}
+
+_get = lazy(__name__, _HOME)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at first use.
+
+    Raises:
+        MissingExtraError: A package of the extra is not installed.
+    """
+    try:
+        return _get(name)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        raise MissingExtraError(error.name, "server", "the server") from None

@@ -1,0 +1,96 @@
+"""How refusals and faults are told: JSON to programs, a page to people, nothing of the inside."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from goldspan.errors import GoldspanError, InputError
+from goldspan.server.errors import Refused
+
+log = logging.getLogger("goldspan.server")
+CODES = {400: "unreadable", 404: "unknown", 405: "method", 413: "too-large", 415: "type"}
+WORDS = {
+    400: "The request cannot be read.",
+    404: "There is nothing here.",
+    405: "This cannot be done here.",
+    413: "That is too much at once.",
+}
+TITLES = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Too often"}
+
+
+def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> Response:
+    """Give the answer to a request that is refused.
+
+    Args:
+        path: What was asked for: below /api/ the answer is JSON, else a page.
+        refused: Why.
+        headers: More of them.
+    """
+    more = {**(headers or {}), **({"Retry-After": str(refused.retry)} if refused.retry else {})}
+    if path.startswith("/api/"):
+        body = {"error": {"code": refused.code, "message": refused.message}}
+        return JSONResponse(body, refused.status, more)
+    from goldspan.server.rendering import message_page
+
+    title = TITLES.get(refused.status, "That did not work")
+    page = message_page(title, refused.message, refused.status)
+    page.headers.update(more)
+    return page
+
+
+def refusal_of(error: Exception, path: str) -> tuple[Refused, dict[str, str]]:
+    """Say an error in words for who made the request, and which headers belong to it."""
+    if isinstance(error, Refused):
+        return error, {}
+    if isinstance(error, HTTPException):
+        code = CODES.get(error.status_code, "refused")
+        words = WORDS.get(error.status_code, "This is refused.")
+        return Refused(code, words, error.status_code), dict(error.headers or {})
+    if isinstance(error, RequestValidationError):
+        return Refused("invalid", _places(error), 422), {}
+    if isinstance(error, InputError):
+        # The requester is told what is wrong; to a worker it is the inside of a campaign.
+        words = str(error) if path.startswith("/api/desk/") else "The campaign cannot take this."
+        return Refused("invalid", words, 422), {}
+    words = "The campaign cannot be read or written now; nothing was lost. Try again soon."
+    return Refused("unavailable", words, 503, retry=10), {}
+
+
+async def on_refusal(request: Request, error: Exception) -> Response:
+    """Answer an error that says what was wrong (a handler of FastAPI)."""
+    refused, headers = refusal_of(error, request.url.path)
+    if isinstance(error, GoldspanError) and not isinstance(error, Refused):
+        log_fault(f"{request.method} {route_of(request.scope)}", error)
+    return tell(request.url.path, refused, headers)
+
+
+def log_fault(what: str, error: BaseException) -> None:
+    """Write where something broke; the message might hold what people wrote, and is left out.
+
+    The messages of goldspan's own errors name places, and are written.
+    """
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    where = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
+    told = f": {error}" if isinstance(error, GoldspanError) else ""
+    log.error("%s: %s%s at %s", what, type(error).__name__, told, where)
+
+
+def route_of(scope: Any) -> str:
+    """Give the pattern of the route, which holds no token as the path may."""
+    return str(getattr(scope.get("route"), "path", "(no route)"))
+
+
+def _places(error: RequestValidationError) -> str:
+    """Say where a body is wrong, without what stood there."""
+    told = [
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()[:5]
+    ]
+    return "; ".join(told)

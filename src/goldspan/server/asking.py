@@ -1,0 +1,124 @@
+"""What a worker is asked next: practice, the test, control questions among the others, the rest.
+
+A control question looks like any other task, costs the same and comes at a moment that cannot be
+guessed: once in every 1/share answers, at a place in that stretch that is drawn for each worker
+and stretch.
+"""
+
+from __future__ import annotations
+
+from goldspan.campaign import Setting
+from goldspan.campaign.control import Tested
+from goldspan.protocols import Lease
+from goldspan.server.people import BAR, People, Person
+from goldspan.store import SqlLedger
+from goldspan.tagger.features import hash64
+
+FAILED_TEST = "right in the test"
+"""How the record of who failed the test ends."""
+TRIES = 5
+"""Control questions that are tried before one goes on without."""
+
+
+class Asking:
+    """Decides what a worker gets next.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+        people: What they have done.
+    """
+
+    def __init__(self, setting: Setting, ledger: SqlLedger, people: People) -> None:
+        self.setting, self.ledger, self.people = setting, ledger, people
+        self.seconds = 60 * setting.plan.page.lease_minutes
+        self._ready = False
+
+    def next(self, worker: str, now: int) -> Lease | None:
+        """Hold a task for a worker: the one that is held already, or a new one.
+
+        Before the practice and the test are done there is nothing else.
+        """
+        held = self.ledger.held(worker, now)
+        if held or not self.is_ready():
+            return held[0] if held else None
+        person = self.people[worker]
+        if self._is_due(worker, person):
+            for item in self._questions(worker, person)[:TRIES]:
+                got = self.ledger.lease(worker, now, self.seconds, 1, [item])
+                if got:
+                    return got[0]
+            if len(person.control) < self._opening:
+                return None
+        got = self.ledger.lease(worker, now, self.seconds, 1)
+        return got[0] if got else None
+
+    def is_ready(self) -> bool:
+        """Whether the first round is open."""
+        self._ready = self._ready or bool(self.ledger.records("picks"))
+        return self._ready
+
+    def is_at_an_end(self, worker: str) -> bool:
+        """Whether a worker has passed on so many questions that the test cannot be finished."""
+        person = self.people[worker]
+        return len(person.control) < self._opening and not self._questions(worker, person)
+
+    def is_practice(self, worker: str, item: str) -> bool:
+        """Whether the right answer to an item is shown to the worker afterwards."""
+        person, n = self.people[worker], self.setting.plan.page.training
+        if item not in self.setting.control:
+            return False
+        if item in person.control:
+            return person.control.index(item) < n
+        return len(person.control) < n
+
+    def qualify(self, worker: str, now: int) -> None:
+        """Ask nothing more of a worker who has failed the test; asked again, it changes nothing."""
+        control, person = self.setting.plan.control, self.people[worker]
+        if control is None or not control.first or not control.least:
+            return
+        start = self.setting.plan.page.training
+        test = person.right[start : start + control.first]
+        found = Tested(sum(one.right for one in test), sum(one.total for one in test))
+        if len(test) < control.first or found.share >= control.least:
+            return
+        if worker not in self.ledger.records(BAR):
+            why = f"{found.right} of {found.total} {FAILED_TEST}"
+            self.ledger.record(BAR, worker, {"why": why}, now)
+            self.ledger.bar(worker, now)
+
+    @property
+    def _opening(self) -> int:
+        """Count the control questions that come before everything else: practice and the test."""
+        control = self.setting.plan.control
+        return 0 if control is None else self.setting.plan.page.training + control.first
+
+    def _is_due(self, worker: str, person: Person) -> bool:
+        if self.setting.plan.control is None:
+            return False
+        if len(person.control) < self._opening:
+            return True
+        due = self._opening + self.people.tests(worker) + self._mixed(worker, person.regular)
+        return len(person.control) < due
+
+    def _mixed(self, worker: str, regular: int) -> int:
+        """Count the control questions due after so many others.
+
+        Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
+        """
+        control = self.setting.plan.control
+        if control is None or not control.share:
+            return 0
+        others = round(1 / control.share) - 1
+        if not others:
+            return regular + len(self.setting.control)
+        stretch, place = divmod(regular, others)
+        drawn = hash64(f"{self.setting.plan.seed}\0{worker}\0{stretch}") % others
+        return stretch + (place >= drawn)
+
+    def _questions(self, worker: str, person: Person) -> list[str]:
+        """Order the control questions that the worker has neither answered nor passed on."""
+        seed = self.setting.plan.seed
+        seen = {*person.control, *person.passed}
+        rest = [item for item in self.setting.control if item not in seen]
+        return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))

@@ -1,0 +1,167 @@
+"""Files to take away: labels in every format, answers, the bill, the record, the report.
+
+Workers have pseudonyms in all of them but the bill, which pays people.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goldspan.campaign import CampaignRecord
+from goldspan.campaign.findings import Findings
+from goldspan.errors import InputError
+from goldspan.hiring import PayPlan, make_bill
+from goldspan.server.errors import Refused
+
+if TYPE_CHECKING:
+    from goldspan.server.service import Service
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that was made.
+
+    Attributes:
+        name: Of the file.
+        media: Its media type.
+        content: Its bytes.
+    """
+
+    name: str
+    media: str
+    content: bytes
+
+
+Make = Callable[["Service", Path], Any]
+TEXT, JSON, ZIP = "text/plain; charset=utf-8", "application/json", "application/zip"
+CSV, BINARY = "text/csv; charset=utf-8", "application/octet-stream"
+
+
+def _labels(service: Service, path: Path) -> None:
+    _named(service).write(path)
+
+
+def _answers(service: Service, path: Path) -> None:
+    from goldspan.crowd import write_crowd
+
+    write_crowd(_named(service).crowd, path, format=_format(path))
+
+
+def _gold_as_crowd(service: Service, path: Path) -> None:
+    """Write the labels found, as gold of the items, in a format of other tools."""
+    from goldspan.crowd import write_crowd
+
+    result = _named(service)
+    write_crowd(
+        result.crowd.with_gold(result.codes),
+        path,
+        format=_format(path),
+    )
+
+
+def _bill(service: Service, path: Path) -> None:
+    prices = service.setting.plan.prices
+    plan = PayPlan(
+        per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
+    )
+    make_bill(_result(service).crowd, plan, recorded="use").write(path)
+
+
+def _record(service: Service, path: Path) -> None:
+    record = service.desk.names.record(CampaignRecord.of(service.ledger)).to_dict()
+    path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _report(service: Service, path: Path) -> None:
+    if service.report is None:
+        raise Refused("unknown", "This server makes no reports.", 404)
+    findings = Findings.of(service.ledger, service.engine.live.result)
+    service.report(service.desk.names.findings(findings), path)
+
+
+_FORMAT = {
+    "answers.jsonl": "spans", "label-studio.json": "label-studio", "doccano.jsonl": "doccano",
+    "brat.zip": "brat", "answers.csv": "long", "answers.tsv": "wide",
+}  # fmt: skip
+_SPANS: dict[str, tuple[str, str, Make]] = {
+    "gold.conll": ("labels with a confidence per token", TEXT, _labels),
+    "spans.jsonl": ("an item per line with its spans and their confidence", TEXT, _labels),
+    "gold.parquet": ("labels with every tag's probability", BINARY, _labels),
+    "label-studio.json": ("answers and labels for Label Studio", JSON, _gold_as_crowd),
+    "doccano.jsonl": ("answers and labels for doccano", TEXT, _gold_as_crowd),
+    "brat.zip": ("answers and labels for brat", ZIP, _gold_as_crowd),
+    "answers.tsv": ("all answers that count, a column per worker", TEXT, _answers),
+    "answers.jsonl": ("all answers that count, as spans", TEXT, _answers),
+}
+_SINGLE: dict[str, tuple[str, str, Make]] = {
+    "gold.csv": ("labels with a confidence", CSV, _labels),
+    "gold.parquet": ("labels with every label's probability", BINARY, _labels),
+    "answers.csv": ("all answers that count", CSV, _answers),
+}
+_BOTH: dict[str, tuple[str, str, Make]] = {
+    "bill.csv": ("what every worker gets, under their own ids", CSV, _bill),
+    "record.json": ("the campaign in plain values", JSON, _record),
+    "report.html": ("the report", "text/html; charset=utf-8", _report),
+}
+
+
+def _format(path: Path) -> str | None:
+    return _FORMAT.get(path.name) or _FORMAT.get(f"{path.name}.zip")
+
+
+def listed(service: Service) -> list[dict[str, str]]:
+    """Name what can be downloaded."""
+    return [{"name": name, "what": what} for name, (what, _, _) in _all(service).items()]
+
+
+def made(service: Service, name: str) -> Download:
+    """Make a file.
+
+    Raises:
+        Refused: There is no such file, or nothing for it yet.
+    """
+    if name not in _all(service):
+        raise Refused("unknown", f"There is no file {name!r}: {', '.join(_all(service))}.", 404)
+    _, media, make = _all(service)[name]
+    with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
+        path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
+        try:
+            make(service, path)
+        except InputError as error:
+            raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
+        content = _zipped(path) if path.is_dir() else path.read_bytes()
+    return Download(name, media, content)
+
+
+def _all(service: Service) -> dict[str, tuple[str, str, Make]]:
+    found = {**(_SINGLE if service.setting.plan.is_single else _SPANS), **_BOTH}
+    if service.report is None:
+        found.pop("report.html")
+    return found
+
+
+def _result(service: Service) -> Any:
+    result = service.engine.live.result
+    if result is None:
+        raise Refused("unknown", "There are no answers yet.", 404)
+    return result
+
+
+def _named(service: Service) -> Any:
+    """Give the labels of a crowd whose workers have pseudonyms."""
+    return service.desk.names.result(_result(service))
+
+
+def _zipped(folder: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
+    return buffer.getvalue()

@@ -1,0 +1,82 @@
+"""Everybody who works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from goldspan.campaign.judging import DECISION
+from goldspan.money import from_micro
+from goldspan.server.desk.standing import brief, standing
+from goldspan.server.people import BAR
+
+if TYPE_CHECKING:
+    from goldspan.crowd import Crowd
+    from goldspan.server.service import Service
+
+
+def workers(service: Service) -> list[dict[str, Any]]:
+    """Give everybody who works, those with most answers first."""
+    live, barred = service.engine.live, service.ledger.standing()
+    seconds = {} if live.crowd is None else median_seconds(live.crowd)
+    whys, decided = service.ledger.records(BAR), _decisions(service)
+    rows = []
+    for name in {*barred, *service.people.all()}:
+        found = live.workers.get(name)
+        is_barred, word = barred.get(name, False), decided.get(name, "")
+        verdict = "" if found is None else found["verdict"]
+        rows.append({
+            "worker": name,
+            **_did(service, name),
+            "verdict": None if found is None else _told(service, found),
+            "barred": is_barred,
+            "why": whys.get(name, {}).get("why", ""),
+            "decided": word,
+            "standing": standing(barred=is_barred, decided=word, verdict=verdict),
+            "seconds": seconds.get(name),
+        })  # fmt: skip
+    return sorted(rows, key=lambda row: (-row["answers"], row["worker"]))
+
+
+def _did(service: Service, worker: str) -> dict[str, Any]:
+    """Give what a worker has done and earned."""
+    person = service.people[worker]
+    return {
+        "answers": person.counting,
+        "drafts": person.drafts,
+        "earned": from_micro(person.earned),
+        "control": {
+            "answered": len(person.right),
+            "right": sum(one.right for one in person.right),
+            "total": sum(one.total for one in person.right),
+            "unit": "texts" if service.setting.plan.is_single else "marked words",
+        },
+    }
+
+
+def _told(service: Service, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the verdict of the rules on a worker."""
+    facts = {name: found[name] for name in ("verdict", "mean", "low", "high", "judged")}
+    return {**facts, "why": brief(found, single=service.setting.plan.is_single)}
+
+
+def median_seconds(crowd: Crowd) -> dict[str, float]:
+    """Give the median time of an answer by worker, where leases tell when it began."""
+    answers = crowd.latest
+    if answers.started is None or answers.submitted is None:
+        return {}
+    took, known = (answers.submitted - answers.started) / 1000, answers.started >= 0
+    names, found = crowd.worker_ids.to_pylist(), {}
+    for n, name in enumerate(names):
+        mine = took[known & (answers.worker == n)]
+        if len(mine):
+            found[name] = round(float(np.median(mine)), 1)
+    return found
+
+
+def _decisions(service: Service) -> dict[str, str]:
+    """Give the requester's last decision on every worker."""
+    rows = service.ledger.records(DECISION).values()
+    return {row["worker"]: row["verdict"] for row in rows}

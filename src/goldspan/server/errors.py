@@ -1,0 +1,28 @@
+"""What the server refuses: a code for programs, a message for people, a status of HTTP."""
+
+from __future__ import annotations
+
+from goldspan.errors import GoldspanError
+
+
+class Refused(GoldspanError):  # noqa: N818 - what happened to the request, not to the server
+    """A request that is refused; the message is for who made it.
+
+    Attributes:
+        code: A short name, the same for the same reason.
+        message: What was wrong and what can be done.
+        status: Of HTTP.
+        retry: Seconds after which it may be tried again, 0 if that is no help.
+    """
+
+    def __init__(self, code: str, message: str, status: int, *, retry: int = 0) -> None:
+        self.code, self.message, self.status, self.retry = code, message, status, retry
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return _refused, (self.code, self.message, self.status, self.retry)
+
+
+def _refused(code: str, message: str, status: int, retry: int) -> Refused:
+    return Refused(code, message, status, retry=retry)

@@ -1,0 +1,65 @@
+"""All that the routes of one server share, and how they find it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Event
+from typing import cast
+
+from starlette.requests import HTTPConnection
+
+from goldspan.server.protocols import ServiceFace
+from goldspan.server.security.csrf import FormSeal
+from goldspan.server.security.entrance import Entrance
+from goldspan.server.security.limits import Buckets
+from goldspan.server.settings import ServerSettings
+
+
+@dataclass(frozen=True)
+class House:
+    """One campaign's server.
+
+    Attributes:
+        service: The campaign: `service.work`, `service.desk`.
+        settings: How it is run.
+        entrance: Who may come in, and how they are known again.
+        forms: The tokens of forms that are filled in before there is a session.
+        buckets: How often things are done, by the names of `goldspan.server.settings.Rates`.
+        leaving: Set when the server stops: what would go on for ever ends.
+    """
+
+    service: ServiceFace
+    settings: ServerSettings
+    entrance: Entrance
+    forms: FormSeal
+    buckets: dict[str, Buckets]
+    leaving: Event = field(default_factory=Event)
+
+    @classmethod
+    def of(cls, service: ServiceFace, settings: ServerSettings) -> House:
+        """Give the house of a service."""
+        rates = vars(settings.rates)
+        return cls(
+            service,
+            settings,
+            Entrance.of(service.ledger, service.setting.key, settings),
+            FormSeal(settings.keys.of("form")),
+            {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
+        )
+
+    def cookie_name(self, kind: str) -> str:
+        """Give the name of a cookie: "worker", "desk" or "form".
+
+        Over HTTPS the name itself says that no other host has set the cookie.
+        """
+        return f"__Host-goldspan_{kind}" if self.settings.is_secure else f"goldspan_{kind}"
+
+
+async def house_here(request: HTTPConnection) -> House:
+    """Give the house (a dependency of FastAPI; `async`, so that it takes no thread)."""
+    return house_of(request)
+
+
+def house_of(request: HTTPConnection) -> House:
+    """Give the house that a request came to."""
+    return cast("House", request.app.state.house)

@@ -1,0 +1,223 @@
+"""What workers' requests and answers look like: strict types, nothing unknown.
+
+Answers are models too: what a body holds beyond its model is not sent, so that nothing of the
+inside – which task is a control question – can leak by mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from goldspan.spans import Span
+
+MOST_SPANS = 5_000
+
+
+def _plain(text: str) -> str:
+    """Refuse text that not every database can hold."""
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("must not hold NUL or half of a surrogate pair")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_plain)]
+TaskId = Annotated[Text, Field(min_length=1, max_length=2_000)]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{8,64}$", description="New for every answer.")]
+Name = Annotated[Text, Field(min_length=1, max_length=200)]
+Index = Annotated[int, Field(ge=0, le=1_000_000)]
+
+
+class Request(BaseModel):
+    """A body that is sent to the server."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class SpanBody(Request):
+    """A span in tokens.
+
+    Attributes:
+        start: The first token.
+        end: One past the last token.
+        type: Of the plan's types.
+    """
+
+    start: Index
+    end: Index
+    type: Name
+
+
+class NextBody(Request):
+    """The wish for a task: an empty object."""
+
+
+class LabelsBody(Request):
+    """Labels of an item: spans, none of which is an answer too, or one label."""
+
+    spans: Annotated[list[SpanBody], Field(max_length=MOST_SPANS)] | None = None
+    label: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.spans is None) == (self.label is None):
+            raise ValueError("give either spans or a label")
+        return self
+
+    @property
+    def answer(self) -> list[Span] | str:
+        """The labels, as the campaign takes them."""
+        if self.label is not None:
+            return self.label
+        return [Span(type=one.type, start=one.start, end=one.end) for one in self.spans or []]
+
+
+class AnswerBody(LabelsBody):
+    """An answer to a task."""
+
+    task: TaskId
+    key: Key
+
+
+class SkipBody(Request):
+    """A task that the worker leaves to others, and why."""
+
+    task: TaskId
+    key: Key
+    reason: Name
+
+
+class FlagBody(SkipBody):
+    """An item with which something is wrong."""
+
+    note: Annotated[Text, Field(max_length=2_000)] = ""
+
+
+class ReleaseBody(Request):
+    """A task that is given back."""
+
+    task: TaskId
+
+
+class Me(BaseModel):
+    """What a worker has done.
+
+    Attributes:
+        done: Answers that were taken.
+        earned: Money, as decimal text.
+        currency: Its unit.
+        drafts: Answers that are kept and do not count.
+    """
+
+    done: int
+    earned: str
+    currency: str
+    drafts: int
+
+
+class Task(BaseModel):
+    """What is to be labelled.
+
+    Attributes:
+        id: Says nothing, and is sent back with the answer.
+        tokens: What is labelled.
+        text: As it was written; None: the tokens joined by spaces.
+        starts: First character of every token in the text.
+        kind: "spans" or "single".
+        expires: Until when it is held, in milliseconds since 1970.
+        training: Whether the page tells the right answer afterwards.
+    """
+
+    id: str
+    tokens: list[str]
+    text: str | None = None
+    starts: list[int] | None = None
+    kind: Literal["spans", "single"]
+    expires: int
+    training: bool = False
+
+
+class Completion(BaseModel):
+    """Where a worker of a provider goes at the end."""
+
+    url: str | None = None
+    code: str | None = None
+
+
+class NextAnswer(BaseModel):
+    """A task, or why there is none."""
+
+    state: Literal["task", "wait", "paused", "done"]
+    me: Me
+    task: Task | None = None
+    seconds: float | None = None
+    message: str = ""
+    completion: Completion | None = None
+
+
+class Feedback(BaseModel):
+    """In training: whether the answer was right, and the right one."""
+
+    right: bool
+    spans: list[SpanBody] | None = None
+    label: str | None = None
+
+
+class AnswerAnswer(BaseModel):
+    """What became of an answer."""
+
+    status: Literal["accepted", "late", "draft", "duplicate"]
+    me: Me
+    message: str = ""
+    paid: str = "0"
+    feedback: Feedback | None = None
+
+
+class Done(BaseModel):
+    """What became of a task that was skipped, flagged or given back."""
+
+    status: Literal["skipped", "flagged", "released"]
+    me: Me | None = None
+
+
+class ErrorFacts(BaseModel):
+    """What was refused.
+
+    Attributes:
+        code: For programs.
+        message: For people.
+    """
+
+    code: str
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """Every refusal of the API."""
+
+    error: ErrorFacts
+
+
+_WHY = {
+    400: "The request cannot be read, or was sent to another name of this machine.",
+    401: "The session has ended, or there is none.",
+    403: "Not from a page of this session, or not allowed.",
+    404: "There is no such thing.",
+    405: "Another method is meant.",
+    408: "The request took too long to come.",
+    409: "Something else was sent under this key before.",
+    410: "The campaign is over.",
+    413: "The body is too large.",
+    422: "The body is not as described, or does not fit the task.",
+    429: "Too often: Retry-After says when again.",
+    503: "The store cannot be read or written at the moment.",
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals of a route for OpenAPI: those that every route has, and these."""
+    every = {400, 401, 403, 408, 413, 422, 429, 503}
+    return {
+        one: {"model": ErrorBody, "description": _WHY[one]} for one in sorted({*every, *statuses})
+    }

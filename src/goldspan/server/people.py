@@ -1,0 +1,125 @@
+"""What every worker has done, kept in memory; at the start it is read from the ledger."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from goldspan.campaign import Setting
+from goldspan.campaign.control import Tested, tested
+from goldspan.campaign.judging import DECISION
+from goldspan.protocols import Receipt
+from goldspan.store import SqlLedger
+
+BAR = "bar"
+"""Kind of the records of who was barred by the campaign, and why."""
+TEST, KEEP, DROP = "test", "keep", "drop"
+"""What a requester decides about a worker."""
+Labels = Sequence[str | None]
+
+
+@dataclass
+class Person:
+    """What one worker has done.
+
+    Attributes:
+        control: Control questions that were answered, in order, whether the answer counts or not.
+        right: Of each of them, how much was right.
+        passed: Control questions that the worker passed on: others are asked instead.
+        regular: Answers to other items.
+        counting: Answers that count, control questions among them.
+        drafts: Answers that are kept and do not count.
+        earned: In millionths of the currency unit.
+    """
+
+    control: list[str] = field(default_factory=list)
+    right: list[Tested] = field(default_factory=list)
+    passed: set[str] = field(default_factory=set)
+    regular: int = 0
+    counting: int = 0
+    drafts: int = 0
+    earned: int = 0
+
+
+class People:
+    """All workers of a campaign; safe to use from several threads.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+    """
+
+    def __init__(self, setting: Setting, ledger: SqlLedger) -> None:
+        self.setting, self.ledger = setting, ledger
+        self.lock = threading.Lock()
+        self._known: dict[str, Person] = {}
+        self._asked, self._n_decisions = Counter[str](), 0
+        labels = {
+            (row.item, row.worker): row.labels
+            for item in setting.control
+            for row in ledger.given(item)
+        }
+        for row in ledger.given():
+            given = labels.get((row.item, row.worker))
+            self._add(row.worker, row.item, given, counts=row.counts, cost=row.cost)
+        for skip in ledger.skipped():
+            self.passed(skip.worker, skip.item)
+
+    def __getitem__(self, worker: str) -> Person:
+        """Give what a worker has done; nothing for a new one."""
+        with self.lock:
+            return self._known.setdefault(worker, Person())
+
+    def all(self) -> dict[str, Person]:
+        """Give everybody who was seen."""
+        with self.lock:
+            return dict(self._known)
+
+    def took(self, worker: str, item: str, labels: Labels, receipt: Receipt) -> Person:
+        """Count an answer that was not counted before, and give the worker."""
+        with self.lock:
+            self._add(worker, item, labels, counts=receipt.counts, cost=receipt.cost)
+            return self._known[worker]
+
+    def passed(self, worker: str, item: str) -> None:
+        """Hear that a worker passed an item on."""
+        if item in self.setting.control:
+            with self.lock:
+                self._known.setdefault(worker, Person()).passed.add(item)
+
+    def tests(self, worker: str) -> int:
+        """Count the further control questions that the requester asked of a worker."""
+        n_decisions = self.ledger.count(DECISION)
+        if n_decisions != self._n_decisions:
+            asked: Counter[str] = Counter()
+            for row in self.ledger.records(DECISION).values():
+                asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
+            self._asked, self._n_decisions = asked, n_decisions
+        return self._asked[worker]
+
+    def why_barred(self, worker: str) -> str | None:
+        """Say why a worker is asked nothing more, None if they are asked."""
+        if not self.ledger.is_barred(worker):
+            return None
+        return str((self.ledger.fact(BAR, worker) or {}).get("why", ""))
+
+    def _add(
+        self,
+        worker: str,
+        item: str,
+        labels: Sequence[str | None] | None,
+        *,
+        counts: bool,
+        cost: int,
+    ) -> None:
+        person = self._known.setdefault(worker, Person())
+        person.counting += counts
+        person.drafts += not counts
+        person.earned += cost
+        if item not in self.setting.control:
+            person.regular += counts
+        elif item not in person.control:
+            person.control.append(item)
+            person.right.append(tested([self.setting.control[item]], [labels or []]))

@@ -1,0 +1,33 @@
+"""Tokens of providers: from the environment or a file that it names, never from the plan."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from goldspan.errors import InputError
+
+
+def secret_of(variable: str) -> str | None:
+    """Give a secret: the value of a variable, or the content of the file that VARIABLE_FILE names.
+
+    Raises:
+        InputError: The file cannot be read, or the secret is empty or holds other than visible
+            ASCII characters. The message never shows it.
+    """
+    value, source = os.environ.get(variable), variable
+    named = os.environ.get(f"{variable}_FILE")
+    if value is None and named:
+        source = f"{variable}_FILE"
+        try:
+            value = Path(named).read_text(encoding="ascii")
+        except OSError as error:
+            raise InputError(f"{source}: cannot read {named}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            value = ""
+    if value is None:
+        return None
+    value = value.strip()
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
+        raise InputError(f"{source} holds no token: it must be one word of ASCII characters")
+    return value

@@ -1,0 +1,160 @@
+"""The JSON API of the requester: what is seen at the desk, and what is decided there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+
+from goldspan.server import desk_models as m
+from goldspan.server.doors import HouseHere, RequesterHere
+from goldspan.server.house import House
+from goldspan.server.models import refusals
+from goldspan.server.security.links import Link
+
+router = APIRouter(prefix="/api/desk", tags=["desk"])
+State = Literal["all", "open", "done", "flagged", "gold"]
+Limit = Annotated[int, Query(ge=1, le=200)]
+FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file.",
+        "content": {
+            "application/octet-stream": FILE, "application/zip": FILE, "text/csv": FILE,
+            "text/plain": FILE, "text/html": FILE, "application/json": {"schema": {}},
+        },
+    }
+}  # fmt: skip
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+"""A report holds its own styles and pictures, and runs nothing."""
+
+
+@router.get("/overview", response_model=m.Overview, responses=refusals())
+def overview(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Say how far it is: state, money, time, rounds, the learning curve."""
+    return house.service.desk.overview()
+
+
+@router.get("/workers", response_model=list[m.Worker], responses=refusals())
+def workers(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+    """Give everybody who works, those with most answers first."""
+    return house.service.desk.workers()
+
+
+@router.post(
+    "/workers/{worker:path}/verdict", response_model=m.Decided, responses=refusals(404, 409)
+)
+def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) -> dict[str, Any]:
+    """Keep a worker, drop them, or ask them more control questions."""
+    return house.service.desk.judge(worker, body.verdict, body.why)
+
+
+@router.get("/agreement", response_model=m.Agreement, responses=refusals())
+def agreement(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Say how well the workers agree."""
+    return house.service.desk.agreement()
+
+
+@router.get("/doubts", response_model=list[m.Doubt], responses=refusals())
+def doubts(_: RequesterHere, house: HouseHere, limit: Limit = 20) -> list[dict[str, Any]]:
+    """Give the items whose labels are least certain, those decided and control aside."""
+    return house.service.desk.doubts(limit)
+
+
+@router.get("/items", response_model=m.ItemPage, responses=refusals())
+def items(
+    _: RequesterHere,
+    house: HouseHere,
+    after: Annotated[str, Query(max_length=2_000)] = "",
+    find: Annotated[str, Query(max_length=200)] = "",
+    state: State = "all",
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """Give a page of the items that were asked about, behind the item `after`."""
+    return house.service.desk.items(after, find, state, limit)
+
+
+@router.get("/items/{item:path}", response_model=m.Item, responses=refusals(404))
+def item(_: RequesterHere, house: HouseHere, item: str) -> dict[str, Any]:
+    """Give an item: its words, all answers, what they say together, what was said of it."""
+    return house.service.desk.item(item)
+
+
+@router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))
+def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) -> dict[str, Any]:
+    """Decide what an item's labels are; from now on they are gold."""
+    return house.service.desk.adjudicate(item, body.answer)
+
+
+@router.post("/pause", response_model=m.Paused, responses=refusals(410))
+def pause(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Hand out no new tasks; answers are still taken."""
+    return house.service.desk.pause()
+
+
+@router.post("/resume", response_model=m.Paused, responses=refusals(410))
+def resume(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Hand out tasks again."""
+    return house.service.desk.pause(paused=False)
+
+
+@router.post("/stop", response_model=m.Ended, responses=refusals(410))
+def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """End the campaign with what there is; it cannot be taken back."""
+    return house.service.desk.stop()
+
+
+@router.get("/links", response_model=list[m.LinkRow], responses=refusals())
+def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+    """Give the workers' links that were made, without their addresses."""
+    return [_link(house, link) for link in house.entrance.links.all()]
+
+
+@router.post("/links", response_model=list[m.NewLink], responses=refusals(409))
+def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[dict[str, Any]]:
+    """Make a personal link for every worker; nothing shows their addresses again."""
+    made = house.entrance.links.make(body.workers, body.days)
+    return [
+        {**_link(house, link), "url": house.settings.address(f"/w/{token}")} for link, token in made
+    ]
+
+
+@router.delete("/links/{link}", response_model=m.Revoked, responses=refusals(404))
+def revoke(_: RequesterHere, house: HouseHere, link: str) -> dict[str, Any]:
+    """Take a worker's link back; the sessions that began with it end."""
+    house.entrance.links.revoke(link)
+    return {"id": link, "revoked": True}
+
+
+@router.get("/exports", response_model=list[m.Export], responses=refusals())
+def exports(_: RequesterHere, house: HouseHere) -> list[dict[str, str]]:
+    """Name the files that can be downloaded."""
+    return house.service.desk.exports()
+
+
+@router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
+def export(_: RequesterHere, house: HouseHere, name: str) -> Response:
+    """Make a file. Workers have pseudonyms in all of them but `bill.csv`."""
+    made = house.service.desk.export(name)
+    attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
+    headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
+    return Response(made.content, headers=headers, media_type=made.media)
+
+
+@router.get(
+    "/report.html", response_class=Response,
+    responses={200: {"description": "The report.", "content": {"text/html": FILE}},
+               **refusals(404)},
+)  # fmt: skip
+def report(_: RequesterHere, house: HouseHere) -> Response:
+    """Show the report of the campaign as it is now."""
+    made = house.service.desk.export("report.html")
+    headers = {"Content-Security-Policy": PAGE_POLICY}
+    return Response(made.content, headers=headers, media_type=made.media)
+
+
+def _link(house: House, link: Link) -> dict[str, Any]:
+    holds = not link.revoked and house.settings.clock() < link.expires
+    return {**asdict(link), "holds": holds}

@@ -1,0 +1,120 @@
+"""The pages of a worker: where they label, and the help.
+
+The page holds no item: its script asks the JSON API of `routes/work.py` for the next task. What it
+needs to know before that – labels with their keys, reasons to skip – stands in a JSON block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from goldspan.server.instructions import read_instructions
+from goldspan.server.rendering import page_answer
+
+KEYS = "1234567890qweravtgbdjklmpoix"
+"""Keys of the labels in their order; c, f, h, n, s, u, y and z do other things on the page."""
+SKIP_REASONS = (
+    "I do not understand this text",
+    "I am not sure what is right",
+    "It is in a language that I do not read",
+    "Another reason",
+)
+FLAG_REASONS = (
+    "The text is garbled or cut off",
+    "It is in the wrong language",
+    "It is offensive, or private",
+    "None of the labels fits",
+    "Something else",
+)
+
+
+@dataclass(frozen=True)
+class LabelPage:
+    """What the labelling page shows of a campaign.
+
+    Attributes:
+        campaign: Its id.
+        title: For the workers.
+        kind: "spans", or "single" for one label per item.
+        labels: Types of spans, or the labels, in the order in which they are offered.
+        instructions: In Markdown; examples show spans as `[Ann](PER)`.
+        skip_reasons: Offered to a worker who skips a task.
+        flag_reasons: Offered to a worker who reports an item.
+    """
+
+    campaign: str
+    title: str
+    kind: str
+    labels: tuple[str, ...]
+    instructions: str = ""
+    skip_reasons: tuple[str, ...] = SKIP_REASONS
+    flag_reasons: tuple[str, ...] = FLAG_REASONS
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who has opened the page.
+
+    Attributes:
+        scope: Names the drafts of this worker and campaign in the browser; says nothing else.
+        csrf: What the requests of the page carry in the header `X-Goldspan-CSRF`.
+    """
+
+    scope: str
+    csrf: str
+
+
+def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIRouter:
+    """Give the routes of a worker's pages.
+
+    Args:
+        page: What is shown.
+        visitor: Finds who asks, and raises where the cookie does not hold.
+    """
+    router = APIRouter(include_in_schema=False)
+    common: dict[str, Any] = {
+        "title": page.title,
+        "kind": page.kind,
+        "labels": label_keys(page.labels),
+        "numbers": {label: number for number, label in enumerate(page.labels)},
+        "blocks": read_instructions(page.instructions, page.labels),
+    }
+
+    @router.get("/label", response_class=HTMLResponse)
+    def label(request: Request) -> HTMLResponse:
+        return page_answer("label.html.j2", data=page_data(page, visitor(request)), **common)
+
+    @router.get("/help", response_class=HTMLResponse)
+    def help_page(request: Request) -> HTMLResponse:
+        return page_answer("help.html.j2", csrf=visitor(request).csrf, **common)
+
+    return router
+
+
+def page_data(page: LabelPage, visitor: Visitor) -> dict[str, object]:
+    """Give what the script of the page reads."""
+    return {
+        "csrf": visitor.csrf,
+        "scope": visitor.scope,
+        "campaign": page.campaign,
+        "kind": page.kind,
+        "title": page.title,
+        "labels": label_keys(page.labels),
+        "skip_reasons": list(page.skip_reasons),
+        "flag_reasons": list(page.flag_reasons),
+    }
+
+
+def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
+    """Give every label a key; those beyond the keys are chosen by mouse, touch or arrows.
+
+    >>> label_keys(["PER", "LOC"])
+    [{'name': 'PER', 'key': '1'}, {'name': 'LOC', 'key': '2'}]
+    """
+    keys = [*KEYS[: len(labels)], *[""] * max(0, len(labels) - len(KEYS))]
+    return [{"name": name, "key": key} for name, key in zip(labels, keys, strict=True)]

@@ -1,0 +1,75 @@
+"""The JSON API of a worker: the next task, an answer, skip, flag, give back, how far I am."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from goldspan.server.doors import HouseHere, WorkerHere
+from goldspan.server.models import (
+    AnswerAnswer,
+    AnswerBody,
+    Done,
+    FlagBody,
+    Me,
+    NextAnswer,
+    NextBody,
+    ReleaseBody,
+    SkipBody,
+    refusals,
+)
+from goldspan.server.routes.direct import DirectRoute
+
+router = APIRouter(prefix="/api/work", tags=["work"])
+often = APIRouter(prefix="/api/work", tags=["work"], route_class=DirectRoute)
+
+
+@often.post("/next", response_model=NextAnswer, responses=refusals())
+def next_task(worker: WorkerHere, house: HouseHere, _: NextBody) -> Response:
+    """Give the next task, the same one while it is held; or say why there is none."""
+    return _told(NextAnswer, house.service.work.next(worker.person))
+
+
+@often.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
+def answer(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> Response:
+    """Take an answer; the same key and body again give the same reply and count once."""
+    return _told(
+        AnswerAnswer, house.service.work.submit(worker.person, body.task, body.key, body.answer)
+    )
+
+
+@router.post("/skip", response_model=Done, responses=refusals(409, 410))
+def skip(worker: WorkerHere, house: HouseHere, body: SkipBody) -> Response:
+    """Leave a task to others."""
+    return _told(Done, house.service.work.skip(worker.person, body.task, body.key, body.reason))
+
+
+@router.post("/flag", response_model=Done, responses=refusals(409, 410))
+def flag(worker: WorkerHere, house: HouseHere, body: FlagBody) -> Response:
+    """Say that something is wrong with an item, and leave it."""
+    return _told(
+        Done, house.service.work.flag(worker.person, body.task, body.key, body.reason, body.note)
+    )
+
+
+@router.post("/release", response_model=Done, responses=refusals(410))
+def release(worker: WorkerHere, house: HouseHere, body: ReleaseBody) -> Response:
+    """Give a task back; it may come again."""
+    return _told(Done, house.service.work.release(worker.person, body.task))
+
+
+@router.get("/me", response_model=Me, responses=refusals())
+def me(worker: WorkerHere, house: HouseHere) -> Response:
+    """Say what the worker has done and earned."""
+    return _told(Me, house.service.work.me(worker.person))
+
+
+def _told(model: type[BaseModel], body: dict[str, Any]) -> Response:
+    """Give a body as its model has it, and nothing else of it.
+
+    Here, in the thread of the route: FastAPI would take another one for it.
+    """
+    words = model.model_validate(body).model_dump_json(exclude_unset=True)
+    return Response(words, media_type="application/json")

@@ -1,0 +1,162 @@
+"""A campaign that is served: its ledger, its loop in a thread, what workers and requesters do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from goldspan.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
+from goldspan.campaign.awaiting import wall_clock
+from goldspan.campaign.findings import Findings
+from goldspan.campaign.stopping import Stopping
+from goldspan.campaign.web import Web
+from goldspan.errors import InputError
+from goldspan.server.ending import Ending
+from goldspan.server.engine import Engine
+from goldspan.server.opening import open_store, with_id
+from goldspan.server.people import People
+from goldspan.server.providers.registry import open_provider
+from goldspan.server.providers.sending import Sending, open_sending
+from goldspan.server.security.secret import Keys
+from goldspan.server.work import Completion, Work
+from goldspan.store import SqlLedger
+
+if TYPE_CHECKING:
+    from goldspan.campaign import Plan
+    from goldspan.server.desk import Desk
+
+log = logging.getLogger("goldspan.server")
+Report = Callable[[Findings, Path], None]
+
+
+class Service:
+    """A campaign that is served.
+
+    Args:
+        setting: The plan and its files; its crowd's source is "web".
+        ledger: Where the campaign is kept.
+        keys: The server's secret.
+        out: The folder of what comes out.
+        clock: Milliseconds since 1970.
+        completion: What a worker who is finished is given.
+        sending: Sends letters to a provider.
+        report: Writes the campaign's report; the room `report` is handed in.
+
+    Raises:
+        InputError: The plan is for another crowd.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        ledger: SqlLedger,
+        keys: Keys,
+        out: str | Path = "out",
+        *,
+        clock: Callable[[], int] = wall_clock,
+        completion: Completion = lambda _: None,
+        sending: Sending | None = None,
+        report: Report | None = None,
+    ) -> None:
+        check_web(setting.plan)
+        self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
+        self.clock, self.report, self.sending = clock, report, sending
+        steps = Steps.of(
+            setting, ledger, label=Web(setting, ledger, clock),
+            stop=Ending(Stopping(setting.plan), setting.plan, ledger),
+        )  # fmt: skip
+        self.campaign = Campaign(setting, ledger, steps, tell=log.info)
+        self.people = People(setting, ledger)
+        self.engine = Engine(self.campaign, self._export)
+        self.work = Work(
+            setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
+            completion,
+        )  # fmt: skip
+
+    @cached_property
+    def desk(self) -> Desk:
+        """What the requester sees and does."""
+        from goldspan.server.desk import Desk
+
+        return Desk(self)
+
+    def start(self) -> None:
+        """Start the loop."""
+        self.engine.start()
+        if self.sending is not None:
+            self.sending.start()
+
+    def close(self) -> None:
+        """Stop the loop and let go of the store."""
+        if self.sending is not None:
+            self.sending.stop()
+        self.engine.stop()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.close()
+
+    def _export(self, campaign: Campaign) -> None:
+        write_exports(campaign, self.out, self.desk.names.record)
+        if self.report is not None:
+            findings = Findings.of(self.ledger, campaign.progress.result)
+            self.report(self.desk.names.findings(findings), self.out / "report.html")
+
+
+def check_web(plan: Plan) -> None:
+    """Refuse the plan of another crowd.
+
+    Raises:
+        InputError: Its crowd's source is not "web".
+    """
+    if plan.crowd.source != "web":
+        raise InputError(
+            f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '
+            "other crowds are run by `goldspan run`"
+        )
+
+
+def open_service(
+    plan: str | Path, out: str | Path, keys: Keys, store: str | None = None, **options: Any
+) -> Service:
+    """Open a campaign to be served; the same call goes on where it was.
+
+    Args:
+        plan: Path of the plan.
+        out: The folder of what comes out; the store is there if no other is named.
+        keys: The server's secret.
+        store: Path or address of the store.
+        options: As for `Service`.
+
+    Raises:
+        InputError: The plan or its files are faulty, or the store holds another campaign.
+    """
+    read = read_plan(plan)
+    check_web(read)
+    setting = open_setting(read, Path(plan).parent)
+    clock = options.get("clock", wall_clock)
+    ledger = open_store(setting, out, store, clock())
+    try:
+        setting = with_id(setting, ledger, clock())
+        provider = open_provider(setting.plan, ledger, clock)
+        options.setdefault("completion", provider.completion)
+        options.setdefault("sending", open_sending(provider, ledger, clock))
+        return Service(setting, ledger, keys, out, **options)
+    except BaseException:
+        ledger.close()
+        raise

@@ -1,0 +1,193 @@
+"""A worker's work, without HTTP: what is next, answers, skips, what was earned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from goldspan.campaign import Setting
+from goldspan.campaign.awaiting import ENDED
+from goldspan.errors import FaultsError
+from goldspan.money import from_micro
+from goldspan.protocols import Receipt
+from goldspan.server.asking import FAILED_TEST, Asking
+from goldspan.server.errors import Refused
+from goldspan.server.people import People
+from goldspan.server.security.secret import Keys
+from goldspan.server.tasks import Tasks
+from goldspan.spans import Span
+from goldspan.store import SqlLedger
+
+FLAG = "flag"
+"""Kind of the records of items that workers found faulty."""
+POLL = 10
+"""Seconds after which a page asks again."""
+LONGEST_NOTE = 1_000
+_KEY = re.compile(r"[A-Za-z0-9._-]{8,64}")
+_SAID = {
+    "accepted": "",
+    "late": "Your answer came late, and counts.",
+    "draft": "Your answer is kept, but does not count: {reason}.",
+    "duplicate": "Your answer is kept, but does not count: {reason}.",
+}
+_FAILED = (
+    "Your answers to the first texts did not agree enough with what is known of them, so there "
+    "are no more for you in this campaign."
+)
+_NO_MORE = "There are no more tasks for you in this campaign."
+Completion = Callable[[str], dict[str, Any] | None]
+
+
+class Work:
+    """What workers do; every method gives the body of the answer to a page.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+        people: What they have done.
+        keys: The server's.
+        clock: Milliseconds since 1970.
+        is_over: Whether the campaign has ended.
+        took: Who is told that an answer came.
+        completion: What a worker who is finished is given: an address or a code of a provider.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        ledger: SqlLedger,
+        people: People,
+        keys: Keys,
+        clock: Callable[[], int],
+        is_over: Callable[[], bool],
+        took: Callable[[], None],
+        completion: Completion = lambda _: None,
+    ) -> None:
+        self.setting, self.ledger, self.people = setting, ledger, people
+        self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
+        self.asking, self.tasks = Asking(setting, ledger, people), Tasks(setting, keys)
+
+    def next(self, worker: str) -> dict[str, Any]:
+        """Give the next task, or say why there is none."""
+        lease = None if self.is_over() else self.asking.next(worker, self.clock())
+        if lease is not None:
+            practice = self.asking.is_practice(worker, lease.item)
+            task = self.tasks.show(lease, practice=practice)
+            return {"state": "task", "task": task, "me": self.me(worker)}
+        return {**self._without_task(worker), "me": self.me(worker)}
+
+    def submit(
+        self, worker: str, task: str, key: str, answer: Sequence[Span] | str
+    ) -> dict[str, Any]:
+        """Take an answer; the same key again gives the same reply and changes nothing.
+
+        Raises:
+            Refused: The answer does not fit, or another was sent under the key.
+        """
+        item = self.tasks.item(worker, task)
+        labels = self.tasks.labels(item, answer)
+        receipt = self._take(_key(worker, key), worker, item, labels)
+        if receipt.status == "conflict":
+            raise Refused("conflict", "Another answer was sent under this key.", 409)
+        if not receipt.repeated:
+            self.people.took(worker, item, labels, receipt)
+            self.asking.qualify(worker, self.clock())
+            self.took()
+        return {
+            "status": receipt.status,
+            "message": _SAID[receipt.status].format(reason=receipt.reason),
+            "paid": from_micro(receipt.cost),
+            "feedback": self._feedback(worker, item, labels),
+            "me": self.me(worker),
+        }
+
+    def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
+        """Give a task back for good."""
+        _key(worker, key)
+        self._pass(worker, self.tasks.item(worker, task), reason)
+        return {"status": "skipped", "me": self.me(worker)}
+
+    def flag(self, worker: str, task: str, key: str, reason: str, note: str) -> dict[str, Any]:
+        """Keep that something is wrong with an item, and give it back for good."""
+        name = _key(worker, key)
+        item = self.tasks.item(worker, task)
+        facts = {"item": item, "worker": worker, "reason": reason, "note": note[:LONGEST_NOTE]}
+        if (self.ledger.fact(FLAG, name) or facts) != facts:
+            raise Refused("conflict", "Something else was sent under this key.", 409)
+        self.ledger.record(FLAG, name, facts, self.clock())
+        self._pass(worker, item, reason)
+        return {"status": "flagged", "me": self.me(worker)}
+
+    def release(self, worker: str, task: str) -> dict[str, Any]:
+        """Give a task back for others."""
+        self.ledger.release(worker, self.tasks.item(worker, task), self.clock())
+        return {"status": "released", "me": self.me(worker)}
+
+    def me(self, worker: str) -> dict[str, Any]:
+        """Say what the worker has done and earned."""
+        person = self.people[worker]
+        return {
+            "done": person.counting,
+            "earned": from_micro(person.earned),
+            "currency": self.setting.plan.prices.currency,
+            "drafts": person.drafts,
+        }
+
+    def _take(self, key: str, worker: str, item: str, labels: list[str]) -> Receipt:
+        try:
+            return self.ledger.submit(key, worker, item, labels, self.clock())
+        except FaultsError as error:
+            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
+
+    def _feedback(self, worker: str, item: str, labels: Sequence[str]) -> dict[str, Any] | None:
+        """Show the right answer, in practice alone."""
+        if not self.asking.is_practice(worker, item):
+            return None
+        truth = self.setting.control[item]
+        right = list(truth) == list(labels)
+        if self.setting.plan.is_single:
+            return {"right": right, "label": truth[0]}
+        return {"right": right, "spans": self.tasks.spans(truth)}
+
+    def _pass(self, worker: str, item: str, reason: str) -> None:
+        """Give an item back for good, also after its time is over."""
+        now, why = self.clock(), reason.strip() or "no reason given"
+        self.people.passed(worker, item)
+        if not self.ledger.release(worker, item, now, skip=why):
+            self.ledger.lease(worker, now, 60, 1, [item])
+            self.ledger.release(worker, item, now, skip=why)
+
+    def _without_task(self, worker: str) -> dict[str, Any]:
+        """Say why there is no task."""
+        barred = self.people.why_barred(worker)
+        if barred is not None:
+            return self._done(worker, _FAILED if FAILED_TEST in barred else _NO_MORE)
+        if self.is_over() or self.ledger.count(ENDED):
+            thanks = self.setting.plan.page.finished
+            return self._done(worker, f"The campaign has ended. {thanks}".strip())
+        if self.asking.is_at_an_end(worker):
+            return self._done(worker, _NO_MORE)
+        if self.ledger.is_paused:
+            return {"state": "paused", "seconds": POLL, "message": "There is a pause. Stay here."}
+        message = "There is nothing to do at the moment. The page will look again by itself."
+        return {"state": "wait", "seconds": POLL, "message": message}
+
+    def _done(self, worker: str, message: str) -> dict[str, Any]:
+        """Tell a worker that there is nothing more, and what they are paid."""
+        me = self.me(worker)
+        answers = "1 answer that counts" if me["done"] == 1 else f"{me['done']} answers that count"
+        paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
+        said = f"{message} {paid}" if me["done"] else message
+        return {"state": "done", "message": said, "completion": self.completion(worker)}
+
+
+def _key(worker: str, key: str) -> str:
+    """Give the key under which an answer is kept: nobody can take another's.
+
+    Raises:
+        Refused: It is none that a page makes.
+    """
+    if not _KEY.fullmatch(key):
+        raise Refused("invalid", "A key has 8 to 64 letters, digits, points or dashes.", 422)
+    return f"web:{key}:{worker}"

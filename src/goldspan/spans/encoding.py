@@ -1,0 +1,155 @@
+"""The span encodings: what each prefix does, and how a tag is read (paper 004, section 2).
+
+Every encoding is one row of `ENCODINGS`. All of parsing, writing, converting, checking and
+masking reads these rows through the pair table (`pairs.py`); no other file knows a prefix.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from goldspan.errors import UnknownNameError
+
+
+class Role(IntEnum):
+    """What a tag does to a span."""
+
+    OUTSIDE = 0
+    BEGIN = 1
+    INSIDE = 2
+    END = 3
+    SINGLE = 4
+
+
+class Encoding(NamedTuple):
+    """One way of writing spans as tags.
+
+    Attributes:
+        name: Its canonical name.
+        prefixes: The prefix letter of every role that it has; "" is the tag without a type.
+        summary: One line for help texts.
+        begin_always: Whether every span opens with its begin tag (in IOB only where two spans
+            of one type touch).
+    """
+
+    name: str
+    prefixes: dict[str, Role]
+    summary: str
+    begin_always: bool = True
+
+    @property
+    def has_end(self) -> bool:
+        """Whether a span's last token has a tag of its own."""
+        return Role.END in self.prefixes.values()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether tags are plain labels, each a span of one token."""
+        return not self.prefixes
+
+    def prefix(self, role: Role) -> str:
+        """Give the prefix letter of a role.
+
+        Raises:
+            KeyError: The encoding has no such role.
+        """
+        for letter, played in self.prefixes.items():
+            if played == role:
+                return letter
+        raise KeyError(role)
+
+
+_B, _I, _E, _S = Role.BEGIN, Role.INSIDE, Role.END, Role.SINGLE
+_IOB = {"B": _B, "I": _I}
+
+ENCODINGS: dict[str, Encoding] = {
+    row.name: row
+    for row in (
+        Encoding("IOB", _IOB, "B- only where spans of one type touch (IOB1)", begin_always=False),
+        Encoding("BIO", _IOB, "B- begins every span, I- continues it (IOB2)"),
+        Encoding("IOBES", {"B": _B, "I": _I, "E": _E, "S": _S}, "E- ends, S- is single"),
+        Encoding("BILOU", {"B": _B, "I": _I, "L": _E, "U": _S}, "L- ends, U- is single"),
+        Encoding("BMEWO", {"B": _B, "M": _I, "E": _E, "W": _S}, "M- inside, W- is single"),
+        Encoding("PLAIN", {}, "labels without prefixes, one token each"),
+    )
+}
+ALIASES = {"IOB1": "IOB", "IOB2": "BIO", "BIOES": "IOBES", "BIOUL": "BILOU", "BMEOW": "BMEWO"}
+
+
+def get_encoding(name: str | Encoding) -> Encoding:
+    """Find an encoding by its name or an alias, in any case.
+
+    Args:
+        name: For example "BIO", "iob2", "BIOES".
+
+    Raises:
+        UnknownNameError: There is no such encoding; the message names them all.
+
+    >>> get_encoding("bioes").name
+    'IOBES'
+    """
+    if isinstance(name, Encoding):
+        return name
+    key = name.upper() if isinstance(name, str) else ""
+    found = ENCODINGS.get(ALIASES.get(key, key))
+    if found is None:
+        raise UnknownNameError("encoding", name, [*ENCODINGS, *ALIASES])
+    return found
+
+
+class TagFault(NamedTuple):
+    """Why a string is no tag of an encoding."""
+
+    kind: str
+    message: str
+
+
+def read_tag(tag: object, encoding: Encoding) -> tuple[Role, str] | TagFault:
+    """Split one tag into its role and its type, or say why it cannot be.
+
+    The type is everything after the first hyphen, so it may hold hyphens itself. Nothing is
+    guessed: an unknown tag, a prefix in the wrong case and a tag without a type are three
+    different faults, and never `O`.
+
+    >>> read_tag("B-creative-work", get_encoding("BIO"))
+    (<Role.BEGIN: 1>, 'creative-work')
+    >>> read_tag("b-PER", get_encoding("BIO")).kind
+    'wrong-case'
+    """
+    if not isinstance(tag, str):
+        return TagFault("unknown-tag", f"{tag!r} is not a tag but a {type(tag).__name__}")
+    if encoding.is_plain:
+        return (Role.SINGLE, tag) if tag else TagFault("missing-type", "a label is empty")
+    if tag == "O":
+        return (Role.OUTSIDE, "")
+    prefix, hyphen, kind = tag.partition("-")
+    if prefix in encoding.prefixes:
+        if kind:
+            return (encoding.prefixes[prefix], kind)
+        return TagFault("missing-type", f"tag {tag!r} has no type: {_allowed(encoding)}")
+    if tag == "o" or (prefix.upper() in encoding.prefixes and (hyphen or len(tag) == 1)):
+        message = f"tag {tag!r} has its prefix in the wrong case: {_allowed(encoding)}"
+        return TagFault("wrong-case", message)
+    return TagFault(
+        "unknown-tag", f"tag {tag!r} is not in {encoding.name}: {_allowed(encoding)}{_hint(tag)}"
+    )
+
+
+def write_tag(role: Role, kind: str, encoding: Encoding) -> str:
+    """Write the tag of a role and type; the inverse of `read_tag`."""
+    if encoding.is_plain:
+        return kind
+    return "O" if role is Role.OUTSIDE else f"{encoding.prefix(role)}-{kind}"
+
+
+def _allowed(encoding: Encoding) -> str:
+    letters = ", ".join(f"{letter}-TYPE" for letter in encoding.prefixes)
+    return f"allowed are {letters} and O"
+
+
+def _hint(tag: str) -> str:
+    """Name the encodings in which a tag would be fine."""
+    prefix, _, kind = tag.partition("-")
+    fits = [e.name for e in ENCODINGS.values() if kind and prefix in e.prefixes]
+    return f'; it looks like {fits[0]}: pass encoding="{fits[0]}"' if fits else ""

@@ -1,0 +1,383 @@
+"""How good predicted spans are: exact counts, their rates, and an interval by resampling items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.errors import InputError
+from goldspan.spans.codec import Codec, Tagged
+from goldspan.spans.corpus import SpanArray, check_policy, find_spans
+from goldspan.spans.encoding import get_encoding
+from goldspan.spans.schemes import SchemeScore, score_schemes
+from goldspan.spans.sides import align_by_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MIN_RESAMPLES = 100
+"""Fewest resamples that an interval is computed from."""
+
+
+class Rates(NamedTuple):
+    """Precision, recall and F1 of some counts; 0 where a denominator is 0.
+
+    Attributes:
+        precision: Right spans among the predicted.
+        recall: Right spans among the true.
+        f1: Their harmonic mean.
+        n_right: Predicted spans that are exactly right.
+        n_predicted: All predicted spans.
+        n_true: All true spans.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    n_right: int
+    n_predicted: int
+    n_true: int
+
+    @classmethod
+    def of(cls, n_right: int, n_predicted: int, n_true: int) -> Rates:
+        """Compute the rates of three counts."""
+        n_right, n_predicted, n_true = int(n_right), int(n_predicted), int(n_true)
+        precision = n_right / n_predicted if n_predicted else 0.0
+        recall = n_right / n_true if n_true else 0.0
+        f1 = 2 * n_right / (n_predicted + n_true) if n_predicted + n_true else 0.0
+        return cls(precision, recall, f1, n_right, n_predicted, n_true)
+
+
+class WrongSpan(NamedTuple):
+    """A span that is only in one of the two sides.
+
+    Attributes:
+        item: Index of the item.
+        side: "missed" (true but not predicted) or "spurious" (predicted but not true).
+        type: Its type.
+        start: First token in its item.
+        end: One past its last token.
+    """
+
+    item: int
+    side: str
+    type: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """The result of `score`: the same counts read in several ways.
+
+    Attributes:
+        micro: Rates over all spans; `precision`, `recall` and `f1` are short for its fields.
+        macro: Mean of the types' precision, recall and F1 (over types that occur).
+        types: Rates of every type.
+        accuracy: Share of tokens with the same tag, among those that have both tags.
+        n_items: Items compared.
+        n_tokens: Tokens that have both tags.
+        policy: How malformed tags were read.
+        encoding: Of both sides.
+        interval: Bootstrap interval of the micro F1 by item, None if not asked for.
+        level: Of that interval.
+        wrong: Every span that is wrong, empty if not asked for.
+        sides: The true and the predicted spans, for `schemes`.
+    """
+
+    micro: Rates
+    macro: tuple[float, float, float]
+    types: Mapping[str, Rates]
+    accuracy: float
+    n_items: int
+    n_tokens: int
+    policy: str
+    encoding: str
+    interval: tuple[float, float] | None = None
+    level: float = 0.95
+    wrong: tuple[WrongSpan, ...] = field(default=(), repr=False)
+    sides: tuple[SpanArray, SpanArray] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def schemes(self) -> Mapping[str, SchemeScore]:
+        """Counts in the sense of SemEval-2013 task 9: "strict", "exact", "partial", "type".
+
+        Computed at first use. They need overlapping spans to be paired; see `schemes.py`.
+        """
+        return score_schemes(*self.sides) if self.sides else {}
+
+    @property
+    def precision(self) -> float:
+        """Micro precision, 0 to 1."""
+        return self.micro.precision
+
+    @property
+    def recall(self) -> float:
+        """Micro recall, 0 to 1."""
+        return self.micro.recall
+
+    @property
+    def f1(self) -> float:
+        """Micro F1, 0 to 1."""
+        return self.micro.f1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain dictionaries and lists, for JSON."""
+        return {
+            "policy": self.policy,
+            "encoding": self.encoding,
+            "micro": self.micro._asdict(),
+            "macro": dict(zip(("precision", "recall", "f1"), self.macro, strict=True)),
+            "types": {kind: rates._asdict() for kind, rates in self.types.items()},
+            "schemes": {name: scheme.to_dict() for name, scheme in self.schemes.items()},
+            "accuracy": self.accuracy,
+            "n_items": self.n_items,
+            "n_tokens": self.n_tokens,
+            "interval": list(self.interval) if self.interval else None,
+            "level": self.level,
+            "wrong": [span._asdict() for span in self.wrong],
+        }
+
+    def __str__(self) -> str:
+        """Print a table in per cent, with the policy and the encoding above it."""
+        head = f"policy {self.policy}, encoding {self.encoding}, {self.n_items} items"
+        lines = [head, f"{'':<12}{'precision':>10}{'recall':>10}{'F1':>10}{'true':>8}{'found':>8}"]
+        rows = [*self.types.items(), ("micro", self.micro)]
+        for name, r in rows:
+            numbers = f"{100 * r.precision:10.2f}{100 * r.recall:10.2f}{100 * r.f1:10.2f}"
+            lines.append(f"{name:<12}{numbers}{r.n_true:8d}{r.n_predicted:8d}")
+        lines.append(f"{'macro':<12}" + "".join(f"{100 * value:10.2f}" for value in self.macro))
+        for name, scheme in self.schemes.items():
+            numbers = f"{100 * scheme.precision:10.2f}{100 * scheme.recall:10.2f}"
+            lines.append(f"{'~ ' + name:<12}{numbers}{100 * scheme.f1:10.2f}")
+        lines.append(f"token accuracy {100 * self.accuracy:.2f} over {self.n_tokens} tokens")
+        if self.interval:
+            low, high = self.interval
+            name = f"F1 {100 * self.level:g} % interval by item"
+            lines.append(f"{name}: {100 * low:.2f} to {100 * high:.2f}")
+        return "\n".join(lines)
+
+
+def score(
+    truth: Any,
+    predicted: Any,
+    *,
+    encoding: str | None = None,
+    policy: str = "conlleval",
+    bootstrap: int = 0,
+    level: float = 0.95,
+    random_state: int | np.random.Generator | None = 0,
+    wrong: bool = False,
+) -> Score:
+    """Compare predicted spans with true ones.
+
+    Args:
+        truth: Lists of tags, one list per item; or a `Crowd` or `Consensus` (its gold or its
+            labels), which are aligned by item id.
+        predicted: The same.
+        encoding: Of both sides; by default "BIO", or that of the crowd.
+        policy: How malformed tags are read on both sides: "conlleval", "strict", "boundaries",
+            "raise"; see `find_spans`.
+        bootstrap: Number of resamples of items for the interval of F1, at least 100; 0 for none.
+        level: Of that interval.
+        random_state: Seed or generator of the resampling.
+        wrong: List every wrong span in the result.
+
+    Raises:
+        InputError: The two sides have different items or lengths; `bootstrap` is too small.
+        FaultsError: A tag does not belong to the encoding.
+
+    >>> result = score([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]])
+    >>> result.f1, result.schemes["partial"].f1, result.policy
+    (0.0, 0.5, 'conlleval')
+    """
+    if hasattr(truth, "tagged_by_id") or hasattr(predicted, "tagged_by_id"):
+        truth, predicted, encoding = align_by_id(truth, predicted, encoding)
+    gold_tags, found_tags = _same_shape(truth, predicted)
+    rules = get_encoding(encoding or "BIO")
+    codec = Codec.from_tags(_distinct(gold_tags) | _distinct(found_tags), rules)
+    gold, found = codec.encode(gold_tags), codec.encode(found_tags)
+    return score_codes(
+        gold,
+        found,
+        codec,
+        policy=policy,
+        bootstrap=bootstrap,
+        level=level,
+        random_state=random_state,
+        wrong=wrong,
+    )
+
+
+def score_codes(
+    truth: Tagged,
+    predicted: Tagged,
+    codec: Codec,
+    *,
+    policy: str = "conlleval",
+    bootstrap: int = 0,
+    level: float = 0.95,
+    random_state: int | np.random.Generator | None = 0,
+    wrong: bool = False,
+) -> Score:
+    """Do what `score` does on codes: int16 [n_tokens] on each side with the same offsets."""
+    check_policy(policy)
+    if bootstrap and bootstrap < MIN_RESAMPLES:
+        raise InputError(
+            f"bootstrap must be 0 or a number of resamples of at least {MIN_RESAMPLES}, not "
+            f"{bootstrap}: an interval of fewer means nothing"
+        )
+    if len(truth.codes) != len(predicted.codes):
+        raise InputError(
+            f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other"
+        )
+    if not np.array_equal(truth.offsets, predicted.offsets):
+        raise InputError("the two sides have different items: their offsets differ")
+    gold = find_spans(truth, codec, policy)
+    found = find_spans(predicted, codec, policy)
+    right = right_spans(gold, found, len(truth.codes))
+    both = (truth.codes >= 0) & (predicted.codes >= 0)
+    n_tokens = int(both.sum())
+    same = int((both & (truth.codes == predicted.codes)).sum())
+    types = _by_type(gold, found, right, codec)
+    seen = [r for r in types.values() if r.n_true + r.n_predicted]
+    columns = np.array([r[:3] for r in seen]) if seen else np.zeros((1, 3))
+    interval = None
+    if bootstrap:
+        n_items = len(truth.offsets) - 1
+        interval = bootstrap_f1(gold, found, right, n_items, bootstrap, level, random_state)
+    return Score(
+        micro=Rates.of(int(right.sum()), len(found), len(gold)),
+        macro=tuple(columns.mean(axis=0).tolist()),
+        types=types,
+        accuracy=same / n_tokens if n_tokens else 0.0,
+        n_items=len(truth.offsets) - 1,
+        n_tokens=n_tokens,
+        policy=policy,
+        encoding=codec.encoding,
+        interval=interval,
+        level=level,
+        wrong=_wrong(gold, found, right, truth, codec) if wrong else (),
+        sides=(gold, found),
+    )
+
+
+def right_spans(gold: SpanArray, found: SpanArray, n_tokens: int) -> NDArray[np.bool_]:
+    """Say for every found span whether it is exactly one of the true ones.
+
+    Both sides come from `find_spans`, so that at most one span starts at a token of a worker.
+
+    Returns:
+        bool [len(found)].
+    """
+    width = int(max(gold.worker.max(initial=0), found.worker.max(initial=0))) + 1
+    end_at = np.full(n_tokens * width, -1, np.int32)
+    type_at = np.full(n_tokens * width, -1, np.int16)
+    place = gold.start * width + gold.worker
+    end_at[place], type_at[place] = gold.end, gold.type
+    place = found.start * width + found.worker
+    return np.asarray((end_at[place] == found.end) & (type_at[place] == found.type))
+
+
+def score_columns(
+    truth: Tagged, columns: Tagged, codec: Codec, policy: str = "conlleval"
+) -> list[Rates]:
+    """Score every column of a [n_tokens, n_workers] matrix against one truth.
+
+    Where a worker skipped a token, truth counts as unknown too: true spans that touch a skipped
+    token are left out for that worker.
+    """
+    n_workers = columns.codes.shape[1]
+    gold = find_spans(truth, codec, policy)
+    found = find_spans(columns, codec, policy)
+    skipped = np.zeros((len(columns.codes) + 1, n_workers), np.int64)
+    np.cumsum(columns.codes < 0, axis=0, out=skipped[1:])
+    asked = skipped[gold.end] == skipped[gold.start]
+    span, worker = np.nonzero(asked)
+    every = gold.take(span)
+    tiled = SpanArray(every.start, every.end, every.type, every.item, worker.astype(np.int32))
+    right = right_spans(tiled, found, len(columns.codes))
+    n_right = np.bincount(found.worker, right, n_workers).astype(int)
+    n_found = np.bincount(found.worker, minlength=n_workers)
+    n_true = asked.sum(axis=0)
+    return [Rates.of(*row) for row in zip(n_right, n_found, n_true, strict=True)]
+
+
+def bootstrap_f1(
+    gold: SpanArray,
+    found: SpanArray,
+    right: NDArray[np.bool_],
+    n_items: int,
+    n_resamples: int,
+    level: float,
+    random_state: int | np.random.Generator | None,
+) -> tuple[float, float]:
+    """Percentile interval of the micro F1 under resampling of items."""
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, not {level}")
+    rng = np.random.default_rng(random_state)
+    counts = np.stack(
+        [
+            np.bincount(found.item, right, n_items),
+            np.bincount(found.item, minlength=n_items) + np.bincount(gold.item, minlength=n_items),
+        ]
+    )
+    values = np.empty(n_resamples)
+    for i in range(n_resamples):
+        weights = np.bincount(rng.integers(n_items, size=n_items), minlength=n_items)
+        n_right, n_all = counts @ weights
+        values[i] = 2 * n_right / n_all if n_all else 0.0
+    tail = 100 * (1 - level) / 2
+    low, high = np.percentile(values, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def _by_type(
+    gold: SpanArray, found: SpanArray, right: NDArray[np.bool_], codec: Codec
+) -> dict[str, Rates]:
+    n_types = len(codec.types)
+    n_right = np.bincount(found.type, right, n_types).astype(int)
+    n_found = np.bincount(found.type, minlength=n_types)
+    n_true = np.bincount(gold.type, minlength=n_types)
+    rows = zip(codec.types, n_right, n_found, n_true, strict=True)
+    return {kind: Rates.of(a, b, c) for kind, a, b, c in rows}
+
+
+def _wrong(
+    gold: SpanArray, found: SpanArray, right: NDArray[np.bool_], truth: Tagged, codec: Codec
+) -> tuple[WrongSpan, ...]:
+    missed = gold.take(~right_spans(found, gold, len(truth.codes)))
+    spurious = found.take(~right)
+    out = []
+    for side, spans in (("missed", missed), ("spurious", spurious)):
+        base = truth.offsets[spans.item]
+        columns = (spans.item, spans.type, spans.start - base, spans.end - base)
+        for item, kind, start, end in zip(*(c.tolist() for c in columns), strict=True):
+            out.append(WrongSpan(item, side, codec.types[kind], start, end))
+    return tuple(sorted(out, key=lambda w: (w.item, w.start, w.end, w.side)))
+
+
+def _distinct(sequences: Sequence[Sequence[str]]) -> set[str]:
+    tags: set[str] = set()
+    tags.update(*sequences)
+    tags.discard(None)
+    return tags
+
+
+def _same_shape(
+    truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
+    for side in (truth, predicted):
+        if isinstance(side, str) or (len(side) and isinstance(side[0], str)):
+            raise InputError("expected lists of tags, one list per item; got a single list")
+    if len(truth) != len(predicted):
+        raise InputError(f"{len(truth)} items on one side, {len(predicted)} on the other")
+    for n, (left, right) in enumerate(zip(truth, predicted, strict=True)):
+        if len(left) != len(right):
+            raise InputError(f"item {n}: {len(left)} tags on one side, {len(right)} on the other")
+    return truth, predicted

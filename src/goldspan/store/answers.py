@@ -1,0 +1,177 @@
+"""Answers: one that counts per worker and item, never more than places, each key once.
+
+An answer that comes with a lease that holds is accepted and paid. One that comes without is
+accepted ("late") where a place is free and the money suffices, and is else kept as a draft: it
+neither counts nor is paid, and the worker is told why. Nothing that is acknowledged is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import bindparam, func, select
+
+from goldspan.errors import Fault, FaultsError
+from goldspan.protocols import Receipt
+from goldspan.spans import Codec
+from goldspan.store.chain import canonical
+from goldspan.store.leases import expire_due
+from goldspan.store.names import check_name, is_name
+from goldspan.store.schema import answers, items, leases, skips, slots, workers
+from goldspan.store.workers import Worker, worker_of
+
+if TYPE_CHECKING:
+    from goldspan.store.journal import Entry
+
+OFTEN = "you have answered this item already"
+PASSED = "you have passed this item on"
+FULL = "enough others have answered this item meanwhile"
+BROKE = "the budget is used up"
+BARRED = "you are asked no more in this campaign"
+OTHER = "another answer was sent under this key"
+
+
+# Statements of the short transactions are built once.
+_BEFORE = (
+    select(answers, items.c.id.label("item_id"), workers.c.id.label("worker_id"))
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where(answers.c.key == bindparam("sent"))
+)
+_ITEM = (
+    select(
+        items.c.number,
+        items.c.cost,
+        items.c.n_tokens,
+        (slots.c.places - slots.c.leased - slots.c.filled).label("free"),
+    )
+    .join(slots)
+    .where(items.c.id == bindparam("name"))
+)
+_LEASE = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
+_HELD, _END = select(leases).where(_LEASE), leases.delete().where(_LEASE)
+_COUNTS = select(answers.c.number).where(
+    (answers.c.item == bindparam("number"))
+    & (answers.c.worker == bindparam("who"))
+    & (answers.c.counts == 1)
+)
+_SKIPPED = select(skips.c.item).where(
+    (skips.c.item == bindparam("number")) & (skips.c.worker == bindparam("who"))
+)
+_LAST = select(func.max(answers.c.number))
+_FILL = (
+    slots.update()
+    .where(slots.c.item == bindparam("number"))
+    .values(filled=slots.c.filled + 1, leased=slots.c.leased - bindparam("held"))
+)
+
+
+class Sent(NamedTuple):
+    """An answer as it was sent: labels in canonical JSON."""
+
+    key: str
+    worker: str
+    item: str
+    labels: str
+
+
+def submit(
+    entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec
+) -> Receipt:
+    """Take an answer, and pay for it if it counts.
+
+    Raises:
+        FaultsError: The item is in no batch, or the labels do not fit it.
+    """
+    check_name(key, "the key of an answer")
+    sent = Sent(key, worker, item, canonical(list(labels)))
+    before = _replay(entry, sent)
+    if before is not None:
+        return before
+    named = {"name": item}
+    row = entry.connection.execute(_ITEM, named).one_or_none() if is_name(item) else None
+    if row is None:
+        raise FaultsError([Fault("is in no batch: open one first", item=item)])
+    check_labels(labels, row.n_tokens, item, worker, tagset)
+    expire_due(entry)
+    # Places may have become free just now.
+    row = entry.connection.execute(_ITEM, named).one()
+    return _decide(entry, sent, row, worker_of(entry, worker))
+
+
+def check_labels(
+    labels: Sequence[str | None], n_tokens: int, item: str, worker: str, tagset: Codec
+) -> None:
+    """Check that labels fit an item.
+
+    Raises:
+        FaultsError: There are more or fewer than tokens, or some are not in the tag set.
+    """
+    faults = []
+    if isinstance(labels, str) or len(labels) != n_tokens:
+        message = f"needs a list of {n_tokens} labels, one per token, not {labels!r}"
+        faults.append(Fault(message, item=item, worker=worker, kind="length"))
+    else:
+        known = ", ".join(tagset.tags)
+        for n, label in enumerate(labels):
+            if not isinstance(label, str | None) or label not in tagset.index:
+                message = f"label {label!r} is not in the tag set: {known}"
+                faults.append(Fault(message, item=item, token=n, worker=worker, kind="tag"))
+    if faults:
+        raise FaultsError(faults)
+
+
+def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write an answer, end its lease and settle the money."""
+    item, worker, cost = body["item"], body["worker"], body["cost"]
+    leased = body["status"] == "accepted"
+    counts = leased or body["status"] == "late"
+    row = {"submitted": entry.clock, "counts": int(counts)}
+    entry.connection.execute(answers.insert(), {**body, **row})
+    if leased:
+        entry.connection.execute(_END, {"number": item, "who": worker})
+        entry.purse.settle(cost)
+    elif counts:
+        entry.purse.pay(cost)
+    if counts:
+        entry.connection.execute(_FILL, {"number": item, "held": int(leased)})
+
+
+def _replay(entry: Entry, sent: Sent) -> Receipt | None:
+    """Give the reply to a key that was sent before."""
+    row = entry.connection.execute(_BEFORE, {"sent": sent.key}).one_or_none()
+    if row is None:
+        return None
+    if (row.worker_id, row.item_id, row.labels) != sent[1:]:
+        return Receipt(sent.key, "conflict", reason=OTHER)
+    return Receipt(sent.key, row.status, row.cost, row.reason, repeated=True)
+
+
+def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker) -> Receipt:
+    mine = {"number": item.number, "who": worker.number}
+    held = entry.connection.execute(_HELD, mine).one_or_none()
+    status, reason = "accepted", ""
+    if entry.connection.execute(_COUNTS, mine).first() is not None:
+        status, reason = "duplicate", OFTEN
+    elif held is None:
+        status, reason = _without_lease(entry, item, worker)
+    cost = held.cost if held is not None else item.cost
+    receipt = Receipt(sent.key, status, cost if not reason else 0, reason)
+    last = entry.connection.execute(_LAST).scalar_one() or 0
+    body = {"number": last + 1, "key": sent.key, "item": item.number, "worker": worker.number}
+    body |= {"labels": sent.labels, "status": status, "reason": reason, "cost": receipt.cost}
+    started = -1 if held is None else held.taken
+    entry.log("submit", {**body, "started": started})
+    return receipt
+
+
+def _without_lease(entry: Entry, item: Any, worker: Worker) -> tuple[str, str]:
+    if worker.barred:
+        return "draft", BARRED
+    mine = {"number": item.number, "who": worker.number}
+    if entry.connection.execute(_SKIPPED, mine).first() is not None:
+        return "draft", PASSED
+    if item.free <= 0:
+        return "draft", FULL
+    return ("draft", BROKE) if item.cost > entry.purse.left else ("late", "")

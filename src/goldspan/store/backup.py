@@ -1,0 +1,80 @@
+"""Copies of a campaign's SQLite file while others write to it; PostgreSQL has its own tools.
+
+The copy is one moment of the database, checked before it takes its name. For PostgreSQL use its
+`pg_dump`, or `export_ledger`, which also works online.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goldspan.crowd.atomic import new_file
+from goldspan.errors import InputError
+from goldspan.store.engine import StoreError, is_sqlite
+from goldspan.store.opening import open_ledger
+
+if TYPE_CHECKING:
+    from goldspan.store.ledger import SqlLedger
+
+
+def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
+    """Copy a campaign into a file of its own, while work goes on.
+
+    Raises:
+        InputError: The campaign is in PostgreSQL, or the path cannot be written.
+    """
+    engine = ledger.database.engine
+    if not is_sqlite(engine):
+        raise InputError(
+            f"{ledger.database.where} is no file: use `export_ledger`, or PostgreSQL's pg_dump"
+        )
+    with new_file(path) as temporary:
+        connection = engine.raw_connection()
+        try:
+            _copy(connection.driver_connection, temporary)
+        finally:
+            connection.close()
+
+
+def restore_ledger(backup: str | Path, place: str | Path) -> SqlLedger:
+    """Copy a backup to a new path, check it, and open it.
+
+    Raises:
+        InputError: There is no such backup, it is damaged, or the place is taken.
+    """
+    if not Path(backup).is_file():
+        raise InputError(f"there is no backup at {backup}")
+    if Path(place).exists():
+        raise InputError(f"{place} exists already: choose another name, or remove it")
+    with new_file(place) as temporary:
+        source = sqlite3.connect(f"file:{Path(backup).absolute()}?mode=ro", uri=True)
+        try:
+            _copy(source, temporary)
+        except sqlite3.DatabaseError as error:
+            raise InputError(f"the backup {backup} is damaged: {error}") from None
+        finally:
+            source.close()
+    ledger = open_ledger(place)
+    ledger.verify()
+    return ledger
+
+
+def _copy(source: Any, target: Path) -> None:
+    copy = sqlite3.connect(target)
+    try:
+        # All pages in one step: a copy in several would begin anew with every commit of others.
+        source.backup(copy, pages=-1)
+        copy.execute("PRAGMA journal_mode=DELETE")
+        (found,) = copy.execute("PRAGMA integrity_check").fetchone()
+    finally:
+        copy.close()
+    if found != "ok":
+        raise StoreError(f"the copy is damaged: {found}")
+    handle = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

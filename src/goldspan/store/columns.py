@@ -1,0 +1,163 @@
+"""Items and answers of a campaign as columns, and the `Crowd` that they make.
+
+Items are named by their numbers here, and so are workers; ids come in where the crowd is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
+
+from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.model import list_array
+from goldspan.spans import Codec
+from goldspan.store.chain import read_json
+from goldspan.store.schema import answers, gold, items, workers
+
+ITEM = tuple(items.c[name] for name in ("number", "id", "tokens", "extra"))
+"""What is read of an item."""
+ANSWER = tuple(
+    answers.c[name]
+    for name in ("number", "item", "worker", "labels", "started", "submitted", "cost")
+)
+"""What is read of an answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Items in the order of the pool.
+
+    Attributes:
+        number: Their numbers, ascending, int64 [n_items].
+        table: Arrow columns `id`, `tokens`, `group`, `text`, `token_start`; null where missing.
+        attributes: A dictionary per item, object [n_items].
+    """
+
+    number: NDArray[np.int64]
+    table: pa.Table
+    attributes: NDArray[np.object_]
+
+    @classmethod
+    def of(cls, rows: Sequence[Any]) -> Items:
+        """Take rows of `ITEM`, ascending by number."""
+        tokens = [read_json(row.tokens) for row in rows]
+        flat = pa.array(list(chain.from_iterable(tokens)), pa.string())
+        extra = [read_json(row.extra) if row.extra else {} for row in rows]
+        starts = [facts.get("token_start") for facts in extra]
+        table = pa.table({
+            "id": pa.array([row.id for row in rows], pa.string()),
+            "tokens": list_array(flat, bounds_of([len(words) for words in tokens])),
+            "group": pa.array([facts.get("group") for facts in extra], pa.string()),
+            "text": pa.array([facts.get("text") for facts in extra], pa.string()),
+            "token_start": pa.array(starts, pa.list_(pa.int32())),
+        })  # fmt: skip
+        facts = np.fromiter((each.get("attributes", {}) for each in extra), object, len(rows))
+        return cls(np.array([row.number for row in rows], np.int64), table, facts)
+
+    def joined(self, more: Items) -> Items:
+        """Give these and others, in the order of the pool."""
+        number = np.concatenate([self.number, more.number])
+        order = np.argsort(number, kind="stable")
+        table = pa.concat_tables([self.table, more.table]).combine_chunks()
+        attributes = np.concatenate([self.attributes, more.attributes])
+        return Items(number[order], table.take(pa.array(order)), attributes[order])
+
+    def column(self, name: str) -> Any:
+        """Give a column as one Arrow array."""
+        return self.table[name].combine_chunks()
+
+
+def answers_of(rows: Sequence[Any], tagset: Codec) -> Answers:
+    """Take rows of `ANSWER` in any order; items and workers stay numbers of the store."""
+    index = tagset.index
+    # Many answers say the same: that nothing is marked, for example.
+    known = {words: [index[label] for label in read_json(words)] for words in _distinct(rows)}
+    labels = [known[row.labels] for row in rows]
+    return Answers(
+        np.array([row.item for row in rows], np.int32),
+        np.array([row.worker for row in rows], np.int32),
+        bounds_of([len(codes) for codes in labels]),
+        np.fromiter(chain.from_iterable(labels), np.int16),
+        np.zeros(len(rows), np.int16),
+        started=np.array([row.started for row in rows], np.int64),
+        submitted=np.array([row.submitted for row in rows], np.int64),
+        cost=np.array([row.cost for row in rows], np.int64),
+    )
+
+
+def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec) -> Crowd:
+    """Make a crowd, with the workers' ids and the gold as they are now.
+
+    Args:
+        connection: One that sees one state.
+        found: The items.
+        given: Answers to some of them, by item and then as they came, with the store's numbers.
+        tagset: The campaign's tags.
+    """
+    people, worker = np.unique(given.worker, return_inverse=True)
+    known = {row.number: row.id for row in connection.execute(select(workers))}
+    item = np.searchsorted(found.number, given.item)
+    tokens = found.column("tokens")
+    return Crowd(
+        item_ids=found.column("id"),
+        tokens=tokens,
+        worker_ids=pa.array([known[number] for number in people.tolist()], pa.string()),
+        tagset=tagset,
+        answers=replace(given, item=item.astype(np.int32), worker=worker.astype(np.int32)),
+        groups=_words(found, "group"),
+        gold=_gold(connection, found.number, tokens.offsets.to_numpy(), tagset),
+        texts=_words(found, "text"),
+        token_start=_starts(found),
+        attributes=_attributes(found.attributes),
+    )
+
+
+def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give where parts of these lengths begin and end, int64 [n + 1].
+
+    >>> bounds_of([2, 0, 3]).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def _distinct(rows: Sequence[Any]) -> set[str]:
+    return {row.labels for row in rows}
+
+
+def _gold(
+    connection: Connection, number: NDArray[np.int64], bounds: NDArray[Any], tagset: Codec
+) -> NDArray[np.int16] | None:
+    known = {row.item: row.labels for row in connection.execute(select(gold))}
+    places = np.flatnonzero(np.isin(number, np.array(list(known), np.int64))).tolist()
+    if not places:
+        return None
+    codes = np.full(bounds[-1], -1, np.int16)
+    for place in places:
+        labels = [tagset.index[label] for label in read_json(known[int(number[place])])]
+        codes[bounds[place] : bounds[place] + len(labels)] = labels
+    return codes
+
+
+def _words(found: Items, name: str) -> pa.Array | None:
+    column = found.column(name)
+    return None if column.null_count == len(column) else column
+
+
+def _starts(found: Items) -> NDArray[np.int32] | None:
+    column = found.column("token_start")
+    if not len(column) or column.null_count:
+        return None
+    return np.asarray(column.flatten().to_numpy())
+
+
+def _attributes(facts: NDArray[np.object_]) -> pa.Table | None:
+    names = list(dict.fromkeys(chain.from_iterable(facts)))
+    return pa.table({name: [each.get(name) for each in facts] for name in names}) if names else None

@@ -1,0 +1,127 @@
+"""From a path or an address to a database connection that keeps its promises.
+
+SQLite: write-ahead log, every commit on the disk before it returns (`synchronous=FULL`), foreign
+keys enforced, and transactions that begin as the caller says. PostgreSQL through psycopg.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    InternalError,
+    OperationalError,
+)
+
+from goldspan.errors import GoldspanError, InputError, MissingExtraError
+
+KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
+"""Connections that stay open between transactions: a server's threads each need one now and then,
+and opening one takes longer than a short transaction."""
+BUSY_SECONDS = 30.0
+"""How long a transaction waits for another process's."""
+WRITE = {"goldspan_begin": "BEGIN IMMEDIATE"}
+"""Execution options of a connection that will write."""
+
+
+class StoreError(GoldspanError):
+    """The database cannot do what it should: full, read-only, busy, gone or damaged."""
+
+
+def to_url(place: str | Path) -> URL:
+    """Turn a path, or an address such as "postgresql://host/name", into SQLAlchemy's URL.
+
+    Raises:
+        InputError: The address cannot be read, or names a database of another kind.
+
+    >>> to_url("campaign.db").database, to_url("postgresql://host/name").drivername
+    ('campaign.db', 'postgresql+psycopg')
+    """
+    if "://" not in str(place):
+        return URL.create("sqlite", database=str(place))
+    try:
+        url = make_url(str(place))
+    except ArgumentError:
+        raise InputError(f"{place!s} is no address: give a path or postgresql://…") from None
+    kind = url.get_backend_name()
+    if kind not in {"sqlite", "postgresql"}:
+        raise InputError(f"{kind} is not supported: give a path (SQLite) or postgresql://…")
+    if kind == "sqlite" and not url.database:
+        raise InputError("a database in memory keeps nothing: give the path of a file")
+    return url.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
+
+
+def connect(url: URL) -> Engine:
+    """Make the engine; nothing is opened yet.
+
+    Raises:
+        MissingExtraError: psycopg is not installed and the address is PostgreSQL's.
+    """
+    if url.get_backend_name() == "postgresql":
+        try:
+            return create_engine(url, pool_pre_ping=True, **KEPT)
+        except ImportError:
+            raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **KEPT)
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def is_sqlite(engine: Engine) -> bool:
+    """Whether the database is a SQLite file."""
+    return engine.dialect.name == "sqlite"
+
+
+def is_outside(error: DBAPIError) -> bool:
+    """Whether the database is at fault – damaged, full, forbidden – and not what was asked."""
+    forbidden = getattr(error.orig, "sqlstate", None) == "42501"
+    return forbidden or type(error) in {DatabaseError, OperationalError, InternalError}
+
+
+def is_busy(error: DBAPIError) -> bool:
+    """Whether it helps to try again."""
+    state = getattr(error.orig, "sqlstate", None)
+    return "database is locked" in str(error.orig) or state in {"40001", "40P01"}
+
+
+def store_error(error: DBAPIError, where: str) -> StoreError:
+    """Say what the database cannot do, and what became of the transaction."""
+    why = str(error.orig).strip().splitlines()[0]
+    if error.connection_invalidated:
+        return StoreError(
+            f"{where}: {why}; the connection broke, perhaps after the work was kept: do it again "
+            "under the same names and keys, which changes nothing that is there"
+        )
+    hints = {
+        "readonly": "make the file and its folder writable",
+        "read-only": "give the user the right to write",
+        "permission denied": "give the user the right to do so",
+        "disk is full": "make room on the disk",
+        "No space left": "make room on the disk",
+        "disk I/O error": "is the disk full, or gone?",
+        "malformed": "the file is damaged: restore a backup, or import an export",
+        "unable to open": "does the folder exist, and may you write to it?",
+        "locked": "another process is writing: try again",
+        "not a database": "choose another name",
+    }
+    hint = next((say for word, say in hints.items() if word in why), "")
+    return StoreError(f"{where}: {why}{'; ' + hint if hint else ''}; nothing was changed")
+
+
+def _set_pragmas(connection: Any, _: Any) -> None:
+    # No transaction begins but by `_begin`: the driver would begin them late.
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    connection.exec_driver_sql(options.get("goldspan_begin", "BEGIN"))

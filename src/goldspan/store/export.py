@@ -1,0 +1,93 @@
+"""A campaign as a folder, and back: the log holds everything, so the log is what is written.
+
+The folder holds `campaign.json` (what it is, layout, number of events, last hash) and
+`events.jsonl`, one event per line: number, time, kind, body, hash. Importing replays the log, in
+SQLite or in PostgreSQL, whichever it came from; the tables are the same, and so is a second export,
+byte by byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goldspan.crowd.atomic import write_folder
+from goldspan.errors import InputError
+from goldspan.protocols import Event
+from goldspan.store.chain import canonical
+from goldspan.store.opening import empty_database, open_ledger
+from goldspan.store.reading import read_events
+from goldspan.store.replay import replay
+
+if TYPE_CHECKING:
+    from goldspan.store.ledger import SqlLedger
+
+LAYOUT = 1
+ABOUT, LOG = "campaign.json", "events.jsonl"
+
+
+def export_ledger(ledger: SqlLedger, folder: str | Path) -> None:
+    """Write a campaign into a new folder, as it is at one moment.
+
+    Raises:
+        InputError: The folder exists already, or cannot be made.
+    """
+    write_folder(folder, lambda path: _fill(ledger, path))
+
+
+def import_ledger(folder: str | Path, place: str | Path) -> SqlLedger:
+    """Make the campaign of a folder in an empty place, and open it.
+
+    Args:
+        folder: What `export_ledger` wrote.
+        place: Path of a new SQLite file, or an address "postgresql://…" of an empty database.
+
+    Raises:
+        InputError: The folder is damaged or of a newer goldspan, or the place is not empty.
+    """
+    about = _about(Path(folder))
+    database = empty_database(place)
+    try:
+        found = replay(_read_log(Path(folder) / LOG), database, head=about["head"])
+    finally:
+        database.engine.dispose()
+    assert found == about["events"]
+    return open_ledger(place)
+
+
+def _fill(ledger: SqlLedger, path: Path) -> None:
+    number, head = 0, ""
+    with ledger.database.read() as connection, (path / LOG).open("w", encoding="utf-8") as out:
+        for event in read_events(connection):
+            number, head = event.number, event.hash
+            out.write(canonical(vars(event)) + "\n")
+    about = {"goldspan": "campaign", "layout": LAYOUT, "name": ledger.name}
+    words = json.dumps({**about, "events": number, "head": head}, ensure_ascii=False, indent=1)
+    (path / ABOUT).write_text(words + "\n", encoding="utf-8")
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        layout, _, _ = about["layout"], about["events"], about["head"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{folder} is no export of a campaign: {ABOUT}: {error}") from None
+    if layout != LAYOUT:
+        raise InputError(
+            f"{folder} has layout {layout}, this goldspan reads {LAYOUT}: update goldspan"
+        )
+    return dict(about)
+
+
+def _read_log(path: Path) -> Iterator[Event]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for n, line in enumerate(lines, start=1):
+                try:
+                    yield Event(**json.loads(line))
+                except (ValueError, TypeError) as error:
+                    raise InputError(f"{path} line {n} is no event: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None

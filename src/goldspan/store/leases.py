@@ -1,0 +1,155 @@
+"""Leases: a place held for a worker until a time, with the money for its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, case, select
+
+from goldspan.errors import InputError
+from goldspan.protocols import Lease
+from goldspan.store.batches import look_back
+from goldspan.store.chain import read_json
+from goldspan.store.choosing import Choice, next_items, these_items
+from goldspan.store.pool import FEW, numbers_of
+from goldspan.store.schema import items, leases, skips, slots, workers
+from goldspan.store.workers import Worker, find_worker, worker_of
+
+if TYPE_CHECKING:
+    from goldspan.store.journal import Entry
+
+MOST_AT_ONCE = 1_000
+
+
+# Statements of the short transactions are built once.
+_DUE = leases.c.expires <= bindparam("clock")
+_OF_WORKER = leases.c.worker == bindparam("who")
+_OF_ITEM = _OF_WORKER & (leases.c.item == bindparam("number"))
+_USE = slots.update().where(slots.c.item == bindparam("number"))
+_USE = _USE.values(leased=slots.c.leased + 1)
+_MOVE = workers.update().where(workers.c.number == bindparam("who"))
+_MOVE = _MOVE.values(cursor=bindparam("to"))
+_HELD = (
+    select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
+    .join(items, items.c.number == leases.c.item)
+    .join(slots, slots.c.item == leases.c.item)
+    .where(_OF_WORKER)
+    .order_by(slots.c.position)
+)
+
+
+def _which(condition: ColumnElement[bool]) -> Select[Any]:
+    columns = (leases.c.item, leases.c.worker, leases.c.cost)
+    return select(*columns).where(condition).order_by(leases.c.item, leases.c.worker)
+
+
+DUE, OF_WORKER, OF_ITEM = _which(_DUE), _which(_OF_WORKER), _which(_OF_ITEM)
+
+
+def lease(
+    entry: Entry, name: str, seconds: float, n: int, names: Sequence[str] | None
+) -> list[Lease]:
+    """Hold n places for a worker, those that the worker holds already among them.
+
+    Raises:
+        InputError: `n` or `seconds` is out of range.
+        FaultsError: Some of the items named are not in the pool.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
+        raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
+    if not 0 < seconds <= 10**9:
+        raise InputError(f"seconds must be a positive number up to a billion, not {seconds!r}")
+    if names is not None and len(names) > FEW:
+        raise InputError(f"{len(names)} items are too many for one call: name {FEW} at most")
+    expire_due(entry)
+    worker = worker_of(entry, name)
+    only = None if names is None else _in_order(entry, names)
+    held = _held(entry, worker, only)
+    missing = n - len(held)
+    if missing > 0 and not worker.barred and not entry.paused:
+        _take(entry, worker, missing, seconds, only)
+        held = _held(entry, worker, only)
+    return held[:n]
+
+
+def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write new leases, reserve their money, and move the worker's cursor."""
+    worker, taken = body["worker"], body["leases"]
+    times = {"worker": worker, "taken": entry.clock, "expires": body["expires"]}
+    if taken:
+        rows = [{"item": item, "cost": cost, **times} for item, cost in taken]
+        entry.connection.execute(leases.insert(), rows)
+        entry.connection.execute(_USE, [{"number": item} for item, _ in taken])
+        entry.purse.reserve(sum(cost for _, cost in taken))
+    entry.connection.execute(_MOVE, {"who": worker, "to": body["cursor"]})
+
+
+def expire_due(entry: Entry) -> int:
+    """Give back the places whose time is over; count them."""
+    return free_leases(entry, DUE, {"clock": entry.clock}, "expired")
+
+
+def release(entry: Entry, name: str, item: str, skip: str) -> bool:
+    """Give a place back; with a reason to skip, the worker is not asked again."""
+    (number,) = numbers_of(entry, [item]).values()
+    worker = find_worker(entry, name)
+    if worker is None:
+        return False
+    mine = {"who": worker.number, "number": number}
+    return free_leases(entry, OF_ITEM, mine, "skipped" if skip else "released", skip) > 0
+
+
+def free_leases(
+    entry: Entry, which: Select[Any], values: Mapping[str, int], why: str, skip: str = ""
+) -> int:
+    """Give back the places of some leases; count them."""
+    rows = [list(row) for row in entry.connection.execute(which, values)]
+    if rows:
+        entry.log("free", {"why": why, "leases": rows, "skip": skip})
+    return len(rows)
+
+
+def put_free(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Delete leases, give back their money, and let all workers look at the places again."""
+    rows = [{"number": item, "who": worker} for item, worker, _ in body["leases"]]
+    match = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
+    entry.connection.execute(leases.delete().where(match), rows)
+    busy = slots.c.leased + slots.c.filled - 1
+    places = case((busy > slots.c.wanted, busy), else_=slots.c.wanted)
+    freed = slots.update().where(slots.c.item == bindparam("number"))
+    freed = freed.values(leased=slots.c.leased - 1, places=places)
+    entry.connection.execute(freed, [{"number": row["number"]} for row in rows])
+    entry.purse.free(sum(cost for *_, cost in body["leases"]))
+    if body["skip"]:
+        skipped = [{"item": row["number"], "worker": row["who"]} for row in rows]
+        told = {"time": entry.clock, "reason": body["skip"]}
+        entry.connection.execute(skips.insert(), [{**row, **told} for row in skipped])
+    look_back(entry, sorted({row["number"] for row in rows}))
+
+
+def _in_order(entry: Entry, names: Sequence[str]) -> list[int]:
+    found = numbers_of(entry, names)
+    return [found[name] for name in dict.fromkeys(names)]
+
+
+def _take(entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] | None) -> None:
+    cursor = worker.cursor
+    found: list[Choice]
+    if only is None:
+        found, cursor = next_items(entry, worker, n)
+    else:
+        found = these_items(entry, worker, only, n)
+    if found or cursor != worker.cursor:
+        expires = entry.clock + max(1, round(seconds * 1000))
+        body = {"worker": worker.number, "cursor": cursor, "expires": expires}
+        entry.log("lease", {**body, "leases": [list(choice) for choice in found]})
+
+
+def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
+    """Give the leases of a worker in the order in which places are given."""
+    query = _HELD if only is None else _HELD.where(leases.c.item.in_(only))
+    return [
+        Lease(row.id, worker.id, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
+        for row in entry.connection.execute(query, {"who": worker.number})
+    ]

@@ -1,0 +1,315 @@
+"""The store's face: a campaign's ledger in a database (the `Ledger` of `goldspan.protocols`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import select
+
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
+from goldspan.spans import Codec
+from goldspan.store import (
+    answers,
+    batches,
+    leases,
+    money,
+    paging,
+    pool,
+    reading,
+    records,
+    watching,
+    workers,
+)
+from goldspan.store.alone import alone, check_sums
+from goldspan.store.chain import check_chain, read_json
+from goldspan.store.engine import StoreError
+from goldspan.store.grown import Grown
+from goldspan.store.journal import Database
+from goldspan.store.order import Asked, Order
+from goldspan.store.paging import Slot
+from goldspan.store.schema import campaign
+from goldspan.store.watching import Given, Skipped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SqlLedger:
+    """A campaign's ledger in SQLite or PostgreSQL; made by `open_ledger` and `create_ledger`.
+
+    Every method that takes `now` (milliseconds since 1970) is one transaction: when it returns,
+    what it did is on the disk; when it raises, nothing was changed. Threads may share a ledger,
+    and processes may open the same one. What the methods do is said in `goldspan.protocols.Ledger`.
+
+    Args:
+        database: The open database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database, self._is_checked = database, False
+        self._order = Order(database)
+
+    @cached_property
+    def name(self) -> str:
+        """The campaign's name."""
+        return str(self._facts["name"])
+
+    @cached_property
+    def tagset(self) -> Codec:
+        """The campaign's tags and their encoding."""
+        return Codec(tuple(read_json(self._facts["tags"])), self._facts["encoding"])
+
+    def add_items(self, items: Iterable[PoolItem], now: int) -> int:
+        """Add items to the pool, a block per transaction, and count the new ones.
+
+        Raises:
+            FaultsError: Items of a block are faulty or stand twice; blocks before it are kept,
+                and adding the same pool again goes on.
+        """
+        write = self.database.write
+        blocks = pool.in_blocks(items)
+        return sum(write(now, lambda e, b=block: pool.add_block(e, b)) for block in blocks)  # type: ignore[misc]
+
+    def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
+        """Open k places for every item, in this order of priority; give the batch's number."""
+        return self.database.write(now, lambda e: batches.open_batch(e, name, items, k))
+
+    def adjust(self, wanted: Mapping[str, int], now: int) -> int:
+        """Set how many answers items are to get; places in use stay. Count what changed."""
+        return self.database.write(now, lambda e: batches.adjust(e, wanted))
+
+    def lease(
+        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
+    ) -> list[Lease]:
+        """Hold n places for a worker, those that the worker holds already among them."""
+        return self.database.write(now, lambda e: leases.lease(e, worker, seconds, n, items))
+
+    def submit(
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
+    ) -> Receipt:
+        """Take an answer, one label per token (None: skipped), and pay for it if it counts.
+
+        Raises:
+            FaultsError: The item is in no batch, or the labels do not fit it.
+        """
+        tags = self.tagset
+        return self.database.write(
+            now, lambda e: answers.submit(e, key, worker, item, labels, tags)
+        )
+
+    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
+        """Give a place back; with a reason to skip, the worker is not asked again."""
+        return self.database.write(now, lambda e: leases.release(e, worker, item, skip))
+
+    def expire(self, now: int) -> int:
+        """Give back the places whose time is over; count them."""
+        return self.database.write(now, leases.expire_due)
+
+    def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
+        """Ask a worker nothing more and take back the leases, or ask again."""
+        self.database.write(now, lambda e: workers.bar(e, worker, barred=barred))
+
+    def pause(self, now: int, *, paused: bool = True) -> None:
+        """Hold no new places, or again; answers are still taken."""
+        self.database.write(now, lambda e: workers.pause(e, paused=paused))
+
+    def set_cap(self, cap: int, now: int) -> None:
+        """Change what may be spent.
+
+        Raises:
+            InputError: More is reserved or spent already.
+        """
+        self.database.write(now, lambda e: money.set_cap(e, cap))
+
+    def charge(self, name: str, amount: int, now: int) -> bool:
+        """Pay something other than an answer, once per name; False if the money is short."""
+        return self.database.write(now, lambda e: money.charge(e, name, amount))
+
+    def set_gold(
+        self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
+    ) -> None:
+        """Keep known labels of items, and whether these are control questions."""
+        tags = self.tagset
+        self.database.write(now, lambda e: records.set_gold(e, gold, tags, control=control))
+
+    def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
+        """Keep a fact under a name: the version of a model, a verdict, a note."""
+        self.database.write(now, lambda e: records.record(e, kind, name, body))
+
+    def records(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Give all facts of a kind by name, in the order in which they came."""
+        with self.database.read() as connection:
+            return reading.read_records(connection, kind)
+
+    def totals(self) -> Totals:
+        """Give the money."""
+        row = self._row()
+        return Totals(row["currency"], row["cap"], row["reserved"], row["spent"])
+
+    def slots(self) -> pa.Table:
+        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        return self._order.slots()
+
+    def page(
+        self,
+        after: int = -1,
+        state: str = "all",
+        limit: int = 100,
+        numbers: Sequence[int] | None = None,
+    ) -> list[Slot]:
+        """Give the next items of the batches behind a position: "open" ones, "done" ones, or all.
+
+        Raises:
+            UnknownNameError: There is no such state.
+        """
+        with self.database.read() as connection:
+            return paging.page(connection, after, state, limit, numbers)
+
+    def position(self, item: str) -> int | None:
+        """Give where an item stands in the order of all batches, None if it is in none."""
+        with self.database.read() as connection:
+            return paging.position_of(connection, item)
+
+    def asked(self) -> Asked:
+        """Give the items of all batches in order; they neither move nor go."""
+        return self._order.asked()
+
+    @property
+    def n_slots(self) -> int:
+        """How many items are in a batch."""
+        with self.database.read() as connection:
+            return paging.n_slots(connection)
+
+    def crowd(self, which: str = "answered") -> Crowd:
+        """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        if which == "answered":
+            return self._grown.crowd()
+        with self.database.read() as connection:
+            return reading.read_crowd(connection, self.tagset, which)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Give the log after a number; entries that come meanwhile are among them."""
+        size = 1  # the first entries hold the pool: who asks for one must not wait for a thousand
+        while True:
+            with self.database.read() as connection:
+                page = reading.read_page(connection, after, size)
+            yield from page
+            if len(page) < size:
+                return
+            after, size = page[-1].number, min(2 * size, reading.AT_ONCE)
+
+    @property
+    def n_events(self) -> int:
+        """How many entries the log has: it grows with every change."""
+        return int(self._row()["n_events"])
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers count."""
+        with self.database.read() as connection:
+            return watching.n_answers(connection)
+
+    def held(self, worker: str, now: int) -> list[Lease]:
+        """Give the leases of a worker that hold, the oldest first."""
+        with self.database.read() as connection:
+            return watching.held(connection, worker, now)
+
+    def given(self, item: str | None = None) -> list[Given]:
+        """Give all answers as rows, drafts among them; those to an item with their labels."""
+        with self.database.read() as connection:
+            return watching.given(connection, item)
+
+    def skipped(self, item: str | None = None) -> list[Skipped]:
+        """Give what workers passed, and why."""
+        with self.database.read() as connection:
+            return watching.skipped(connection, item)
+
+    def standing(self) -> dict[str, bool]:
+        """Give all workers by id, and whether they are asked nothing more."""
+        with self.database.read() as connection:
+            return watching.standing(connection)
+
+    def is_barred(self, worker: str) -> bool:
+        """Whether a worker is asked nothing more."""
+        with self.database.read() as connection:
+            return watching.is_barred(connection, worker)
+
+    def fact(self, kind: str, name: str) -> dict[str, Any] | None:
+        """Give one fact, None if there is none."""
+        with self.database.read() as connection:
+            return reading.read_fact(connection, kind, name)
+
+    def count(self, kind: str) -> int:
+        """Count the facts of a kind: they only grow, so that what was made of them may be kept."""
+        with self.database.read() as connection:
+            return reading.count_records(connection, kind)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the campaign holds no new places."""
+        with self.database.read() as connection:
+            return watching.is_paused(connection)
+
+    def verify(self) -> int:
+        """Check the chain of the log against the campaign's row, and count the events.
+
+        Raises:
+            InputError: An entry is missing or was changed.
+        """
+        with self.database.read() as connection:
+            row = connection.execute(select(campaign)).one()
+            number, head = check_chain(reading.read_events(connection))
+        if (number, head) != (row.n_events, row.head):
+            raise InputError(
+                f"the log is broken: it ends at event {number}, and should at {row.n_events}"
+            )
+        return number
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep out others who would steer the campaign, for `with`; answers are still taken.
+
+        Raises:
+            StoreError: Another process steers it, or the database is damaged.
+        """
+        with alone(self.database):
+            if not self._is_checked:
+                check_sums(self.database)
+                self._is_checked = True
+            yield
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.engine.dispose()
+
+    def __enter__(self) -> Self:
+        """Give the ledger."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the database."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say whose ledger it is and where."""
+        return f"SqlLedger({self.name!r}, {self.database.where!r})"
+
+    @cached_property
+    def _grown(self) -> Grown:
+        return Grown(self.database, self.tagset)
+
+    @cached_property
+    def _facts(self) -> Mapping[str, Any]:
+        return self._row()
+
+    def _row(self) -> Mapping[str, Any]:
+        with self.database.read() as connection:
+            row = connection.execute(select(campaign)).mappings().one_or_none()
+        if row is None:
+            raise StoreError(f"{self.database.where} holds no campaign: create one first")
+        return dict(row)

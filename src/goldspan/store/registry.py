@@ -1,0 +1,43 @@
+"""What every kind of event does to the tables: kind → "module:function"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from goldspan.errors import UnknownNameError
+
+EFFECTS = {
+    "adjust": "goldspan.store.batches:put_wanted",
+    "bar": "goldspan.store.workers:put_barred",
+    "batch": "goldspan.store.batches:put_batch",
+    "cap": "goldspan.store.money:put_cap",
+    "charge": "goldspan.store.money:put_charge",
+    "create": "goldspan.store.journal:put_campaign",
+    "free": "goldspan.store.leases:put_free",
+    "gold": "goldspan.store.records:put_gold",
+    "items": "goldspan.store.pool:put_items",
+    "lease": "goldspan.store.leases:put_leases",
+    "pause": "goldspan.store.workers:put_paused",
+    "record": "goldspan.store.records:put_record",
+    "submit": "goldspan.store.answers:put_answer",
+    "worker": "goldspan.store.workers:put_worker",
+}
+
+
+@cache
+def effect_of(kind: str) -> Callable[[Any, Mapping[str, Any]], None]:
+    """Find what a kind of event does: a function of the open entry and the event's body.
+
+    Raises:
+        UnknownNameError: There is no such kind; a newer goldspan wrote the log.
+    """
+    if kind not in EFFECTS:
+        raise UnknownNameError(
+            "kind of event", kind, EFFECTS, "a newer goldspan may have written it"
+        )
+    module, name = EFFECTS[kind].split(":")
+    effect: Callable[[Any, Mapping[str, Any]], None] = getattr(import_module(module), name)
+    return effect

@@ -1,0 +1,123 @@
+"""Looking while a campaign runs: a worker's leases, answers as rows, who works, what was skipped.
+
+All of it is read only; nothing here is decided or kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from goldspan.protocols import Lease
+from goldspan.store.chain import read_json
+from goldspan.store.schema import answers, campaign, items, leases, skips, slots, workers
+
+_HELD = (
+    select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
+    .join(items, items.c.number == leases.c.item)
+    .join(workers, workers.c.number == leases.c.worker)
+    .where((workers.c.id == bindparam("name")) & (leases.c.expires > bindparam("now")))
+    .order_by(leases.c.taken)
+)
+_BARRED = select(workers.c.barred).where(workers.c.id == bindparam("name"))
+_BRIEF = ("status", "reason", "counts", "started", "submitted", "cost")
+_FILLED = select(func.coalesce(func.sum(slots.c.filled), 0))
+_ANSWERS = (
+    select(items.c.id.label("item"), workers.c.id.label("worker"), *(answers.c[n] for n in _BRIEF))
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .order_by(answers.c.number)
+)
+
+
+class Given(NamedTuple):
+    """An answer as a row, whether it counts or is a draft.
+
+    Attributes:
+        item: Id of the item.
+        worker: Id of the worker.
+        status: As in `goldspan.protocols.Receipt`.
+        reason: Why it does not count, "" if it does.
+        counts: Whether it counts and was paid.
+        started: When its place was taken, in milliseconds since 1970; -1 without a lease.
+        submitted: When it came.
+        cost: What was paid, in millionths of the currency unit.
+        labels: One per token; None where they were not asked for.
+    """
+
+    item: str
+    worker: str
+    status: str
+    reason: str
+    counts: bool
+    started: int
+    submitted: int
+    cost: int
+    labels: list[str | None] | None = None
+
+
+class Skipped(NamedTuple):
+    """An item that a worker passed, and why."""
+
+    item: str
+    worker: str
+    reason: str
+    time: int
+
+
+def held(connection: Connection, worker: str, now: int) -> list[Lease]:
+    """Give the leases of a worker that hold, the oldest first."""
+    rows = connection.execute(_HELD, {"name": worker, "now": now})
+    return [
+        Lease(row.id, worker, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
+        for row in rows
+    ]
+
+
+def given(connection: Connection, item: str | None = None) -> list[Given]:
+    """Give all answers in the order in which they came; those to an item with their labels."""
+    if item is None:
+        return [_row(row) for row in connection.execute(_ANSWERS)]
+    query = _ANSWERS.add_columns(answers.c.labels).where(items.c.id == item)
+    return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
+
+
+def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
+    """Give what was skipped, in the order in which it happened."""
+    columns = (items.c.id.label("item"), workers.c.id.label("worker"), skips.c.reason, skips.c.time)
+    query = select(*columns).select_from(skips)
+    query = query.join(items, items.c.number == skips.c.item)
+    query = query.join(workers, workers.c.number == skips.c.worker)
+    if item is not None:
+        query = query.where(items.c.id == item)
+    rows = connection.execute(query.order_by(skips.c.time, skips.c.item, skips.c.worker))
+    return [Skipped(*row) for row in rows]
+
+
+def standing(connection: Connection) -> dict[str, bool]:
+    """Give all workers by id, and whether they are asked nothing more."""
+    rows = connection.execute(select(workers.c.id, workers.c.barred).order_by(workers.c.number))
+    return {row.id: bool(row.barred) for row in rows}
+
+
+def is_barred(connection: Connection, worker: str) -> bool:
+    """Whether a worker is asked nothing more; who is not known is asked."""
+    return bool(connection.execute(_BARRED, {"name": worker}).scalar())
+
+
+def is_paused(connection: Connection) -> bool:
+    """Whether the campaign holds no new places."""
+    return bool(connection.execute(select(campaign.c.paused)).scalar_one())
+
+
+def n_answers(connection: Connection) -> int:
+    """Count the answers that count."""
+    return int(connection.execute(_FILLED).scalar_one())
+
+
+def _row(row: Any) -> Given:
+    return Given(
+        row.item, row.worker, row.status, row.reason, bool(row.counts), row.started,
+        row.submitted, row.cost,
+    )  # fmt: skip

@@ -1,0 +1,309 @@
+"""The face of every tagger: fit, predict, marginals, n-best, score; lists of words or of dicts."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from goldspan.errors import InputError, NotFittedError
+from goldspan.protocols import Progress, Runner
+from goldspan.spans import Codec, Tagged, score_codes
+from goldspan.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
+from goldspan.tagger.dicts import DictFeatures, is_dicts
+from goldspan.tagger.features import FeatureMap, Features, Text
+from goldspan.tagger.kernels.training import unary_step
+from goldspan.tagger.known import Known, is_partial, named_tags, read_known
+from goldspan.tagger.labels import Labels, legal_codes
+from goldspan.tagger.targets import Masks, Targets
+from goldspan.tagger.templates import read_templates
+from goldspan.tagger.weights import Weights
+
+__all__ = ["Tagger", "as_text", "legal_codes", "potentials_of", "score_tags", "transform"]
+
+Forced = Sequence[Sequence[Known]]
+"""Per item and token a tag, some tags of which one is right, or None."""
+
+
+class Tagger(ABC):
+    """Base of the taggers; scikit-learn's habits.
+
+    A subclass has at least these parameters, a `name`, and `fit_targets`.
+
+    Attributes:
+        codec_: The tags, after `fit`.
+        features_: How texts become features, after `fit`.
+        weights_: The weights, after `fit`.
+        documents_: Whether the training items were grouped by document.
+        n_repaired_: Malformed training tags that were made well-formed (with `hard`).
+    """
+
+    name: str
+    templates: str | Sequence[str]
+    encoding: str
+    hard: bool
+    min_count: int
+    hash_bits: int
+    gazetteers: Mapping[str, Sequence[str]] | None
+    codec_: Codec
+    features_: FeatureMap | DictFeatures
+    weights_: Weights
+    documents_: bool = False
+    n_repaired_: int = 0
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        weight: Sequence[float] | None = None,
+        start: Any = None,
+        validation: tuple[Any, Any] | None = None,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on items and their tags."""
+
+    @abstractmethod
+    def fit_targets(
+        self,
+        features: Features,
+        targets: Targets,
+        *,
+        start: Any = None,
+        validation: tuple[Any, Any] | None = None,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse parameters that make no sense; asked by `fit`."""
+
+    def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
+        """Tag items.
+
+        Args:
+            X: Lists of words (or of feature dictionaries, as at training), or a `Text`.
+            forced: What is known: per item and token a tag, some tags of which one is right, or
+                None.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: No possible sequence agrees with the forced tags.
+        """
+        potentials = constrain(self.log_potentials(X), self.codec_, forced)
+        return self.codec_.decode(best_path(potentials, self.codec_))
+
+    def predict_marginals(
+        self, X: Any, *, forced: Forced | None = None
+    ) -> list[list[dict[str, float]]]:
+        """Give the probability of every tag, one dictionary per token; arguments as `predict`."""
+        found = self.tag(X, forced=forced, least=np.inf)
+        rows = [dict(zip(self.codec_.tags, p, strict=True)) for p in found.probs.tolist()]
+        return [rows[a:b] for a, b in pairwise(found.offsets.tolist())]
+
+    def predict_n_best(
+        self, X: Any, n: int = 5, *, forced: Forced | None = None
+    ) -> list[list[tuple[list[str], float]]]:
+        """Give the n best tag sequences of every item with their probabilities."""
+        potentials = self.log_potentials(X)
+        return n_best(constrain(potentials, self.codec_, forced), self.codec_, n)
+
+    def tag(self, X: Any, *, forced: Forced | None = None, least: float = 0.01) -> Tagging:
+        """Give codes, marginals, entropies and span posteriors; see `Tagging`.
+
+        Args:
+            X: As for `predict`.
+            forced: As for `predict`.
+            least: Spans with less posterior are not listed; `inf` lists none.
+        """
+        potentials = self.log_potentials(X)
+        return decode(constrain(potentials, self.codec_, forced), self.codec_, least=least)
+
+    def log_potentials(self, X: Any) -> Potentials:
+        """Give the log scores of a text, -inf where something is forbidden, to build on.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+        """
+        features = self._features(X)
+        return potentials_of(features, self.weights_, Masks.of(self.codec_, hard=self.hard))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Give the span F1 (PLAIN: the accuracy) against true tags.
+
+        Types that were not seen at training are never found.
+
+        Raises:
+            InputError: X and y do not fit.
+        """
+        return score_tags(y, best_path(self.log_potentials(X), self.codec_), self.codec_)
+
+    def encode(self, y: Any) -> Tagged:
+        """Turn lists of tags into codes; tags unseen at training raise."""
+        return y if isinstance(y, Tagged) else self.codec_.encode(y)
+
+    def save(self, path: str | Path) -> None:
+        """Write the tagger to one file; see `load_tagger`."""
+        from goldspan.tagger.model_file import save_tagger
+
+        save_tagger(self, path)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
+        """Give the parameters by name."""
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """List the parameters."""
+        names = inspect.signature(cls.__init__).parameters
+        return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Raises:
+            InputError: There is no such parameter.
+        """
+        for name, value in params.items():
+            if name not in self.parameter_names():
+                known = ", ".join(self.parameter_names())
+                raise InputError(f"{self.name} has no parameter {name!r}: it has {known}")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what this is; only it asks."""
+        from sklearn.utils import (  # type: ignore[import-untyped]
+            InputTags,
+            Tags,
+            TargetTags,
+        )
+
+        target = TargetTags(required=True)
+        return Tags(
+            estimator_type=None, target_tags=target, input_tags=InputTags(two_d_array=False)
+        )
+
+    def __repr__(self) -> str:
+        """Show the parameters that differ from their defaults."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        shown = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n].default]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _prepare(self, X: Any, y: Any, weight: Any) -> tuple[Features, Targets]:
+        """Set `codec_` and `features_`, and sum up the targets of tags."""
+        self._check()
+        vars(self).pop("weights_", None)  # they do not fit what is set here
+        labels = Labels.of(y, self.encoding, weight)
+        if labels.partial:
+            X, labels = labels.leave_out_unknown(X)
+        features = self._fit_features(X)
+        labels.check_lengths(features)
+        labels.check_weight()
+        self.codec_ = labels.codec
+        n_features = self.features_.n_features
+        targets, self.n_repaired_ = labels.targets(features, n_features, repair=self.hard)
+        return features, targets
+
+    def _fit_features(self, X: Any) -> Features:
+        if is_dicts(X):
+            self.features_ = DictFeatures.fit(X, self.min_count, self.hash_bits)
+            self.documents_ = False
+            return self.features_.transform(X)
+        text = as_text(X)
+        self.documents_ = text.group is not None
+        self.features_, features = FeatureMap.fit(
+            text,
+            read_templates(self.templates),
+            min_count=self.min_count,
+            gazetteers=self.gazetteers,
+            hash_bits=self.hash_bits,
+        )
+        return features
+
+    def _features(self, X: Any) -> Features:
+        if "weights_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit first")
+        return transform(self.features_, X)
+
+
+def transform(features: FeatureMap | DictFeatures, X: Any) -> Features:
+    """Find the features of words or dictionaries.
+
+    Raises:
+        InputError: There are dictionaries where words are wanted, or the other way round.
+    """
+    if isinstance(X, Features):
+        return X
+    if isinstance(features, FeatureMap):
+        if is_dicts(X):
+            raise InputError("this tagger was trained on words, not on dictionaries of features")
+        return features.transform(as_text(X))
+    if isinstance(X, Text) or (not is_dicts(X) and any(len(item) for item in X)):
+        raise InputError("this tagger was trained on dictionaries of features")
+    return features.transform(X)
+
+
+def potentials_of(features: Features, weights: Weights, masks: Masks) -> Potentials:
+    """Give W . phi per token and tag, and the weights of steps, -inf where forbidden."""
+    unary = np.empty((features.n_tokens, weights.n_labels))
+    unary_step(features.bounds, features.ids, features.values, weights.state, unary)
+    with np.errstate(divide="ignore"):
+        return Potentials(
+            unary,
+            weights.start + np.log(masks.start),
+            weights.step + np.log(masks.step),
+            weights.end + np.log(masks.end),
+            features.offsets - features.offsets[0],
+        )
+
+
+def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
+    """Give the span F1 (PLAIN: the accuracy) of codes against true tags.
+
+    Raises:
+        InputError: The numbers of tags differ, or some true tag is not known.
+    """
+    truth = y
+    if not isinstance(y, Tagged):
+        items = _all_known(y)
+        every = Codec.from_tags({*codec.tags, *named_tags(items)}, codec.encoding)
+        truth = every.encode(items)
+        table = np.array([*(every.index[tag] for tag in codec.tags), -1], np.int16)
+        found, codec = Tagged(table[found.codes], found.offsets), every
+    if not np.array_equal(truth.offsets, found.offsets):
+        raise InputError("X and y have different numbers of items or of tokens in an item")
+    if codec.rules.is_plain:
+        return float((truth.codes == found.codes).mean()) if len(found.codes) else 0.0
+    return score_codes(truth, found, codec).f1
+
+
+def _all_known(y: Any) -> list[Any]:
+    items = read_known(y)
+    for n, item in enumerate(items):
+        if is_partial([item]):
+            raise InputError(f"item {n}: to be scored, all of its true tags must be known")
+    return items
+
+
+def as_text(X: Any) -> Text:
+    """Take a `Text` as it is and make one of lists of words.
+
+    Raises:
+        InputError: It is neither.
+    """
+    if isinstance(X, Text):
+        return X
+    items = [X] if isinstance(X, str) else list(X)
+    if any(isinstance(item, str) for item in items):
+        raise InputError("expected a list of items, each a list of words; got a string for an item")
+    return Text.of(items)

@@ -1,0 +1,202 @@
+"""What every tagger shares: scores of a text in, tags, marginals, spans and n-best lists out.
+
+A tagger gives log potentials – one score per token and tag, and scores of steps – and everything
+else follows from the chain, whatever the scores come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.chains.kernels.nbest import nbest_step
+from goldspan.chains.kernels.posterior import posterior_step
+from goldspan.errors import InputError
+from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+from goldspan.tagger.kernels.decoding import best_path_step
+from goldspan.tagger.known import Known, allowed_tags, read_known
+from goldspan.tagger.parameters import check_whole
+
+Floats = NDArray[np.float64]
+
+
+class Potentials(NamedTuple):
+    """Log scores of a chain; -inf where something is forbidden.
+
+    Attributes:
+        unary: float64 [n_tokens, J].
+        start: float64 [J].
+        step: float64 [J, J], rows previous.
+        end: float64 [J].
+        offsets: int64 [n_items + 1].
+    """
+
+    unary: Floats
+    start: Floats
+    step: Floats
+    end: Floats
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tagging:
+    """What a tagger says of a text.
+
+    Attributes:
+        codes: int16 [n_tokens], the best path.
+        probs: float64 [n_tokens, J], marginals.
+        entropy: float64 [n_items], of the sequence, in nats.
+        spans: The candidate spans, those with at least the asked posterior.
+        mass: float64 [n_spans], their posteriors.
+        offsets: int64 [n_items + 1].
+    """
+
+    codes: NDArray[np.int16]
+    probs: Floats
+    entropy: Floats
+    spans: SpanArray
+    mass: Floats
+    offsets: NDArray[np.int64]
+
+    @property
+    def tagged(self) -> Tagged:
+        """The best path as codes and offsets."""
+        return Tagged(self.codes, self.offsets)
+
+
+def best_path(potentials: Potentials, codec: Codec) -> Tagged:
+    """Give the best path alone; that of `decode`, in a fraction of the time.
+
+    Raises:
+        InputError: No path agrees with the forced tags; the first such item is named.
+    """
+    p = potentials
+    codes = np.empty(len(p.unary), np.int16)
+    offsets = p.offsets - p.offsets[0]
+    item = best_path_step(offsets, p.unary, p.start, p.step, p.end, codes)
+    if item >= 0:
+        raise InputError(_no_path(item, codec))
+    return Tagged(codes, offsets)
+
+
+def decode(
+    potentials: Potentials,
+    codec: Codec,
+    *,
+    forced: NDArray[np.int16] | None = None,
+    least: float = 0.01,
+) -> Tagging:
+    """Decode: best path, marginals, entropy and span posteriors.
+
+    Args:
+        potentials: The scores.
+        codec: The tag set.
+        forced: int16 [n_tokens], tags that are known, -1 unknown; or None.
+        least: Spans with less posterior are not listed; `inf` lists none.
+
+    Raises:
+        InputError: No path agrees with the forced tags; the first such item is named.
+    """
+    p = potentials
+    n_tokens, n_labels = p.unary.shape
+    n_items = len(p.offsets) - 1
+    known = np.zeros(0, np.int16) if forced is None else np.ascontiguousarray(forced, np.int16)
+    codes, probs = np.empty(n_tokens, np.int16), np.empty((n_tokens, n_labels))
+    entropy = np.empty(n_items)
+    listed = not codec.rules.is_plain and np.isfinite(least)
+    pairs = codec.pairs if listed else np.zeros((0, 0), np.uint8)
+    room = n_tokens + 1000 if listed else 0
+    start, step, end = (np.exp(part) for part in (p.start, p.step, p.end))
+    while True:
+        spans, mass = np.empty((room, 4), np.int64), np.empty(room)
+        n_found = posterior_step(
+            p.offsets, np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32),
+            np.ones(n_items, np.bool_), known, p.unary, np.zeros((0, n_labels)),
+            start, step, end, p.start, p.step, p.end, pairs, codec.type_of, float(least),
+            codes, probs, entropy, spans, mass,
+        )  # fmt: skip
+        if n_found <= room:
+            break
+        room = n_found
+    filled = np.flatnonzero(np.diff(p.offsets))
+    lost = np.isnan(probs[p.offsets[filled] - p.offsets[0], 0])
+    if lost.any():
+        raise InputError(_no_path(int(filled[lost][0]), codec))
+    base = p.offsets[spans[:n_found, 0]] - p.offsets[0]
+    array = SpanArray(
+        base + spans[:n_found, 1],
+        base + spans[:n_found, 2],
+        spans[:n_found, 3].astype(np.int16),
+        spans[:n_found, 0].astype(np.int32),
+        np.zeros(n_found, np.int32),
+    )
+    return Tagging(codes, probs, entropy, array, mass[:n_found], p.offsets - p.offsets[0])
+
+
+def constrain(
+    potentials: Potentials, codec: Codec, forced: Sequence[Sequence[Known]] | None
+) -> Potentials:
+    """Make impossible what known tags exclude.
+
+    Args:
+        potentials: The scores.
+        codec: The tag set.
+        forced: Per item and token a tag, several of which one is right, or None where nothing is
+            known.
+
+    Raises:
+        InputError: What is given are no tags, their numbers are not those of the tokens, a tag is
+            unknown, or a token has no tag left.
+    """
+    if forced is None:
+        return potentials
+    known = read_known(forced)
+    lengths = np.array([len(item) for item in known], np.int64)
+    if not np.array_equal(lengths, np.diff(potentials.offsets)):
+        raise InputError("forced: give one tag or None for every token of every item")
+    unary = np.where(allowed_tags(known, codec), potentials.unary, -np.inf)
+    return potentials._replace(unary=unary)
+
+
+def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list[str], float]]]:
+    """Give the n best tag sequences of every item with their probabilities, the best first.
+
+    Items with fewer than n possible sequences have shorter lists.
+
+    Raises:
+        InputError: n is no whole number of at least 1, or no sequence is possible.
+    """
+    check_whole("n", n, 1)
+    p = potentials
+    every = []
+    for item, (a, b) in enumerate(pairwise((p.offsets - p.offsets[0]).tolist())):
+        paths = np.empty((n, b - a), np.int16)
+        log_probs = np.empty(n)
+        found = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        if not found:
+            raise InputError(_no_path(item, codec))
+        tags = codec.decode(Tagged(paths[:found].ravel(), np.arange(found + 1) * (b - a)))
+        every.append(list(zip(tags, np.exp(log_probs[:found]).tolist(), strict=True)))
+    return every
+
+
+def _no_path(item: int, codec: Codec) -> str:
+    return f"item {item}: no {codec.encoding} sequence agrees with its forced tags"
+
+
+def spans_with_confidence(tagging: Tagging, codec: Codec) -> tuple[SpanArray, Floats]:
+    """Give the spans of the best path with their posteriors (those below the listed: 0)."""
+    spans = find_spans(tagging.tagged, codec)
+    key = {
+        (int(a), int(b), int(t)): float(m)
+        for a, b, t, m in zip(
+            tagging.spans.start, tagging.spans.end, tagging.spans.type, tagging.mass, strict=True
+        )
+    }
+    rows = zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True)
+    return spans, np.array([key.get(row, 0.0) for row in rows])

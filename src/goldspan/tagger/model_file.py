@@ -1,0 +1,258 @@
+"""Taggers in files: one zip archive of JSON and NumPy arrays, versioned, without pickle.
+
+`meta.json` says what it is; strings are UTF-8 bytes with offsets. A file is read as a whole and
+checked before a tagger is made of it, so that a truncated, foreign or newer one is an error that
+says so, and nothing in a file is ever run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.errors import InputError, NotFittedError
+from goldspan.spans import Codec
+from goldspan.tagger.base import Tagger
+from goldspan.tagger.crf import CRF
+from goldspan.tagger.dicts import DictFeatures
+from goldspan.tagger.features import MAX_HASH_BITS, STRING, FeatureMap
+from goldspan.tagger.hmm import HMM
+from goldspan.tagger.templates import Template
+from goldspan.tagger.weights import Weights
+
+MAGIC = "goldspan tagger"
+VERSION = 1
+KINDS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
+WEIGHTS = ("state", "start", "step", "end")
+DAMAGED = (
+    OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, IndexError,
+    NotImplementedError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error,
+    pa.ArrowException,
+)  # fmt: skip
+"""What zipfile, NumPy and JSON raise when they read something else, or what is left of a file."""
+Arrays = dict[str, NDArray[Any]]
+
+
+def save_tagger(tagger: Tagger, path: str | Path) -> None:
+    """Write a trained tagger; the file appears as a whole or not at all.
+
+    Args:
+        tagger: A `CRF` or an `HMM` after `fit`.
+        path: Of the file.
+
+    Raises:
+        NotFittedError: It is not trained.
+        InputError: The file cannot be written.
+
+    >>> import tempfile
+    >>> tagger = CRF().fit([["Rome", "wins"]], [["B-LOC", "O"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_tagger(tagger, f"{folder}/ner.goldspan")
+    ...     load_tagger(f"{folder}/ner.goldspan").predict([["Rome", "wins"]])
+    [['B-LOC', 'O']]
+    """
+    if "weights_" not in vars(tagger):
+        raise NotFittedError(f"{type(tagger).__name__}: call fit before save")
+    features, arrays = _features_out(tagger.features_)
+    arrays |= {name: getattr(tagger.weights_, name) for name in WEIGHTS}
+    params = tagger.get_params() | {"gazetteers": None}
+    if isinstance(tagger.features_, FeatureMap):
+        params["templates"] = [str(template) for template in tagger.features_.templates]
+    meta = {
+        "format": MAGIC,
+        "version": VERSION,
+        "kind": tagger.name,
+        "params": params,
+        "tags": tagger.codec_.tags,
+        "encoding": tagger.codec_.encoding,
+        "documents": tagger.documents_,
+        "features": features,
+    }
+    _write(Path(path), meta, arrays)
+
+
+def load_tagger(path: str | Path) -> Tagger:
+    """Read a tagger that `save_tagger` wrote, here or on another machine.
+
+    Raises:
+        InputError: There is no such file, it is no tagger, it is damaged, or of another
+            version.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            meta = _meta(archive, path)
+            members = {name: archive.read(name) for name in archive.namelist()}
+        return _tagger_of(meta, _Members(members))
+    except FileNotFoundError:
+        raise InputError(f"cannot read {path}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"cannot read {path}: it is a folder") from None
+    except PermissionError:
+        raise InputError(f"cannot read {path}: permission denied") from None
+    except _WrongFile as error:
+        raise InputError(str(error)) from None
+    except DAMAGED as error:
+        why = str(error) or type(error).__name__
+        raise InputError(f"{path} is no tagger of goldspan, or it is damaged: {why}") from None
+
+
+class _WrongFile(Exception):  # noqa: N818 - never leaves this file
+    """A file that is whole but not ours to read."""
+
+
+class _Members:
+    """The arrays of an archive, whose bytes were checked when it was read."""
+
+    def __init__(self, members: Mapping[str, bytes]) -> None:
+        self._members = members
+
+    def __call__(self, name: str, kind: type[np.generic], n_dim: int) -> NDArray[Any]:
+        array = np.lib.format.read_array(
+            io.BytesIO(self._members[f"{name}.npy"]), allow_pickle=False
+        )
+        if array.dtype.newbyteorder("=") != np.dtype(kind) or array.ndim != n_dim:
+            raise ValueError(f"{name} is {array.dtype} with {array.ndim} axes")
+        return np.ascontiguousarray(array, kind)
+
+    def strings(self, name: str) -> pa.Array:
+        """Give strings as an Arrow array."""
+        data, offsets = self(f"{name}.bytes", np.uint8, 1), self(f"{name}.offsets", np.int64, 1)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        array = pa.Array.from_buffers(STRING, len(offsets) - 1, buffers)
+        array.validate(full=True)
+        return array
+
+
+def _write(path: Path, meta: Mapping[str, Any], arrays: Arrays) -> None:
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror} (does the folder exist?)"
+        ) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write_archive(file, meta, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _write_archive(file: io.BufferedWriter, meta: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write the members with a fixed date, so that equal taggers are equal files."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        text = json.dumps(meta, ensure_ascii=True, indent=1, default=_plain)
+        archive.writestr(zipfile.ZipInfo("meta.json"), text)
+        for name, array in arrays.items():
+            own = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, own, allow_pickle=False)
+
+
+def _plain(value: Any) -> Any:
+    """Turn what JSON does not know into what it knows."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Sequence):
+        return list(value)
+    return str(value)
+
+
+def _meta(archive: zipfile.ZipFile, path: str | Path) -> dict[str, Any]:
+    if "meta.json" not in archive.namelist():
+        raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
+    meta = json.loads(archive.read("meta.json"))
+    if not isinstance(meta, dict) or meta.get("format") != MAGIC:
+        raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
+    if meta["version"] != VERSION:
+        raise _WrongFile(
+            f"{path} is a tagger of version {meta['version']}, and this goldspan reads version "
+            f"{VERSION}: upgrade goldspan, or train it anew"
+        )
+    if meta["kind"] not in KINDS:
+        raise _WrongFile(f"{path} holds a tagger {meta['kind']!r}, not {' or '.join(KINDS)}")
+    return meta
+
+
+def _tagger_of(meta: Mapping[str, Any], arrays: _Members) -> Tagger:
+    tagger = KINDS[meta["kind"]](**meta["params"])
+    tagger.codec_ = Codec(tuple(meta["tags"]), meta["encoding"])
+    tagger.features_ = _features_in(meta["features"], arrays)
+    tagger.documents_ = bool(meta["documents"])
+    tagger.n_repaired_ = 0
+    if isinstance(tagger.features_, FeatureMap) and tagger.features_.gazetteers:
+        lists = tagger.features_.gazetteers
+        tagger.gazetteers = {name: sorted(words) for name, words in lists.items()}
+    parts = {
+        name: arrays(name, np.float64, n) for name, n in zip(WEIGHTS, (2, 1, 2, 1), strict=True)
+    }
+    n_features, n_labels = tagger.features_.n_features, len(tagger.codec_.tags)
+    shapes = [(n_features, n_labels), (n_labels,), (n_labels, n_labels), (n_labels,)]
+    if [part.shape for part in parts.values()] != shapes:
+        raise ValueError("its weights do not fit its features and tags")
+    if not all(np.isfinite(part).all() for part in parts.values()):
+        raise ValueError("some of its weights are no numbers")
+    tagger.weights_ = Weights(**parts)
+    return tagger
+
+
+def _features_out(features: FeatureMap | DictFeatures) -> tuple[dict[str, Any], Arrays]:
+    arrays: Arrays = {}
+    if isinstance(features, DictFeatures):
+        _strings_out("names", sorted(features.number, key=features.number.__getitem__), arrays)
+        return {"kind": "dicts", "hash_bits": features.hash_bits}, arrays
+    for n, keys in enumerate(features.keys):
+        arrays[f"keys{n}"] = keys
+    for n, strings in enumerate(features.values.values()):
+        _strings_out(f"values{n}", strings.to_pylist(), arrays)
+    return {
+        "kind": "templates",
+        "templates": [str(template) for template in features.templates],
+        "attributes": list(features.values),
+        "gazetteers": {name: sorted(words) for name, words in features.gazetteers.items()},
+        "hash_bits": features.hash_bits,
+    }, arrays
+
+
+def _features_in(facts: Mapping[str, Any], arrays: _Members) -> FeatureMap | DictFeatures:
+    bits = int(facts["hash_bits"])
+    if not 0 <= bits <= MAX_HASH_BITS:
+        raise ValueError(f"it has {bits} bits of hash")
+    if facts["kind"] == "dicts":
+        names = arrays.strings("names").to_pylist()
+        return DictFeatures({name: n for n, name in enumerate(names)}, bits)
+    templates = tuple(map(Template.parse, facts["templates"]))
+    values = {name: arrays.strings(f"values{n}") for n, name in enumerate(facts["attributes"])}
+    keys = () if bits else tuple(arrays(f"keys{n}", np.int64, 1) for n in range(len(templates)))
+    missing = {part.name for t in templates for part in t.parts} - values.keys()
+    if missing and not bits:
+        raise ValueError(f"the values of {', '.join(sorted(missing))} are missing")
+    lists = {name: frozenset(words) for name, words in facts["gazetteers"].items()}
+    return FeatureMap(templates, values, keys, lists, bits)
+
+
+def _strings_out(name: str, strings: Sequence[str], arrays: Arrays) -> None:
+    try:
+        encoded = [string.encode("utf-8") for string in strings]
+    except UnicodeEncodeError as error:
+        raise InputError(f"a feature's name is no valid Unicode: {error}") from None
+    lengths = np.fromiter(map(len, encoded), np.int64, count=len(encoded))
+    arrays[f"{name}.bytes"] = np.frombuffer(b"".join(encoded), np.uint8)
+    arrays[f"{name}.offsets"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,0 +1,268 @@
+"""Texts that need not fit in memory: items one by one, in blocks, tagged, and written as lines.
+
+Three formats: plain text (a line is an item, tokens are cut by `goldspan.spans.tokenize`, a blank
+line ends a document), CoNLL (a token per line in the first column, a blank line ends an item,
+`-DOCSTART-` begins a document) and JSON lines (an object with `tokens` or `text`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
+from goldspan.spans import tokenize
+from goldspan.tagger.base import Tagger
+from goldspan.tagger.chain import Tagging, spans_with_confidence
+from goldspan.tagger.features import Text
+
+BLOCK_TOKENS = 20_000
+"""Tokens that are tagged at once; a document is kept together up to ten times as many."""
+MAX_LINE = 1 << 20
+"""Longer lines of plain text are cut at white space; longer tokens and objects are refused."""
+LEAST = 1e-3
+"""Spans with a smaller posterior have a confidence of 0."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item as it was read.
+
+    Attributes:
+        words: The tokens.
+        name: Its id, or the number of its line.
+        document: Number of its document.
+        text: What the tokens were cut from; "" for tokens.
+        bounds: Character bounds of the tokens in the text; empty for tokens.
+        fields: The other fields of a JSON object.
+    """
+
+    words: list[str]
+    name: str
+    document: int = 0
+    text: str = ""
+    bounds: list[tuple[int, int]] = field(default_factory=list)
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """An item with its tags.
+
+    Attributes:
+        item: The item.
+        tags: One per token.
+        confidence: Posterior of every tag.
+        spans: Type, first token, one past the last token and posterior of every span.
+    """
+
+    item: Item
+    tags: list[str]
+    confidence: list[float]
+    spans: list[tuple[str, int, int, float]]
+
+
+def read_items(file: TextIO, format: str, name: str) -> Iterator[Item]:  # noqa: A002 - users' word
+    """Read items one after the other.
+
+    Args:
+        file: The open file, decoded.
+        format: "text", "conll" or "jsonl".
+        name: Of the file, for messages.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InputError: The file is not UTF-8, or not of the format; the line is named.
+    """
+    if format not in READERS:
+        raise UnknownNameError("format of texts", format, READERS)
+    with _told(name):
+        yield from READERS[format](file, name)
+
+
+def label(tagger: Tagger, items: Iterable[Item]) -> Iterator[Labelled]:
+    """Tag items block by block; no more than a block is in memory.
+
+    Args:
+        tagger: A trained tagger of words.
+        items: The items.
+    """
+    for block in blocks(items, whole=tagger.documents_):
+        documents = [str(item.document) for item in block] if tagger.documents_ else None
+        found = tagger.tag(Text.of([item.words for item in block], documents), least=LEAST)
+        yield from _labelled(tagger, block, found)
+
+
+def blocks(items: Iterable[Item], *, whole: bool, size: int = BLOCK_TOKENS) -> Iterator[list[Item]]:
+    """Gather items into blocks of at least `size` tokens.
+
+    Args:
+        items: The items.
+        whole: Keep documents together, unless one has more than ten times as many tokens.
+        size: Tokens.
+    """
+    block: list[Item] = []
+    n_tokens = 0
+    for item in items:
+        within = whole and block and block[-1].document == item.document
+        if n_tokens >= (10 * size if within else size):
+            yield block
+            block, n_tokens = [], 0
+        block.append(item)
+        n_tokens += len(item.words)
+    if block:
+        yield block
+
+
+def conll_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
+    """Give token, tag and confidence per line, a chunk per item."""
+    for n, one in enumerate(labelled):
+        words = (" ".join(word.split()) or "?" for word in one.item.words)
+        rows = zip(words, one.tags, one.confidence, strict=True)
+        lines = "".join(f"{word}\t{tag}\t{p:.4f}\n" for word, tag, p in rows)
+        yield f"{'' if n == 0 else chr(10)}# id = {' '.join(one.item.name.split())}\n{lines}"
+
+
+def json_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
+    """Give an object per line: item, tokens, token_tags, spans as `gold`; other fields stay."""
+    for one in labelled:
+        spans = []
+        for kind, start, end, p in one.spans:
+            span = {"type": kind, "start": start, "end": end, "confidence": round(p, 6)}
+            if one.item.bounds:
+                span["chars"] = [one.item.bounds[start][0], one.item.bounds[end - 1][1]]
+            spans.append(span)
+        facts = {"item": one.item.name, **({"text": one.item.text} if one.item.text else {})}
+        found = {"tokens": one.item.words, "token_tags": one.tags, "gold": spans}
+        yield json.dumps({**one.item.fields, **facts, **found}, ensure_ascii=False) + "\n"
+
+
+def _labelled(tagger: Tagger, block: list[Item], found: Tagging) -> Iterator[Labelled]:
+    tags = tagger.codec_.decode(found.tagged)
+    confidence = found.probs[range(len(found.codes)), found.codes]
+    spans, mass = spans_with_confidence(found, tagger.codec_)
+    at, offsets = 0, found.offsets.tolist()
+    for n, item in enumerate(block):
+        own = []
+        while at < len(spans) and spans.item[at] == n:
+            place = int(spans.start[at]) - offsets[n], int(spans.end[at]) - offsets[n]
+            own.append((tagger.codec_.types[spans.type[at]], *place, float(mass[at])))
+            at += 1
+        yield Labelled(item, tags[n], confidence[offsets[n] : offsets[n + 1]].tolist(), own)
+
+
+def _read_text(file: TextIO, name: str) -> Iterator[Item]:
+    del name
+    document, number, rest = 0, 1, ""
+    while chunk := file.readline(MAX_LINE):
+        text, rest = rest + chunk, ""
+        whole = text.endswith("\n")
+        if not whole and len(chunk) == MAX_LINE:
+            cut = max(text.rfind(" "), text.rfind("\t")) + 1 or len(text)
+            text, rest = text[:cut], text[cut:]
+        item = _of_text(text.rstrip("\n"), str(number), document)
+        if item.words:
+            yield item
+        document += not text.strip()
+        number += whole
+    if rest.strip():
+        yield _of_text(rest, str(number), document)
+
+
+def _of_text(text: str, name: str, document: int, **more: Any) -> Item:
+    bounds = tokenize(text)
+    return Item([text[a:b] for a, b in bounds], name, document, text, bounds, **more)
+
+
+def _read_conll(file: TextIO, name: str) -> Iterator[Item]:
+    words: list[str] = []
+    document, item_id, n_items, has_documents = 0, "", 0, False
+    for number, line in _lines(file, name):
+        if line.startswith("# ") and "\t" not in line:
+            key, _, value = line[2:].partition("=")
+            item_id = value.strip() if key.strip() in {"id", "sent_id", "item"} else item_id
+            continue
+        cells = line.split("\t") if "\t" in line else line.split()
+        if cells and cells[0] == "-DOCSTART-" and not words:
+            document, has_documents = document + 1, True
+            continue
+        if number == 1 and len(cells) > 1 and cells[0].lower() in {"token", "word"}:
+            continue
+        if cells and cells[0].strip():
+            words.append(cells[0].strip())
+        elif any(cell.strip() for cell in cells):
+            raise FormatError([Fault("the first column is empty", name, number)])
+        elif words:
+            n_items += 1
+            yield Item(words, item_id or str(n_items), document if has_documents else n_items)
+            words, item_id = [], ""
+    if words:
+        n_items += 1
+        yield Item(words, item_id or str(n_items), document if has_documents else n_items)
+
+
+def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
+    for number, line in _lines(file, name, most=64 * MAX_LINE):
+        if not line.strip():
+            continue
+        try:
+            fields = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise FormatError([Fault(f"this is no JSON: {error}", name, number)]) from None
+        if not isinstance(fields, dict):
+            raise FormatError([Fault("a line must hold an object", name, number)])
+        item_id = str(fields.pop("item", fields.get("id", number)))
+        words, text = fields.get("tokens"), fields.pop("text", None)
+        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+            more = {} if text is None else {"text": text}
+            yield Item(words, item_id, number, fields={**fields, **more})
+        elif words is None and isinstance(text, str):
+            yield _of_text(text, item_id, number, fields=fields)
+        else:
+            message = "it needs `tokens`, a list of strings, or `text`, a string"
+            raise FormatError([Fault(message, name, number)])
+
+
+def _finite(digits: str) -> float | None:
+    """Read a number; infinity, as NaN before, is null: JSON has neither."""
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _lines(file: TextIO, name: str, most: int = MAX_LINE) -> Iterator[tuple[int, str]]:
+    number = 0
+    while line := file.readline(most + 1):
+        number += 1
+        if len(line) > most:
+            message = f"the line has more than {most} characters: this is another format"
+            raise FormatError([Fault(message, name, number)])
+        yield number, line.rstrip("\n")
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Turn what open files raise into errors that name the file."""
+    import zlib
+
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8: {error.reason} (convert it first)") from None
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{name} is damaged: {error}") from None
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+READERS: dict[str, Callable[[TextIO, str], Iterator[Item]]] = {
+    "text": _read_text,
+    "conll": _read_conll,
+    "jsonl": _read_jsonl,
+}
+"""The formats by name."""
