@@ -23,17 +23,18 @@ from goldspan.aggregate.bsc.engine import Fit, Stopping, Surroundings
 from goldspan.aggregate.bsc.engine import run as run_engine
 from goldspan.compute import Threads
 from goldspan.crowd import Crowd, read_crowd
+from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
 from pairs import Row, compare
 from simulated import Labels, single_labels, tagged_crowd
 
-DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REAL = DATA / "ner_mturk" / "crowd_6056.tsv.gz"
 
 N_WORKERS, PER_TASK = 1000, 5
 TOL = 1e-5
 """crowd-kit stops when its bound grows by less than this per label."""
-LIMIT = float(os.environ.get("GOLDSPAN_BENCH_LIMIT", "1200"))
+LIMIT = float(variable("GOLDSPAN_BENCH_LIMIT") or "1200")
 """Seconds that one run of the peer may take."""
 MANY = (500_000, 5_000_000)
 GROWTH = (100_000, 1_000_000, 10_000_000)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import os
 import statistics
 import tempfile
 import time
@@ -24,6 +23,7 @@ import pycrfsuite
 
 from children import Outcome, Tell, Work, measured
 from goldspan.compute import Threads
+from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
@@ -32,12 +32,12 @@ from goldspan.tagger.templates import read_templates
 from goldspan.tagger.training import Masks, Targets, train
 from pairs import Row, compare
 
-DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 CONLL = DATA / "conll2003"
 TEMPLATES = "default"
 C2 = 0.5
-STEPS = int(os.environ.get("GOLDSPAN_BENCH_STEPS", "25"))
-ROUNDS = int(os.environ.get("GOLDSPAN_BENCH_ROUNDS", "3"))
+STEPS = int(variable("GOLDSPAN_BENCH_STEPS") or "25")
+ROUNDS = int(variable("GOLDSPAN_BENCH_ROUNDS") or "3")
 LIMIT = 300.0
 """Seconds that one training may take."""
 LITTLE = 50

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from goldspan.crowd import read_crowd
+from goldspan.old_name import variable
 from pairs import Row, compare
 
-DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 CROWD = DATA / "ner_mturk" / "crowd.tsv.gz"
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from children import Outcome, Work, measured
+from goldspan.old_name import variable
 from goldspan.select.greedy import Purse, Wanted, cover
 from goldspan.select.incidence import Incidence
 from pairs import Row
@@ -249,7 +250,7 @@ def judge(_: Data, found: tuple[float, float]) -> tuple[float, float]:
 
 def peer(case: Case) -> Outcome | None:
     """Let the peer pick the same number from the same items."""
-    python = os.environ.get("GOLDSPAN_APRICOT", sys.executable)
+    python = variable("GOLDSPAN_APRICOT") or sys.executable
     if subprocess.run(
         [python, "-c", "import apricot"], capture_output=True, check=False
     ).returncode:

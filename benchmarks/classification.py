@@ -7,7 +7,6 @@ without an answer counts as wrong for everybody. Also a simulation of workers wi
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -25,9 +24,10 @@ from scipy.stats import rankdata
 import goldspan
 from goldspan.aggregate.votes import vote_counts
 from goldspan.crowd import Crowd, read_crowd
+from goldspan.old_name import variable
 from simulated import single_labels
 
-DATA = Path(os.environ.get("GOLDSPAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 FOLDER = DATA / "classification"
 LIMIT = 300.0
 """Seconds that a method may take for a set."""

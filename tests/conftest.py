@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -11,8 +10,10 @@ import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
+from goldspan.old_name import variable
+
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("GOLDSPAN_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(variable("GOLDSPAN_DATA") or ROOT.parent / "shared" / "data")
 
 _slow = [HealthCheck.too_slow]
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_slow)

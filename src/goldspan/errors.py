@@ -50,12 +50,17 @@ class SpanError(InputError):
 
 
 class MissingExtraError(GoldspanError, ImportError):
-    """An optional part of goldspan is not installed; the message holds the install line."""
+    """An optional part of goldspan is not installed; the message says how to install it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra, self.purpose = package, extra, purpose
+        from goldspan import __version__
+
+        # goldspan is not on the package index: it is installed from where it lies.
         super().__init__(
-            f"{purpose} needs {package}, which is not installed: pip install 'goldspan[{extra}]'"
+            f"{purpose} needs {package}, which is not installed. It comes with goldspan's extra "
+            f"{extra!r}: run pip install '.[{extra}]' in a checkout of the repository, or pip "
+            f"install 'goldspan-{__version__}-py3-none-any.whl[{extra}]' beside the built wheel"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
+
+from goldspan.old_name import OLD_NAME, OldNameWarning
 
 
 @cache
 def plugins(group: str) -> dict[str, str]:
-    """Give the names and values of an entry-point group.
+    """Return the names and values of an entry-point group.
 
     Looking through all installed packages takes a fifth of a second, so it is done once, and only
-    when a name is not goldspan's own.
+    when a name is not goldspan's own. A package that still uses the group's old name is warned of.
 
     Args:
         group: "goldspan.formats", "goldspan.methods" or "goldspan.workers".
@@ -20,4 +23,14 @@ def plugins(group: str) -> dict[str, str]:
     """
     from importlib.metadata import entry_points
 
-    return {point.name: point.value for point in entry_points(group=group)}
+    found = {point.name: point.value for point in entry_points(group=group)}
+    old = group.replace("goldspan", OLD_NAME, 1)
+    for point in entry_points(group=old):
+        if point.name not in found:
+            package = point.dist.name if point.dist else point.value
+            message = (
+                f"{package} adds {point.name!r} under {old}, the old name of {group}: update it"
+            )
+            warnings.warn(message, OldNameWarning, stacklevel=1)
+            found[point.name] = point.value
+    return found

@@ -33,5 +33,5 @@ def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(monke
         raise ModuleNotFoundError(f"No module named {name!r}", name=package)
 
     monkeypatch.setattr(goldspan.server, "_get", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'goldspan\[server\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[server\]' in a checkout"):
         goldspan.server.__getattr__("create_app")

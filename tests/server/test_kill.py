@@ -23,6 +23,7 @@ from sqlalchemy import select
 
 from campaign.tiny import write_files
 from goldspan.campaign import open_setting, read_plan
+from goldspan.old_name import variable
 from goldspan.server.opening import with_id
 from goldspan.server.security.secret import load_keys
 from goldspan.server.tasks import Tasks
@@ -31,7 +32,7 @@ from goldspan.store.schema import answers, items, workers
 from server.serving import plan_file
 from server.working import Hand
 
-KILLS = int(os.environ.get("GOLDSPAN_TORTURE", "3"))
+KILLS = int(variable("GOLDSPAN_TORTURE") or "3")
 PER_PLACE, N_HANDS, MOST = 10, 6, 3
 PLAN = {
     "control": {"n": 6, "gold": "truth.csv", "share": 0.25, "first": 1, "least": 0},

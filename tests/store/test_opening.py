@@ -76,7 +76,7 @@ def test_an_address_that_cannot_be_is_refused(place, message):
 def test_a_missing_library_is_named_with_the_line_that_installs_it():
     code = "import sys; sys.modules['sqlalchemy'] = None; import goldspan.store as s; s.open_ledger"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install 'goldspan[store]'" in run.stderr
+    assert "pip install '.[store]' in a checkout" in run.stderr
 
 
 def test_messages_hold_no_password():

@@ -4,7 +4,6 @@ bytes."""
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -15,11 +14,12 @@ from sqlalchemy import inspect, select
 
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import main
+from goldspan.old_name import variable
 from goldspan.store import faults_of, open_ledger
 from goldspan.store.engine import connect, to_url
 from goldspan.store.schema import campaign
 
-KILLS = int(os.environ.get("GOLDSPAN_TORTURE", "4"))
+KILLS = int(variable("GOLDSPAN_TORTURE") or "4")
 SERVER = Path(__file__).with_name("dying_runs.py")
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json")
 WORK = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.old_name import variable
 from goldspan.studies import STUDIES, run_study
 from goldspan.studies.registry import WITH_PICTURE
 from goldspan.studies.table import Study, Table
@@ -133,7 +133,7 @@ def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
 
 @pytest.mark.realdata
 @pytest.mark.skipif(
-    "GOLDSPAN_TORTURE" not in os.environ, reason="takes minutes: set GOLDSPAN_TORTURE"
+    variable("GOLDSPAN_TORTURE") is None, reason="takes minutes: set GOLDSPAN_TORTURE"
 )
 def test_a_crf_inside_reaches_what_was_seen_on_the_whole_real_crowd(data):
     study = run_study(

@@ -7,6 +7,7 @@ error, results to standard output. Nothing heavy is imported before a command ru
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -41,6 +42,7 @@ from goldspan.cli.tagger import tagger
 from goldspan.cli.train import train
 from goldspan.cli.workers import workers
 from goldspan.errors import GoldspanError
+from goldspan.old_name import OldNameWarning
 
 _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
 
@@ -146,12 +148,23 @@ app.add_typer(desk, name="desk")
 
 def main() -> None:
     """Run the command line and end the process with the right code."""
+    warnings.formatwarning = _one_line
     try:
         code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
         leave_quietly()
     sys.exit(code)
+
+
+def _one_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
+    """Format a warning of an old name as a message to whoever typed the command."""
+    if issubclass(category, OldNameWarning):
+        return f"goldspan: {message}\n"
+    return _usual(message, category, *place)
+
+
+_usual = warnings.formatwarning
 
 
 def _run() -> int | str | None:

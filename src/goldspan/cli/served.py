@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ def check_served(source: str, out: str, store: str | None) -> None:
         InputError: There is none.
     """
     from goldspan.errors import InputError
+    from goldspan.old_name import variable
     from goldspan.server.opening import FILE as STORE
     from goldspan.server.security.secret import FILE as SECRET
     from goldspan.server.security.secret import VARIABLE
@@ -36,7 +36,7 @@ def check_served(source: str, out: str, store: str | None) -> None:
         open_ledger(store or place).close()
     except InputError as error:
         raise InputError(f"{str(error).removesuffix(': create one first')}; {start}") from None
-    if not (os.environ.get(VARIABLE) or (Path(out) / SECRET).is_file()):
+    if not (variable(VARIABLE) or (Path(out) / SECRET).is_file()):
         raise InputError(
             f"{out} holds no {SECRET}, the server's secret, and links signed by another would not "
             f"hold; {start}"

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.old_name import OLD_NAME
 from goldspan.select.columns import MISSING, Column
 from goldspan.select.discretise import read_discretiser
 from goldspan.select.incidence import Incidence
@@ -25,7 +26,7 @@ from goldspan.tagger.templates import Template, read_templates
 
 TEMPLATES = ("lower", "lower[-1]", "lower[1]", "kind", "suffix3")
 """Of texts, unless others are asked for: words, their neighbours, and what they look like."""
-FORMAT, VERSION = "goldspan-attribute-values", 1
+FORMAT, OLD_FORMAT, VERSION = "goldspan-attribute-values", f"{OLD_NAME}-attribute-values", 1
 SKIP = "skip"
 """The rule of columns that are not attributes, such as a label."""
 _STRING = pa.large_string()
@@ -163,7 +164,8 @@ class Features:
         """
         try:
             facts = json.loads(text)
-            version = int(facts["version"]) if facts["format"] == FORMAT else 0
+            is_ours = facts["format"] in {FORMAT, OLD_FORMAT}
+            version = int(facts["version"]) if is_ours else 0
             if version == VERSION:
                 columns = tuple(Column.of_facts(one) for one in facts["columns"])
                 return cls(_words_of(facts.get("words")), columns, int(facts["width"]))

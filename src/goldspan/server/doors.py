@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from goldspan.server.errors import Refused
 from goldspan.server.house import House, house_here, house_of
-from goldspan.server.security.csrf import HEADER, SAFE
+from goldspan.server.security.csrf import HEADER, OLD_HEADER, SAFE
 from goldspan.server.security.sessions import DESK, WORKER, Facts, Session
 
 log = logging.getLogger("goldspan.server.security")
@@ -53,7 +53,7 @@ def session_here(request: Request, role: str) -> Session | None:
     """Give the session of somebody who may be nobody."""
     house = house_of(request)
     try:
-        return house.entrance.sessions.read(role, request.cookies.get(house.cookie_name(role)))
+        return house.entrance.sessions.read(role, house.cookie_of(request.cookies, role))
     except Refused:
         return None
 
@@ -61,9 +61,10 @@ def session_here(request: Request, role: str) -> Session | None:
 def _enter(request: Request, role: str, token: str | None, facts: Facts | None = None) -> Session:
     house = house_of(request)
     sessions = house.entrance.sessions
-    session = sessions.read(role, request.cookies.get(house.cookie_name(role)), facts)
+    session = sessions.read(role, house.cookie_of(request.cookies, role), facts)
     house.buckets[role].take(session.person)
-    if request.method not in SAFE and not sessions.is_csrf(session, token):
+    given = token or request.headers.get(OLD_HEADER)
+    if request.method not in SAFE and not sessions.is_csrf(session, given):
         log.warning("refused: a change in a %s's session without its token", role)
         raise Refused("csrf", "The page is out of date: load it again.", 403)
     return session
@@ -93,7 +94,7 @@ async def _requester(
 async def _at_the_door(request: Request, role: str, token: str | None) -> Session:
     # A thread costs more than the check, and is taken only where the ledger must be asked.
     house = house_of(request)
-    cookie = request.cookies.get(house.cookie_name(role))
+    cookie = house.cookie_of(request.cookies, role)
     facts = house.entrance.sessions.at_hand(role, cookie)
     if facts is not None:
         return _enter(request, role, token, facts)

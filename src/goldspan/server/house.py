@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Event
 from typing import cast
 
 from starlette.requests import HTTPConnection
 
+from goldspan.old_name import OLD_NAME
 from goldspan.server.protocols import ServiceFace
 from goldspan.server.security.csrf import FormSeal
 from goldspan.server.security.entrance import Entrance
@@ -53,6 +55,14 @@ class House:
         Over HTTPS the name itself says that no other host has set the cookie.
         """
         return f"__Host-goldspan_{kind}" if self.settings.is_secure else f"goldspan_{kind}"
+
+    def old_cookie_name(self, kind: str) -> str:
+        """Return the name that a cookie had before the package was called goldspan."""
+        return self.cookie_name(kind).replace("goldspan", OLD_NAME)
+
+    def cookie_of(self, cookies: Mapping[str, str], kind: str) -> str | None:
+        """Return the cookie of a kind among those that a browser sent, under either name."""
+        return cookies.get(self.cookie_name(kind), cookies.get(self.old_cookie_name(kind)))
 
 
 async def house_here(request: HTTPConnection) -> House:

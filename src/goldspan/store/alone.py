@@ -11,15 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import text
-
 from goldspan.store import locks
 from goldspan.store.check import sums_of
 from goldspan.store.engine import StoreError, is_sqlite
 from goldspan.store.journal import Database
 from goldspan.store.locks import PATIENCE
-
-_TAKE = text("SELECT pg_try_advisory_lock(hashtextextended('goldspan ' || current_schema(), 0))")
 
 
 @contextmanager
@@ -59,7 +55,7 @@ def _file_held(database: Database) -> Iterator[None]:
 def _session_held(database: Database) -> Iterator[None]:
     with locks.session(database) as connection:
         locks.wait(
-            lambda: bool(connection.execute(_TAKE).scalar_one()),
+            lambda: locks.taken(connection),
             PATIENCE,
             lambda: _refusal(database),
         )

@@ -12,11 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
+from goldspan.old_name import OLD_NAME
 from goldspan.store.engine import StoreError
 from goldspan.store.journal import Database
 
+# CASE, as AND would not say which comes first.
+_TAKE = text(
+    "SELECT CASE "
+    "WHEN pg_try_advisory_lock(hashtextextended(CAST(:new AS text) || current_schema(), 0)) "
+    "THEN pg_try_advisory_lock(hashtextextended(CAST(:old AS text) || current_schema(), 0)) "
+    "ELSE false END"
+)
 PATIENCE = 3.0
 """Seconds until a lock counts as taken: PostgreSQL sees late that a process was killed."""
 
@@ -52,6 +60,16 @@ def session(database: Database) -> Iterator[Connection]:
             yield plain.execution_options(isolation_level="AUTOCOMMIT")
         finally:
             plain.invalidate()
+
+
+def taken(connection: Connection, what: str = "") -> bool:
+    """Try to take PostgreSQL's lock on the campaign of this schema, to the end of the session.
+
+    The lock of the old name is taken after that of the new one: a process from before the package
+    was called goldspan holds the old one only.
+    """
+    names = {"new": f"goldspan {what}", "old": f"{OLD_NAME} {what}"}
+    return bool(connection.execute(_TAKE, names).scalar_one())
 
 
 def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -> None:

@@ -16,20 +16,19 @@ from typing import IO
 
 from sqlalchemy import Connection, text
 
+from goldspan.old_name import OLD_NAME
 from goldspan.store import locks
 from goldspan.store.engine import is_sqlite
 from goldspan.store.journal import Database
 from goldspan.store.locks import PATIENCE
 
-_TAKE = text(
-    "SELECT pg_try_advisory_lock(hashtextextended('goldspan serve ' || current_schema(), 0))"
-)
 _SIGN = text("SELECT set_config('application_name', :who, false)")
-# PostgreSQL keeps the two halves of the key.
+# Whoever serves holds the old name's lock, which is taken last. PostgreSQL keeps the two halves of
+# the key.
 _WHO = text(
     "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
     "WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) | "
-    "l.objid::bigint = hashtextextended('goldspan serve ' || current_schema(), 0)"
+    "l.objid::bigint = hashtextextended(CAST(:old AS text) || current_schema(), 0)"
 )
 
 
@@ -63,17 +62,13 @@ def _file_held(database: Database, who: str) -> Iterator[None]:
 def _session_held(database: Database, who: str) -> Iterator[None]:
     with locks.session(database) as connection:
         refusal = partial(_refusal, database, lambda: _holder(connection))
-        locks.wait(lambda: _taken(connection), PATIENCE, refusal)
+        locks.wait(lambda: locks.taken(connection, "serve "), PATIENCE, refusal)
         connection.execute(_SIGN, {"who": who})
         yield
 
 
-def _taken(connection: Connection) -> bool:
-    return bool(connection.execute(_TAKE).scalar_one())
-
-
 def _holder(connection: Connection) -> str:
-    return str(connection.execute(_WHO).scalar() or "")
+    return str(connection.execute(_WHO, {"old": f"{OLD_NAME} serve "}).scalar() or "")
 
 
 def _refusal(database: Database, holder: Callable[[], str]) -> str:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, NotFittedError
+from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.crf import CRF
@@ -32,7 +33,8 @@ from goldspan.tagger.hmm import HMM
 from goldspan.tagger.templates import Template
 from goldspan.tagger.weights import Weights
 
-MAGIC = "goldspan tagger"
+MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
+"""The format: what is written, and what was."""
 VERSION = 1
 KINDS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
 WEIGHTS = ("state", "start", "step", "end")
@@ -179,7 +181,7 @@ def _meta(archive: zipfile.ZipFile, path: str | Path) -> dict[str, Any]:
     if "meta.json" not in archive.namelist():
         raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
     meta = json.loads(archive.read("meta.json"))
-    if not isinstance(meta, dict) or meta.get("format") != MAGIC:
+    if not isinstance(meta, dict) or meta.get("format") not in {MAGIC, OLD_MAGIC}:
         raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
     if meta["version"] != VERSION:
         raise _WrongFile(

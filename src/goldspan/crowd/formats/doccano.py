@@ -33,6 +33,7 @@ from goldspan.crowd.formats.json_records import (
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import beside, dump, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_lines import HEADERS
 from goldspan.crowd.formats.span_losses import losses
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -59,7 +60,7 @@ _OTHERS = {
 
 def sniff(source: Source) -> bool:
     """Say whether there are texts with a list of labels, and no field of another tool."""
-    found = first_objects(source, unless="goldspan")
+    found = first_objects(source, unless=HEADERS)
     return any(_is_ours(one) for one in found) and not any(_OTHERS & one.keys() for one in found)
 
 

@@ -246,13 +246,15 @@ def json_files(source: Source) -> list[Source]:
     return [file for _, file in source.sorted_files() if file.suffix in JSON_SUFFIXES]
 
 
-def first_objects(source: Source, *, limit: int = 20, unless: str = "") -> list[dict[str, Any]]:
+def first_objects(
+    source: Source, *, limit: int = 20, unless: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """Give some objects of a source, for a guess at its format.
 
     Args:
         source: The file or folder.
         limit: How many at most.
-        unless: Give none if the first object has this key.
+        unless: Give none if the first object has one of these keys.
 
     Returns:
         The objects; none if the source is no JSON.
@@ -263,7 +265,7 @@ def first_objects(source: Source, *, limit: int = 20, unless: str = "") -> list[
         found = [record.value for record in islice(read_records(source, []), limit)]
     except GoldspanError:
         return []
-    return [] if unless and found and unless in found[0] else found
+    return [] if found and not found[0].keys().isdisjoint(unless) else found
 
 
 @contextmanager

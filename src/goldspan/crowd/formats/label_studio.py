@@ -46,6 +46,7 @@ from goldspan.crowd.formats.label_studio_tasks import (
     repeats_out_of_order,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_lines import HEADERS
 from goldspan.crowd.formats.span_losses import losses
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -61,7 +62,7 @@ _REGIONS = ("labels", "hypertextlabels")
 
 def sniff(source: Source) -> bool:
     """Say whether there are tasks with data and annotations, or annotations of JSON-MIN."""
-    found = [] if source.is_folder else first_objects(source, unless="goldspan")
+    found = [] if source.is_folder else first_objects(source, unless=HEADERS)
     return any(_is_task(one) or is_min(one) for one in found)
 
 

@@ -30,13 +30,15 @@ from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
 from goldspan.crowd.workers import keep_workers
 from goldspan.errors import Fault, FormatError
+from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 
 SUMMARY = "compact columns; goldspan's own layout, or any long table"
 SUFFIXES = (".parquet",)
 VERSION = 1
 
-_KEY = b"goldspan"
+_KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()
+"""Of the metadata: what is written, and what was."""
 _LAYOUT_ERRORS = (
     pa.ArrowException,
     ArithmeticError,
@@ -61,7 +63,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         FormatError: The file is damaged, or written by a newer goldspan.
     """
     table = parquet_table(source)
-    metadata = (table.schema.metadata or {}).get(_KEY)
+    every = table.schema.metadata or {}
+    metadata = every.get(_KEY, every.get(_OLD_KEY))
     if metadata is None:
         return long.read(source, options)
     try:

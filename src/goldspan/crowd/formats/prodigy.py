@@ -31,6 +31,7 @@ from goldspan.crowd.formats.json_records import (
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import ItemRow, dump, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_lines import HEADERS
 from goldspan.crowd.formats.span_losses import MAX_MOMENT, losses
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -49,7 +50,7 @@ def sniff(source: Source) -> bool:
     """Say whether there are texts with Prodigy's hashes or its accept, reject and ignore."""
     return any(
         isinstance(one.get("text"), str) and (_MARKS & one.keys() or one.get("answer") in _ANSWERS)
-        for one in first_objects(source, unless="goldspan")
+        for one in first_objects(source, unless=HEADERS)
     )
 
 

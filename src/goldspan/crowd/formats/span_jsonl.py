@@ -36,7 +36,7 @@ from goldspan.crowd.formats.json_records import (
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import attribute_rows
-from goldspan.crowd.formats.span_lines import RESERVED, SAID, WORKER, Header, lines
+from goldspan.crowd.formats.span_lines import HEADERS, RESERVED, SAID, WORKER, Header, lines
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -51,7 +51,7 @@ _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}
 def sniff(source: Source) -> bool:
     """Say whether there is a header, an item with answers, or a worker's spans or label."""
     found = [] if source.is_folder else first_objects(source)
-    if found and type(found[0].get("goldspan")) is int:
+    if found and any(type(found[0].get(key)) is int for key in HEADERS):
         return True
     return any(map(_is_ours, found)) and not any(_OTHERS & one.keys() for one in found)
 
@@ -66,7 +66,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()
-    if first is not None and "goldspan" in first.value:
+    if first is not None and not first.value.keys().isdisjoint(HEADERS):
         header = Header.read(first)
         options = header.options(first, options)
         first = None
@@ -109,7 +109,7 @@ def _is_ours(one: Mapping[str, Any]) -> bool:
 def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     """Read one line: an item with its answers, or one worker's answer to an item."""
     options = crowd.options
-    if "goldspan" in record.value:
+    if not record.value.keys().isdisjoint(HEADERS):
         raise record.error("a header must be the first line", "header")
     name = record.name(*keys_of(options, "item", "item", "id"))
     record = record.at(item=record.required(name, "item", "id"))

@@ -32,15 +32,18 @@ from goldspan.crowd.formats.span_exports import (
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import InputError
+from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec, get_encoding
 
 VERSION = 1
+HEADERS = ("goldspan", OLD_NAME)
+"""Keys of the version in a header: what is written, and what was."""
 
 TIMES = ("started", "submitted", "cost")
 SAID = ("spans", "entities", "labels", "label", "tags")
 WORKER = ("worker", "annotator")
 RESERVED = {
-    *("goldspan", "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
+    *(*HEADERS, "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
     *("attributes", "skipped", "attempt", *TIMES, *WORKER, *SAID),
 }
 """Keys of a line that are no attributes of its item."""
@@ -71,8 +74,9 @@ class Header:
         Raises:
             FormatError: It is of a newer version, or a field is wrong.
         """
-        if record.required(record.whole("goldspan"), "goldspan") != VERSION:
-            found = record.value["goldspan"]
+        key = next(key for key in HEADERS if key in record.value)
+        if record.required(record.whole(key), key) != VERSION:
+            found = record.value[key]
             message = f"the file is of version {found}, but this goldspan reads version {VERSION}"
             raise record.error(f"{message}: update goldspan", "version")
         types, tags, codec = record.strings("types"), record.strings("tags"), None

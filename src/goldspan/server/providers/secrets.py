@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from goldspan.errors import InputError
+from goldspan.old_name import variable
 
 
-def secret_of(variable: str) -> str | None:
-    """Give a secret: the value of a variable, or the content of the file that VARIABLE_FILE names.
+def secret_of(name: str) -> str | None:
+    """Give a secret: the value of a variable, or the content of the file that NAME_FILE names.
 
     Raises:
         InputError: The file cannot be read, or the secret is empty or holds other than visible
             ASCII characters. The message never shows it.
     """
-    value, source = os.environ.get(variable), variable
-    named = os.environ.get(f"{variable}_FILE")
+    value, source = variable(name), name
+    named = variable(f"{name}_FILE")
     if value is None and named:
-        source = f"{variable}_FILE"
+        source = f"{name}_FILE"
         try:
             value = Path(named).read_text(encoding="ascii")
         except OSError as error:

@@ -12,7 +12,7 @@ from goldspan.server.errors import Refused
 from goldspan.server.forms import Fields, LoginForm, LogoutForm, SetupForm, read_form
 from goldspan.server.house import House
 from goldspan.server.rendering import message_page, page_answer
-from goldspan.server.security.csrf import HEADER
+from goldspan.server.security.csrf import HEADER, OLD_HEADER
 from goldspan.server.security.limits import address_name
 from goldspan.server.security.passwords import in_turn
 from goldspan.server.security.sessions import DESK, WORKER, Session
@@ -103,7 +103,8 @@ def _log_in(request: Request, house: House, form: LoginForm) -> Response:
 @router.post("/logout")
 def log_out(request: Request, house: HouseHere, fields: Fields) -> Response:
     """End the sessions whose token the header or the form has, and take their cookies."""
-    given = request.headers.get(HEADER) or read_form(LogoutForm, fields).csrf
+    headers = request.headers
+    given = headers.get(HEADER) or headers.get(OLD_HEADER) or read_form(LogoutForm, fields).csrf
     sessions = house.entrance.sessions
     there = [session_here(request, role) for role in (DESK, WORKER)]
     ended = [one for one in there if one and sessions.is_csrf(one, given)]
@@ -146,7 +147,7 @@ def _form(
 
 
 def _check_form(house: House, request: Request, token: str) -> None:
-    if not house.forms.fits(request.cookies.get(house.cookie_name("form")), token):
+    if not house.forms.fits(house.cookie_of(request.cookies, "form"), token):
         log.warning("refused: a form without its cookie, by %s", _address(request))
         raise Refused("csrf", "The form is out of date: go back and load the page again.", 403)
 
@@ -173,12 +174,16 @@ def _set_cookie(house: House, answer: Response, kind: str, value: str, seconds: 
         house.cookie_name(kind), value, max_age=seconds, path="/", httponly=True,
         secure=house.settings.is_secure, samesite=same_site,  # type: ignore[arg-type]
     )  # fmt: skip
+    _delete_cookie(house, answer, house.old_cookie_name(kind))
 
 
 def _drop_cookie(house: House, answer: Response, kind: str) -> None:
-    answer.delete_cookie(
-        house.cookie_name(kind), path="/", httponly=True, secure=house.settings.is_secure
-    )
+    for name in (house.cookie_name(kind), house.old_cookie_name(kind)):
+        _delete_cookie(house, answer, name)
+
+
+def _delete_cookie(house: House, answer: Response, name: str) -> None:
+    answer.delete_cookie(name, path="/", httponly=True, secure=house.settings.is_secure)
 
 
 def _see(path: str) -> Response:

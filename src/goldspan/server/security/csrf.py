@@ -11,8 +11,12 @@ import secrets
 from hashlib import sha256
 from hmac import compare_digest, new
 
+from goldspan.old_name import OLD_NAME
+
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADER = "X-Goldspan-CSRF"
+OLD_HEADER = f"X-{OLD_NAME}-CSRF"
+"""What pages send that were loaded before the package was called goldspan."""
 
 
 class FormSeal:

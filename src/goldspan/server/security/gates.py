@@ -167,8 +167,8 @@ class Gate:
     def _knows(self, scope: Scope) -> set[str]:
         """Give the roles of which a cookie is sent that this server has made."""
         cookies, sessions = HTTPConnection(scope).cookies, self._house.entrance.sessions
-        name = self._house.cookie_name
-        return {role for role in (DESK, WORKER) if sessions.open(role, cookies.get(name(role)))}
+        cookie = self._house.cookie_of
+        return {role for role in (DESK, WORKER) if sessions.open(role, cookie(cookies, role))}
 
 
 def _too_large(most: int) -> Refused:

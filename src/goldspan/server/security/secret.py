@@ -15,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from goldspan.errors import InputError
+from goldspan.old_name import variable
 
 FILE = "server.key"
 VARIABLE = "GOLDSPAN_SECRET_FILE"
@@ -58,7 +59,7 @@ def load_keys(folder: str | Path) -> Keys:
     Raises:
         InputError: The file cannot be read or written, others may read it, or it is no secret.
     """
-    named = os.environ.get(VARIABLE)
+    named = variable(VARIABLE)
     path = Path(named) if named else Path(folder) / FILE
     try:
         if not named:
@@ -72,7 +73,9 @@ def load_keys(folder: str | Path) -> Keys:
             f"the server's secret {path} must hold {LEAST_BYTES} random bytes or more, for example "
             "what `openssl rand -hex 32` writes"
         )
-    return Keys(blake2b(words, digest_size=32, person=b"goldspan root").digest())
+    # Part of the scheme, seen by nobody: another value would end all links and sessions, and give
+    # all workers other pseudonyms.
+    return Keys(blake2b(words, digest_size=32, person=b"karat root").digest())
 
 
 def _make(path: Path) -> None:

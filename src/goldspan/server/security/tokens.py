@@ -50,7 +50,8 @@ class Seal:
     @cached_property
     def _serializer(self) -> URLSafeSerializer:
         how = {"key_derivation": "hmac", "digest_method": sha256}
-        return URLSafeSerializer(self._key, salt=b"goldspan", signer_kwargs=how)
+        # Part of the scheme, seen by nobody: another salt would end all links and sessions.
+        return URLSafeSerializer(self._key, salt=b"karat", signer_kwargs=how)
 
 
 def new_id() -> str:
