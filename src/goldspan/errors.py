@@ -59,8 +59,8 @@ class MissingExtraError(GoldspanError, ImportError):
         # goldspan is not on the package index: it is installed from where it lies.
         super().__init__(
             f"{purpose} needs {package}, which is not installed. It comes with goldspan's extra "
-            f"{extra!r}: run pip install '.[{extra}]' in a checkout of the repository, or pip "
-            f"install 'goldspan-{__version__}-py3-none-any.whl[{extra}]' beside the built wheel"
+            f"{extra!r}: run pip install '.[{extra}]' in a checkout of the repository, or, beside "
+            f"the built wheel, pip install 'goldspan-{__version__}-py3-none-any.whl[{extra}]'"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -157,11 +157,17 @@ def main() -> None:
     sys.exit(code)
 
 
-def _one_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
     """Format a warning of an old name as a message to whoever typed the command."""
     if issubclass(category, OldNameWarning):
         return f"goldspan: {message}\n"
-    return _usual(message, category, *place)
+    return _usual(message, category, filename, lineno, line)
 
 
 _usual = warnings.formatwarning

@@ -1,6 +1,6 @@
 """Reports: pictures of how the workers and a method did, and one HTML file about a consensus.
 
-Matplotlib and Jinja2 (the extra `goldspan[report]`) are imported when something is drawn or
+Matplotlib and Jinja2 (the extra `report`) are imported when something is drawn or
 written.
 """
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import MissingExtraError, UnknownNameError
+from goldspan.old_name import OLD_NAME
 from goldspan.report.wording import printable
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ def _save(
 
     with (
         own_settings(),
-        mpl.rc_context({"svg.hashsalt": "goldspan", "svg.fonttype": svg_text}),
+        # The salt of the ids in a picture is seen by nobody: those of before stay as they are.
+        mpl.rc_context({"svg.hashsalt": OLD_NAME, "svg.fonttype": svg_text}),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", message="Glyph .* missing")
