@@ -249,6 +249,17 @@ def test_a_run_of_before_that_was_killed_ends_with_the_same_bytes(tmp_path, monk
         assert [event.hash for event in ledger.events()][: len(begun)] == begun
 
 
+def test_the_desks_commands_speak_of_a_campaign_of_before(tmp_path, monkeypatch, capsys):
+    folder = unpacked("served.zip", tmp_path)
+    where = (folder / "campaign.toml", "--out", folder / "out")
+    assert run(monkeypatch, "desk", "overview", *where) == 0
+    assert "answers: 5" in capsys.readouterr().out
+    assert run(monkeypatch, "links", *where, "--list") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "worker", "ann", "bob"
+    ]  # fmt: skip
+
+
 # A server and its people
 
 
