@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from campaign.tiny import SPANS, campaign_of, setting_of, write_files, write_spans
+from goldspan.campaign.classifiers import make_classifier
 from goldspan.campaign.evaluation import Evaluating
 from goldspan.campaign.models import Best, Classifier, check_model, cross_predict, make_model
 from goldspan.campaign.protocols import Labelled
@@ -146,3 +149,31 @@ def test_spans_are_measured_on_a_file_with_gold(tmp_path):
     (row,) = campaign.ledger.records("round").values()
     assert row["score"]["n"] == 24
     assert row["score"] == row["control"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["this.X", "beside_the_plan.Model", "sklearn.conftest.X", "sklearn.svm.tests.test_svm.X",
+     "sklearn._config.Lock", "sklearn..svm.SVC", "os.system", "beside_the_plan", "sklearn.Beside"],
+)  # fmt: skip
+def test_a_plan_is_data_and_no_module_that_it_names_is_imported(name, tmp_path, monkeypatch):
+    (tmp_path / "beside_the_plan.py").write_text("raise SystemExit('run')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = {"this", "sklearn.conftest", "sklearn.svm.tests.test_svm"} & set(sys.modules)
+    with pytest.raises(UnknownNameError, match=f"unknown model {name!r}"):
+        check_model(name, {}, single=True)
+    seen = {"this", "beside_the_plan", "sklearn.conftest", "sklearn.svm.tests.test_svm"}
+    assert seen & set(sys.modules) == before
+
+
+def test_what_scikit_learn_imported_from_elsewhere_is_no_classifier():
+    with pytest.raises(UnknownNameError):
+        check_model("sklearn.utils.validation.Parameter", {}, single=True)
+
+
+def test_a_classifier_of_another_package_is_found_by_its_entry_point(monkeypatch):
+    from sklearn.dummy import DummyClassifier
+
+    points = {"goldspan.models": {"dummy": "sklearn.dummy:DummyClassifier"}}
+    monkeypatch.setattr("goldspan.campaign.classifiers.plugins", points.__getitem__)
+    assert isinstance(make_classifier("dummy", {}, 0), DummyClassifier)

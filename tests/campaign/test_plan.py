@@ -43,7 +43,7 @@ FAULTS = [
     ({"model": {"name": "none"}, "select": {"by": "random, then mnlp"}}, "mnlp needs a model"),
     ({"model": {"name": "none"}, "stop": {"target": 0.9}}, "stop.target: there is no model"),
     ({"model": {"name": "crf"}}, "model: unknown model 'crf'"),
-    ({"model": {"name": "collections.OrderedDict"}}, "OrderedDict is no classifier"),
+    ({"model": {"name": "collections.OrderedDict"}}, "unknown model 'collections.OrderedDict'"),
     ({"model": {"name": "sklearn.linear_model.LinearRegression"}}, "Regression is no classifier"),
     ({"model": {"name": "sklearn.preprocessing.StandardScaler"}}, "Scaler is no classifier"),
     ({"model": {"name": "sklearn.ensemble.VotingClassifier"}}, "cannot be made without arguments"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError, UnknownNameError
+from goldspan.plugins import plugins
 from goldspan.select import Pool
 
 CLASSIFIERS: dict[str, str] = {
@@ -19,13 +21,18 @@ CLASSIFIERS: dict[str, str] = {
     "tree": "sklearn.tree.DecisionTreeClassifier",
     "neighbours": "sklearn.neighbors.KNeighborsClassifier",
 }
+GROUP = "goldspan.models"
+"""Entry points of other packages: `name = module:Class`."""
+_SKLEARN = re.compile(r"sklearn(\.(?!tests?\b|conftest\b)[a-z][a-z0-9_]*)+\.[A-Z][A-Za-z0-9]*")
+"""Public classes of scikit-learn."""
 
 
 def make_classifier(name: str, params: Mapping[str, Any], seed: int) -> Any:
     """Make a classifier by its short name, or by its whole one.
 
     Args:
-        name: In `CLASSIFIERS`, or "module.Class".
+        name: In `CLASSIFIERS`, an entry point of the group `goldspan.models`, or the whole name of
+            a classifier of scikit-learn ("sklearn.svm.SVC").
         params: Its parameters.
         seed: Of one that draws.
 
@@ -90,23 +97,45 @@ def told(doing: str) -> Iterator[None]:
 
 
 def _class(name: str) -> type[Any]:
-    """Find a class by its name; nothing is called."""
-    module, _, kind = CLASSIFIERS.get(name, name).rpartition(".")
+    """Return the class of a name.
+
+    A plan is data: only registered names, entry points of installed packages and estimators of
+    scikit-learn are looked up, and nothing is imported before the name was checked.
+
+    Raises:
+        UnknownNameError: It is none of these.
+        MissingExtraError: scikit-learn is not installed.
+    """
+    place = CLASSIFIERS.get(name, name)
+    if _SKLEARN.fullmatch(place):
+        module, _, kind = place.rpartition(".")
+    else:
+        module, _, kind = plugins(GROUP).get(name, "").partition(":")
+        if not kind:
+            raise _unknown(name)
+    try:
+        import_module("sklearn")
+    except ImportError:
+        raise MissingExtraError("scikit-learn", "campaign", "a classifier") from None
     try:
         found = getattr(import_module(module), kind)
-    except (ImportError, AttributeError, ValueError):
-        try:
-            import_module("sklearn")
-        except ImportError:
-            raise MissingExtraError("scikit-learn", "campaign", "a classifier") from None
+    except (ImportError, AttributeError):
         raise _unknown(name) from None
     if not isinstance(found, type):
         raise _unknown(name)
+    if _SKLEARN.fullmatch(place) and not found.__module__.startswith("sklearn."):
+        raise _unknown(name)  # what scikit-learn itself imported from elsewhere
     return found
 
 
 def _unknown(name: str) -> UnknownNameError:
-    return UnknownNameError("model", name, ["auto", *CLASSIFIERS, "none"])
+    return UnknownNameError(
+        "model",
+        name,
+        ["auto", *CLASSIFIERS, "none", *plugins(GROUP)],
+        "or the whole name of a classifier of scikit-learn, for example sklearn.svm.SVC; other "
+        f"packages register classes under the entry-point group {GROUP}",
+    )
 
 
 def _no_classifier(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.campaign.classifiers import CLASSIFIERS, make_classifier, make_pipeline, told
+from goldspan.campaign.classifiers import make_classifier, make_pipeline, told
 from goldspan.campaign.protocols import Model, Trained
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.select import Pool
@@ -209,13 +209,12 @@ def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
         if params:
             raise InputError(f"{name} takes no params")
         return
-    known = CLASSIFIERS if single else TAGGERS
-    if name not in known and not (single and "." in name):
-        raise UnknownNameError("model", name, ["auto", *known, "none"])
-    if not single:
+    if single:
+        make_classifier(name, params, 0)
+    elif name in TAGGERS:
         TAGGERS[name]().set_params(**params)
-        return
-    make_classifier(name, params, 0)
+    else:
+        raise UnknownNameError("model", name, ["auto", *TAGGERS, "none"])
 
 
 def make_model(
