@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.spans import tokenize
+from goldspan.spans.tokenization import RULES
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.chain import Tagging, spans_with_confidence
 from goldspan.tagger.features import Text
@@ -66,22 +67,31 @@ class Labelled:
     spans: list[tuple[str, int, int, float]]
 
 
-def read_items(file: TextIO, format: str, name: str) -> Iterator[Item]:  # noqa: A002 - users' word
+def read_items(
+    file: TextIO,
+    format: str,  # noqa: A002 - users' word
+    name: str,
+    tokens: str = "fine",
+) -> Iterator[Item]:
     """Read items one after the other.
 
     Args:
         file: The open file, decoded.
         format: "text", "conll" or "jsonl".
         name: Of the file, for messages.
+        tokens: The rule by which texts are cut where a file gives no tokens, see
+            `goldspan.spans.tokenize`; a tagger's `tokens_` is the rule that it was trained on.
 
     Raises:
-        UnknownNameError: There is no such format.
+        UnknownNameError: There is no such format or rule.
         InputError: The file is not UTF-8, or not of the format; the line is named.
     """
     if format not in READERS:
         raise UnknownNameError("format of texts", format, READERS)
+    if tokens not in RULES:
+        raise UnknownNameError("rule for tokens", tokens, RULES)
     with _told(name):
-        yield from READERS[format](file, name)
+        yield from READERS[format](file, name, tokens)
 
 
 def label(tagger: Tagger, items: Iterable[Item]) -> Iterator[Labelled]:
@@ -155,7 +165,7 @@ def _labelled(tagger: Tagger, block: list[Item], found: Tagging) -> Iterator[Lab
         yield Labelled(item, tags[n], confidence[offsets[n] : offsets[n + 1]].tolist(), own)
 
 
-def _read_text(file: TextIO, name: str) -> Iterator[Item]:
+def _read_text(file: TextIO, name: str, rule: str) -> Iterator[Item]:
     del name
     document, number, rest = 0, 1, ""
     while chunk := file.readline(MAX_LINE):
@@ -164,21 +174,22 @@ def _read_text(file: TextIO, name: str) -> Iterator[Item]:
         if not whole and len(chunk) == MAX_LINE:
             cut = max(text.rfind(" "), text.rfind("\t")) + 1 or len(text)
             text, rest = text[:cut], text[cut:]
-        item = _of_text(text.rstrip("\n"), str(number), document)
+        item = _of_text(text.removesuffix("\n"), rule, str(number), document)
         if item.words:
             yield item
         document += not text.strip()
         number += whole
     if rest.strip():
-        yield _of_text(rest, str(number), document)
+        yield _of_text(rest, rule, str(number), document)
 
 
-def _of_text(text: str, name: str, document: int, **more: Any) -> Item:
-    bounds = tokenize(text)
+def _of_text(text: str, rule: str, name: str, document: int, **more: Any) -> Item:
+    bounds = tokenize(text, rule)
     return Item([text[a:b] for a, b in bounds], name, document, text, bounds, **more)
 
 
-def _read_conll(file: TextIO, name: str) -> Iterator[Item]:
+def _read_conll(file: TextIO, name: str, rule: str) -> Iterator[Item]:
+    del rule  # the tokens are given
     words: list[str] = []
     document, item_id, n_items, has_documents = 0, "", 0, False
     for number, line in _lines(file, name):
@@ -205,7 +216,7 @@ def _read_conll(file: TextIO, name: str) -> Iterator[Item]:
         yield Item(words, item_id or str(n_items), document if has_documents else n_items)
 
 
-def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
+def _read_jsonl(file: TextIO, name: str, rule: str) -> Iterator[Item]:
     for number, line in _lines(file, name, most=64 * MAX_LINE):
         if not line.strip():
             continue
@@ -221,7 +232,7 @@ def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
             more = {} if text is None else {"text": text}
             yield Item(words, item_id, number, fields={**fields, **more})
         elif words is None and isinstance(text, str):
-            yield _of_text(text, item_id, number, fields=fields)
+            yield _of_text(text, rule, item_id, number, fields=fields)
         else:
             message = "it needs `tokens`, a list of strings, or `text`, a string"
             raise FormatError([Fault(message, name, number)])
@@ -260,7 +271,7 @@ def _told(name: str) -> Iterator[None]:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from None
 
 
-READERS: dict[str, Callable[[TextIO, str], Iterator[Item]]] = {
+READERS: dict[str, Callable[[TextIO, str, str], Iterator[Item]]] = {
     "text": _read_text,
     "conll": _read_conll,
     "jsonl": _read_jsonl,
