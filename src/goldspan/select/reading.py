@@ -540,7 +540,7 @@ def _text_role(names: Sequence[str], file: str, kind: str, *, has_tokens: bool) 
     if kind != TABLE and "text" in texts:
         texts = ["text"]
     if len(texts) == 1 or (has_tokens and not texts):
-        return {"text": name for name in texts}
+        return {"text": texts[0]} if texts else {}
     listed = ", ".join(map(repr, names)) or "none"
     if texts:
         what = (
