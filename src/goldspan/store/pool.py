@@ -102,10 +102,11 @@ def _differences(known: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
         _CONTENT.get(name, name) for name in row if name != "extra" and row[name] != known[name]
     ]
     old, new = (read_json(one["extra"]) if one["extra"] else {} for one in (known, row))
-    for name in _FACTS:
-        if old.get(name) is not None and old.get(name) != new.get(name):
-            found.append(_FACTS[name])
-    return found
+    return found + [
+        words
+        for name, words in _FACTS.items()
+        if old.get(name) is not None and old[name] != new.get(name)
+    ]
 
 
 def put_items(entry: Entry, body: Mapping[str, Any]) -> None:
