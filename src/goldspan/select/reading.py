@@ -781,13 +781,16 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
         names = records.names
     lower = {name.lower() for name in names}
     has = {role for role, known in ROLES.items() if lower & set(known)}
-    is_long = {"item", "label"} <= has
+    is_long, guessed = {"item", "label"} <= has, _guessed(file)
     if not lower & {*TEXTS, *TOKENS}:
-        return CROWD if is_long or _guessed(file) else TABLE
+        return CROWD if is_long or guessed else TABLE
+    if guessed not in {None, "long", "parquet", "conll"}:
+        return CROWD
     if not is_long or not {"worker", "token"} & has:
         return TABLE
-    if "token" in has:
+    if "token" in has or lower & {*ROLES["worker"]} - {"user"}:
         return CROWD
+    # Many texts come with their authors: answers are several of an item.
     rows = (records or _table(file)).rows
     key = next(name for name in names if name.lower() in ROLES["item"])
     return CROWD if len({row[key] for row in rows}) < len(rows) else TABLE
