@@ -31,10 +31,14 @@ def run(monkeypatch, capfd, tmp_path):
     return call
 
 
+WORDS = "ant bee cow doe elk fox gnu hen ibis".split()
+
+
 @pytest.fixture
 def pool(tmp_path):
     lines = [
-        {"item": f"t{n}", "text": f"w{n % 9} w{n % 7} w{n % 4}.", "year": n} for n in range(40)
+        {"item": f"t{n}", "text": f"{WORDS[n % 9]} {WORDS[n % 7]} {WORDS[n % 4]}.", "year": n}
+        for n in range(40)
     ]
     path = tmp_path / "pool.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -64,7 +68,7 @@ def test_a_batch_is_written_with_reasons_and_other_fields(run, pool, tmp_path):
     assert {row["select"]["rule"] for row in rows} == {"random", "coverage"}
     library = select_items(goldspan.select.Pool.of_items(
         [f"t{n}" for n in range(40)],
-        [f"w{n % 9} w{n % 7} w{n % 4} .".split() for n in range(40)],
+        [f"{WORDS[n % 9]} {WORDS[n % 7]} {WORDS[n % 4]} .".split() for n in range(40)],
     ), budget="40tokens", random_state=3)  # fmt: skip
     assert [row["item"] for row in rows] == library.item_ids
 
@@ -183,7 +187,7 @@ def test_the_rules_are_listed_and_the_picks_shown(run, pool):
         (["mails.csv", "--attributes", "-b", "9tokens"], 1, "no tokens to count"),
         (["mails.csv", "--attributes", "--column", "agee=log2"], 1, "did you mean 'age'"),
         (["mails.csv"], 1, "--attributes in goldspan select"),
-        (["twice.jsonl"], 1, "item a stands in the pool twice"),
+        (["twice.jsonl"], 1, "item a appears in the pool twice"),
         (["pool.jsonl", "--labelled", "other.jsonl"], 1, "item t1 has other words"),
         (["pool.jsonl", "--errors", "bad.csv"], 1, "bad.csv line 2"),
         (["pool.jsonl", "--errors", "good.csv"], 1, "is not labelled"),

@@ -76,7 +76,7 @@ def test_a_part_has_the_same_items(root):
 @pytest.mark.parametrize(
     ("pool", "words"),
     [
-        (pl.DataFrame({"id": ["a", "a"], "n": [1, 2]}), "item a stands in the pool twice"),
+        (pl.DataFrame({"id": ["a", "a"], "n": [1, 2]}), "item a appears in the pool twice"),
         ("text", "not str"),
         ({"a": 1}, "not dict"),
         (7, "not int"),

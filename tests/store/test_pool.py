@@ -70,7 +70,7 @@ def test_a_pool_is_added_in_blocks():
 )
 def test_an_id_that_stands_twice_with_other_content_is_refused(new_ledger, other):
     ledger = new_ledger()
-    with pytest.raises(FaultsError, match="item s1: the id stands twice"):
+    with pytest.raises(FaultsError, match="item s1: the id appears twice"):
         ledger.add_items([ITEM, other], 1)
     ledger.add_items([ITEM], 1)
     with pytest.raises(FaultsError, match="item s1: is in the store with other content"):

@@ -61,6 +61,34 @@ def test_a_loaded_tagger_is_the_saved_one(model, tmp_path):
     assert loaded.fit(items, Y).score(items, Y) == tagger.score(items, Y)
 
 
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (["Toyota", "'", "s", "3", "M", "東"], "fine"),
+        (["Toyota's", "plug-in", "1,000", "km"], "words"),
+        (["Yes,", "it", "rains."], "space"),
+    ],
+)
+def test_a_tagger_remembers_how_its_words_were_cut(words, rule, tmp_path):
+    tagger = HMM().fit([words], [["O"] * len(words)])
+    assert tagger.tokens_ == rule
+    tagger.save(tmp_path / "m.goldspan")
+    assert load_tagger(tmp_path / "m.goldspan").tokens_ == rule
+
+
+def test_a_tagger_of_an_old_file_cuts_by_words(path, tmp_path):
+    old = tmp_path / "old.goldspan"
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(old, "w") as made:
+        for name in archive.namelist():
+            data = archive.read(name)
+            if name == "meta.json":
+                meta = json.loads(data)
+                del meta["tokens"]
+                data = json.dumps(meta).encode()
+            made.writestr(name, data)
+    assert load_tagger(old).tokens_ == "words"
+
+
 def test_a_second_save_has_the_same_bytes_and_leaves_nothing_behind(path):
     load_tagger(path).save(path.with_name("again.goldspan"))
     assert path.with_name("again.goldspan").read_bytes() == path.read_bytes()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from goldspan.campaign.plan import Plan
     from goldspan.campaign.protocols import Decision, Waiting
     from goldspan.campaign.record import CampaignRecord
-    from goldspan.campaign.setting import Setting, open_setting
+    from goldspan.campaign.setting import Setting, as_begun, open_setting
     from goldspan.campaign.steps import Steps
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Setting",
     "Steps",
     "Waiting",
+    "as_begun",
     "describe_plan",
     "fit_curve",
     "open_setting",
@@ -41,6 +42,7 @@ _HOME = {
     "Setting": "goldspan.campaign.setting",
     "Steps": "goldspan.campaign.steps",
     "Waiting": "goldspan.campaign.protocols",
+    "as_begun": "goldspan.campaign.setting",
     "describe_plan": "goldspan.campaign.course",
     "fit_curve": "goldspan.campaign.forecast",
     "open_setting": "goldspan.campaign.setting",

@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.setting import Setting
+from goldspan.campaign.setting import Setting, begun_tokens
 from goldspan.campaign.versions import versions
-from goldspan.errors import InputError
+from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro, to_micro
 from goldspan.protocols import Ledger
 
 CHANGE = "change"
 """Kind of the records of changes, under a number each."""
+TOLD = "told"
+"""Kind of the records of what is told once."""
 FREE = ("budget", "stop", "page", "provider")
 """Sections that may change."""
 _WHY = {
@@ -39,11 +41,16 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
     plan = setting.plan.model_dump(mode="json")
     there = ledger.records("plan").get("plan")
     if there is None:
-        facts = {"id": setting.key, "plan": plan, "versions": versions()}
+        facts = {"id": setting.key, "plan": plan, "versions": versions(), "tokens": setting.tokens}
         ledger.record("plan", "plan", facts, now)
         return []
+    _check_tokens(setting, ledger)
     _check_items(setting, ledger)
-    changed = list(_differences(_completed(plan_in_force(ledger)), plan))
+    changed = [
+        one
+        for one in _differences(_completed(plan_in_force(ledger)), plan)
+        if not _is_the_same(*one, setting)
+    ]
     _refuse(changed)
     if changed:
         _keep(plan, changed, ledger, now)
@@ -51,6 +58,52 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
     return [_line(key, old, new) for key, old, new in changed]
+
+
+def add_pool(setting: Setting, ledger: Ledger, now: int) -> list[str]:
+    """Add the items of the pool that the ledger lacks, and return what is to be told of it.
+
+    Items of a campaign that version 0.1 began get their texts, which it did not keep.
+
+    Raises:
+        FaultsError: An item is faulty, or is not what it was when the campaign took it.
+    """
+    # There is no count of the items without reading them: the first pool goes in without a word.
+    is_new = not ledger.records("picks")
+    try:
+        added = ledger.add_items(setting.items(), now)
+    except FaultsError as error:
+        if is_new or not any(fault.kind == "duplicate-item" for fault in error.faults):
+            raise
+        raise FaultsError(error.faults, _unlike(setting)) from None
+    told = [] if is_new or not added else [f"{added} new items were added"]
+    if "tokens" not in ledger.records("plan")["plan"] and not ledger.records(TOLD):
+        lost = _without_text(setting, ledger)
+        ledger.record(TOLD, "texts", {"lost": lost}, now)
+        if lost:
+            told.append(
+                f"{lost} items were stored without their texts by an older version, and are gone "
+                f"from {setting.plan.pool.file}: what is written of them shows their tokens with "
+                "blanks between"
+            )
+    return told
+
+
+def _unlike(setting: Setting) -> str:
+    file = setting.plan.pool.file
+    if not setting.numbered:
+        return f"{file}: items are not what they were when the campaign took them"
+    return (
+        f"{file}: items are not what they were when the campaign took them. They have no ids, and "
+        "are known by their number in the file: add new ones at its end, and change, move and "
+        "remove none"
+    )
+
+
+def _without_text(setting: Setting, ledger: Ledger) -> int:
+    if setting.pool.text is None:
+        return 0
+    return len(set(ledger.crowd("pool").item_ids.to_pylist()) - set(setting.ids))
 
 
 def plan_in_force(ledger: Ledger) -> dict[str, Any]:
@@ -94,6 +147,16 @@ def _check_cap(cap: int, ledger: Ledger) -> None:
         )
 
 
+def _check_tokens(setting: Setting, ledger: Ledger) -> None:
+    """Refuse texts that are cut by another rule than the campaign's."""
+    rule = begun_tokens(ledger)
+    if rule != setting.tokens:
+        raise InputError(
+            f"this campaign cuts its texts by the rule {rule!r}, and they were read by "
+            f"{setting.tokens!r}: open its files with goldspan.campaign.as_begun(setting, ledger)"
+        )
+
+
 def _check_items(setting: Setting, ledger: Ledger) -> None:
     """Refuse a pool from which items are gone that were asked about."""
     there = set(setting.ids)
@@ -103,6 +166,15 @@ def _check_items(setting: Setting, ledger: Ledger) -> None:
             f"pool.file: {len(gone)} items that were asked about are gone from "
             f"{setting.plan.pool.file}: {', '.join(gone[:5])}: give them back; nothing was changed"
         )
+
+
+def _is_the_same(key: str, old: Any, new: Any, setting: Setting) -> bool:
+    """Return whether a key may only say what held without it: the store compares the items."""
+    if key == "task.tokens":
+        return setting.tokens == "fine" and {old, new} <= {None, "fine", "given"}
+    if key == "pool.format":
+        return {old, new} == {None, "text"} and setting.plan.pool.file.lower().endswith(".txt")
+    return key in {"pool.text", "pool.id", "pool.document"}
 
 
 def _refuse(changed: list[tuple[str, Any, Any]]) -> None:

@@ -35,6 +35,8 @@ def _task(plan: Any) -> Iterator[str]:
         yield f"task: a name stands twice in {', '.join(names)}"
     if task.labels and len(task.labels) < 2:
         yield "task.labels: there must be at least two to choose from"
+    if task.labels and task.tokens:
+        yield "task.tokens: belongs to types of spans: a single label is given to a whole text"
     from goldspan.spans import Codec
 
     try:

@@ -135,11 +135,12 @@ class Files:
     def _content(self, item: str) -> dict[str, Any]:
         n, pool = self._place[item], self.setting.pool
         if not self.setting.plan.is_single:
-            return {"tokens": pool.words(n)}
-        facts: dict[str, Any] = {"labels": list(self.setting.codec.tags)}
+            facts = {"tokens": pool.words(n), "text": pool.given[n]}
+            return {**facts, "token_start": pool.starts_of(n)}
+        single: dict[str, Any] = {"labels": list(self.setting.codec.tags)}
         if pool.text is None:
-            return facts | {"attributes": self.setting.cells(n)}
-        return facts | {"text": pool.given[n]}
+            return single | {"attributes": self.setting.cells(n)}
+        return single | {"text": pool.given[n]}
 
     def _take_all(self) -> None:
         """Take what has come back: answers to the test first, then those of who has taken it."""

@@ -18,7 +18,7 @@ from typing import Any
 from goldspan.aggregate import Consensus
 from goldspan.campaign.aggregating import right_share, value_of_asking
 from goldspan.campaign.awaiting import HOUR
-from goldspan.campaign.changing import begin, reopened
+from goldspan.campaign.changing import add_pool, begin, reopened
 from goldspan.campaign.judging import judge, kept
 from goldspan.campaign.picking import MONEY, POOL
 from goldspan.campaign.progress import Progress
@@ -104,9 +104,13 @@ class Campaign:
     def _begin(self) -> None:
         """Fill the pool, and ask nothing of another campaign's ledger."""
         now = self.steps.label.now()
+        is_new = not self.ledger.records("plan")
         for line in begin(self.setting, self.ledger, now):
             self.tell(f"changed: {line}")
-        self.ledger.add_items(self.setting.items(), now)
+        for line in add_pool(self.setting, self.ledger, now):
+            self.tell(f"pool: {line}")
+        for note in self.setting.notes if is_new else ():
+            self.tell(f"pool: {note}")
         stay = kept(self.ledger)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             if worker not in stay:

@@ -63,23 +63,32 @@ class Task(Section):
         types: Types of spans.
         labels: Single labels, in place of types.
         encoding: Of the tags of spans.
+        tokens: How texts are cut into the smallest pieces that can be selected: "fine", "space", or
+            "given": as the pool says. By default "given" where the pool has tokens, else "fine".
     """
 
     types: Words = ()
     labels: Words = ()
     encoding: str = "BIO"
+    tokens: Literal["fine", "space", "given"] | None = None
 
 
 class Items(Section):
     """The raw items.
 
     Attributes:
-        file: Texts, a table or a crowd's file; beside the plan.
-        format: As for `goldspan select --format`; by the ending of the name by default.
+        file: Texts, a table or a crowd's file, or a folder of texts; beside the plan.
+        format: As for `goldspan select --format`; by the name and the content by default.
+        text: Column of a table that holds the texts, where it cannot be told.
+        id: Column that holds the items' ids.
+        document: Column that holds the documents that items are part of.
     """
 
     file: str
     format: str | None = None
+    text: str | None = None
+    id: str | None = None
+    document: str | None = None
 
 
 class Workers(Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.model import list_array
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.money import from_micro
-from goldspan.protocols import PoolItem
+from goldspan.protocols import Ledger, PoolItem
 from goldspan.select import Pool
-from goldspan.select.reading import read_pool
+from goldspan.select.reading import PoolFile, read_pool
 from goldspan.select.seeds import ranks_of
 from goldspan.spans import Codec
 from goldspan.tagger.features import hash64
@@ -41,6 +41,10 @@ class Setting:
         control: Known labels of the control questions by item id.
         truth: The items with the gold that simulated workers know, or None.
         test: Items and their labels to measure the model on, or None.
+        tokens: The rule by which texts without tokens are cut: "fine", or "words" of a campaign
+            that version 0.1 began.
+        notes: What was found out about the pool when it was read.
+        numbered: Whether items are known by their places in the file.
     """
 
     plan: Plan
@@ -50,6 +54,9 @@ class Setting:
     control: dict[str, list[str]]
     truth: Crowd | None = None
     test: tuple[Pool, Labels] | None = None
+    tokens: str = "fine"
+    notes: tuple[str, ...] = ()
+    numbered: bool = False
 
     @cached_property
     def ids(self) -> list[str]:
@@ -87,18 +94,24 @@ class Setting:
         return ranks_of(self.pool.item_ids, self.plan.seed, use)
 
     def items(self) -> Iterator[PoolItem]:
-        """Give the items as a ledger takes them."""
-        groups = None if self.pool.text is None else self.pool.text.group
-        texts = self.pool.given if self.plan.is_single and self.pool.text is not None else None
+        """Return the items as a ledger takes them, with their texts and the places of tokens."""
+        pool, single = self.pool, self.plan.is_single
+        documents = None if pool.documents is None else pool.documents.to_pylist()
         for n, (name, words) in enumerate(zip(self.ids, self.words, strict=True)):
-            text = None if texts is None else texts[n]
-            facts = {} if self.pool.text is not None else self.cells(n)
-            cost, group = int(self.costs[n]), None if groups is None else str(groups[n])
-            yield PoolItem(name, tuple(words), cost, group, text, attributes=facts)
+            has_text = pool.text is not None
+            yield PoolItem(
+                name,
+                tuple(words),
+                int(self.costs[n]),
+                None if documents is None else documents[n],
+                str(pool.given[n]) if has_text else None,
+                tuple(pool.starts_of(n)) if has_text and not single else None,
+                self.cells(n),
+            )
 
     def cells(self, item: int) -> dict[str, Any]:
-        """Give the attributes of an item of a table, without those that are missing."""
-        found = {}
+        """Return the attributes of an item, without those that are missing."""
+        found = dict(self.pool.attributes[item]) if self.pool.attributes else {}
         for name, cells in (self.pool.columns or {}).items():
             value = cells[item].as_py() if isinstance(cells, pa.Array) else float(cells[item])
             if value is not None and value == value:  # noqa: PLR0124 - NaN
@@ -106,12 +119,14 @@ class Setting:
         return found
 
 
-def open_setting(plan: Plan, folder: str | Path = ".") -> Setting:
+def open_setting(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> Setting:
     """Read the files of a plan.
 
     Args:
         plan: The plan.
         folder: Where its files lie: the folder of the plan's own file.
+        tokens: The rule by which texts without tokens are cut, unless the plan names one; a
+            campaign that has begun keeps its own, see `as_begun`.
 
     Raises:
         FaultsError: Files are missing or do not fit; all that is wrong is listed.
@@ -121,20 +136,46 @@ def open_setting(plan: Plan, folder: str | Path = ".") -> Setting:
     codec = Codec.from_types(
         plan.task.labels or plan.task.types, "PLAIN" if plan.is_single else plan.task.encoding
     )
-    pool = _attempt("pool.file", faults, lambda: _pool(plan, base))
-    if pool is None:
+    read = _attempt("pool.file", faults, lambda: _pool(plan, base, tokens))
+    if read is None:
         raise FaultsError(faults, "the plan's files are refused")
-    bare = Setting(plan, base, pool, codec, {})
+    facts = {"tokens": tokens, "notes": read.notes, "numbered": read.numbered}
+    bare = Setting(plan, base, read.pool, codec, {}, **facts)
     items = _items(bare)
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
     truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
     test = _attempt("evaluate.file", faults, lambda: _test(bare))
-    found = Setting(plan, base, pool, codec, control, truth, test)
+    found = replace(bare, control=control, truth=truth, test=test)
     faults += [Fault(message) for message in _too_little(found)]
     faults += [Fault(message) for message in _untrained(found)]
     if faults:
         raise FaultsError(faults, "the plan's files are refused")
     return found
+
+
+def as_begun(setting: Setting, ledger: Ledger) -> Setting:
+    """Return the setting with its texts cut as they were when the campaign began.
+
+    Args:
+        setting: The plan with its files.
+        ledger: Where the campaign is kept, or will be.
+
+    Raises:
+        FaultsError: The files do not fit.
+    """
+    rule = begun_tokens(ledger)
+    if rule is None or rule == setting.tokens:
+        return setting
+    return open_setting(setting.plan, setting.folder, rule)
+
+
+def begun_tokens(ledger: Ledger) -> str | None:
+    """Return the rule by which a campaign cuts texts; None if it has not begun.
+
+    Version 0.1 kept no rule, for it had one.
+    """
+    begun = ledger.records("plan").get("plan")
+    return None if begun is None else str(begun.get("tokens", "words"))
 
 
 def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
@@ -144,14 +185,19 @@ def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
         faults.append(Fault(f"{key}: {error}"))
 
 
-def _pool(plan: Plan, folder: Path) -> Pool:
-    pool = read_pool(str(folder / plan.pool.file), plan.pool.format).pool
+def _pool(plan: Plan, folder: Path, tokens: str) -> PoolFile:
+    asked = plan.pool
+    read = read_pool(
+        str(folder / asked.file), asked.format, text=asked.text, id=asked.id,
+        document=asked.document, tokens=plan.task.tokens, otherwise=tokens,
+    )  # fmt: skip
+    pool = read.pool
     if pool.text is None and not plan.is_single:
         raise InputError("spans are found in texts, and this is a table of attributes")
     empty = [] if pool.text is None else np.flatnonzero(pool.n_tokens == 0).tolist()
     if empty or not pool.n_items:
         raise InputError(f"item {pool.item_ids[empty[0]]} has no words" if empty else "is empty")
-    return pool
+    return read
 
 
 def _items(setting: Setting) -> Crowd:
@@ -159,9 +205,12 @@ def _items(setting: Setting) -> Crowd:
     bounds = np.concatenate([[0], np.cumsum([len(words) for words in setting.words])])
     flat = pa.array([word for words in setting.words for word in words], pa.string())
     none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
+    has_texts = setting.pool.text is not None and not setting.plan.is_single
     return Crowd(
         item_ids=setting.pool.item_ids,
         tokens=list_array(flat, bounds),
+        texts=pa.array(setting.pool.given, pa.string()) if has_texts else None,
+        token_start=setting.pool.starts if has_texts else None,
         worker_ids=pa.array([], pa.string()),
         tagset=setting.codec,
         answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,11 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import emit_json, say, steps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from goldspan.crowd import Crowd
+    from goldspan.crowd.source import Source
+    from goldspan.select.reading import PoolFile
 
 
 def inspect(
@@ -31,13 +35,22 @@ def inspect(
     cut: r.Cut = "expand",
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    text_column: r.TextColumn = None,
+    id_column: r.IdColumn = None,
+    document_column: r.DocumentColumn = None,
+    tokens: r.Tokens = None,
     json: r.AsJson = False,
 ) -> None:
-    """Say what a file holds: format, tags, counts, first faults, and the command to run next.
+    """Say what a file holds, answers or texts to label, and the command to run next.
+
+    Of answers it prints the format, tags, counts and first faults; of texts to label the columns
+    that were found, the items, their tokens, and what was left out.
 
     Examples:
 
       goldspan inspect answers.csv
+
+      goldspan inspect texts.csv --text-column sentence
 
       goldspan inspect export.csv --columns item=question --columns worker=user
     """
@@ -45,9 +58,14 @@ def inspect(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,
     )  # fmt: skip
+    named = {"text": text_column, "id": id_column, "document": document_column}
+    pool, opened = _as_pool(source, options, named, tokens)
+    if pool is not None:
+        _tell_pool(pool, source, named, tokens, show, as_json=json)
+        return
     with steps(1, quiet=json) as step:
         step(f"reading {source}")
-        crowd = options.read(source, step.part)
+        crowd = options.read(opened, step.part)
     facts = _facts(crowd)
     command = _next_command(crowd, source, options)
     report = crowd.import_report
@@ -61,6 +79,93 @@ def inspect(
         say(f"  {fault}")
     if len(report.faults) > show:
         say(f"  … and {len(report.faults) - show} more faults (--show {len(report.faults)})")
+    say(f"next: {command}")
+
+
+def _as_pool(
+    source: str, options: r.Reading, named: dict[str, str | None], tokens: str | None
+) -> tuple[PoolFile | None, Any]:
+    """Read a file as a pool if it is one, and else open it, once, to be read as a crowd."""
+    from goldspan.crowd.source import open_source
+    from goldspan.select.reading import (
+        ATTRIBUTES,
+        CONLL,
+        CROWD,
+        FORMATS,
+        pool_format,
+        read_pool,
+        refuse_documents,
+    )
+
+    opened = open_source(source, options.text_encoding)
+    refuse_documents(opened)
+    own = [one for one in FORMATS if one not in {CROWD, CONLL, ATTRIBUTES}]
+    is_about_crowds = options.gold or options.columns or options.workers or options.labels
+    kind = options.format
+    if kind is None and not is_about_crowds:
+        kind = _guess(lambda: pool_format(opened, named["text"]), opened)
+    if kind not in own:
+        return None, opened
+    read = read_pool(
+        opened, kind, text=named["text"], id=named["id"], document=named["document"], tokens=tokens
+    )
+    return read, opened
+
+
+def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
+    """Return what a file is as a pool; None for a crowd.
+
+    Raises:
+        FormatError: It is neither.
+    """
+    from goldspan.crowd.io import get_format, guess_format
+    from goldspan.errors import FormatError
+
+    try:
+        name = guess_format(opened)
+        is_crowd = name != "conll" and get_format(name).sniff(opened)
+    except FormatError:
+        is_crowd = False
+    try:
+        found = pool_format()
+    except FormatError:
+        if is_crowd:
+            return None
+        raise
+    # A table with labels but without annotators is a pool, whatever reads it as a crowd.
+    return None if is_crowd and found in {"jsonl", "json", "text"} else found
+
+
+def _tell_pool(
+    read: PoolFile, source: str, named: dict[str, str | None], tokens: str | None, show: int, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    pool = read.pool
+    facts: dict[str, object] = {"format": f"pool ({read.format})"}
+    facts |= {f"{role}_column": name for role, name in read.columns.items()}
+    if "id" not in read.columns and read.numbered:
+        facts["ids"] = "the number of the line or row: add new items at the end only"
+    facts |= {"items": pool.n_items, "tokens": int(pool.n_tokens.sum())}
+    facts["cut"] = tokens or ("given" if "tokens" in read.columns else "fine")
+    if read.format == "conll":
+        facts["cut"] = tokens or "given"
+    if pool.documents is not None:
+        facts["documents"] = len(pool.documents.unique())
+    names = list(dict.fromkeys(name for one in pool.attributes for name in one))
+    if names:
+        facts["attributes"] = names
+    if pool.n_items:
+        facts["first_item"] = f"{pool.item_ids[0].as_py()}: {str(pool.given[0])[:100]}"
+    options = ["--text-column", str(named["text"])] if named["text"] else []
+    words = ["goldspan", "init", source, "--labels", "LABEL,LABEL", *options]
+    command = " ".join(shlex.quote(word) for word in words)
+    if as_json:
+        emit_json({**facts, "notes": list(read.notes)[:show], "next": command})
+        return
+    for name, value in facts.items():
+        say(f"  {name.replace('_', ' ')}: {value}")
+    for note in read.notes[:show]:
+        say(f"  {note}")
     say(f"next: {command}")
 
 

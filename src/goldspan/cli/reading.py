@@ -109,6 +109,32 @@ Delimiter = Annotated[
 TextEncoding = Annotated[
     str | None, typer.Option(help="Of the text, such as cp1252.", rich_help_panel=_READ)
 ]
+_POOL = "Pools"
+TextColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column that holds the texts.", rich_help_panel=_POOL),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column that holds the items' ids.", rich_help_panel=_POOL),
+]
+DocumentColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column that holds the documents of the items.",
+        rich_help_panel=_POOL,
+    ),
+]
+Tokens = Annotated[
+    str | None,
+    typer.Option(
+        help="How texts are cut: fine, space or given; by default given where the pool has tokens, "
+        "else fine.",
+        show_default=False,
+        rich_help_panel=_POOL,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Policy = Annotated[
     str,
@@ -136,7 +162,7 @@ class Reading:
     text_encoding: str | None = None
     unknown: str = "raise"
 
-    def read(self, source: str, progress: Callable[[int, int], None] | None = None) -> Crowd:
+    def read(self, source: Any, progress: Callable[[int, int], None] | None = None) -> Crowd:
         """Read a crowd."""
         from goldspan.crowd import read_crowd
 

@@ -49,7 +49,7 @@ def run(
 
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
-    from goldspan.campaign import Campaign, Waiting, open_setting, read_plan
+    from goldspan.campaign import Campaign, Waiting, as_begun, open_setting, read_plan
     from goldspan.campaign.exports import write_exports
     from goldspan.campaign.findings import Findings
 
@@ -57,6 +57,7 @@ def run(
     _make_folder(out)
     try:
         with _ledger(setting, store or f"sqlite:///{Path(out) / STORE}") as ledger:
+            setting = as_begun(setting, ledger)
             course = Course.of(setting, ledger)
             with shown(course, quiet=json) as tell, watched(ledger, course.hear) as kept:
                 campaign = Campaign(setting, kept, tell=tell)

@@ -65,8 +65,17 @@ def select(
     ] = False,
     format: Annotated[  # noqa: A002 - the word users know
         str | None,
-        typer.Option("--format", "-f", help="text, jsonl, conll, attributes or crowd."),
+        typer.Option(
+            "--format",
+            "-f",
+            help="text, folder, table, jsonl, json, conll, attributes or crowd; by the name and "
+            "the content by default.",
+        ),
     ] = None,
+    text_column: r.TextColumn = None,
+    id_column: r.IdColumn = None,
+    document_column: r.DocumentColumn = None,
+    tokens: r.Tokens = None,
     fixed: Annotated[
         str | None, typer.Option(help="Money per answer.", rich_help_panel=_COST)
     ] = None,
@@ -121,8 +130,9 @@ def select(
 ) -> None:
     """Choose the items of a pool that are worth labelling.
 
-    A .txt pool has an item per line, .jsonl has `tokens` or `text`, .conll a token per line; what
-    else crowds come in is read too. The first round needs no model: coverage picks items with much
+    A pool is a .txt file with an item per line, a folder of .txt files, a table with a column of
+    texts (.csv, .tsv, .parquet), .jsonl with `text` or `tokens`, .conll with a token per line, or
+    any crowd. The first round needs no model: coverage picks items with much
     that is frequent in the pool and new. Later rounds ask a tagger what it is unsure of. Random
     picks are marked in the output (`is_control`): they are the fair sample to measure on.
 
@@ -155,10 +165,15 @@ def select(
     kind = "attributes" if attributes else format
     with steps(4, quiet=json) as step:
         step(f"reading {source}")
-        read = read_pool(source, kind)
+        read = read_pool(
+            source, kind, text=text_column, id=id_column, document=document_column, tokens=tokens
+        )
+        for note in read.notes:
+            warn(f"goldspan: {source}: {note}")
         given: dict[str, Any] = {"budget": budget, "n": number, "costs": cost}
         if labelled:
-            given["labelled"] = read_pool(labelled, "attributes" if attributes else None).pool
+            other = "attributes" if attributes else None
+            given["labelled"] = read_pool(labelled, other, tokens=tokens).pool
         if errors:
             given["errors"] = read_errors(errors)
         if model:

@@ -41,6 +41,14 @@ def tag(
         str | None,
         typer.Option(help="Of the output: conll or jsonl; by its ending by default."),
     ] = None,
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="How texts are cut: fine, space or words; by default as the tagger's training "
+            "texts were.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Tag a file of any size; only a few thousand tokens are in memory at a time.
 
@@ -59,6 +67,7 @@ def tag(
     r.check_output(output, source, tagger)
     from goldspan.crowd.atomic import write_text
     from goldspan.errors import UnknownNameError
+    from goldspan.spans.tokenization import RULES
     from goldspan.tagger import load_tagger
     from goldspan.tagger.streams import READERS, conll_lines, json_lines, label, read_items
 
@@ -71,11 +80,13 @@ def tag(
     if wanted not in writers:
         raise UnknownNameError("output format", wanted, writers)
     model = load_tagger(tagger)
+    if tokens is not None and tokens not in RULES:
+        raise UnknownNameError("rule for tokens", tokens, RULES)
     count = _Count()
     with _opened(source) as file:
         is_free = given == "jsonl" or format == "text"
         checked = file if is_free else cast("TextIO", _NoTable(file, source))
-        found = label(model, read_items(checked, given, source))
+        found = label(model, read_items(checked, given, source, tokens or model.tokens_))
         chunks = writers[wanted](count.of(found))
         if output in {None, "-"}:
             for chunk in chunks:

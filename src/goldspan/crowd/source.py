@@ -71,6 +71,12 @@ class Source:
             raise FormatError([Fault(message, file=self.name, kind="folder")])
         return decode(self.data, self.name, self.text_encoding)
 
+    @cached_property
+    def exact_text(self) -> Text:
+        """The bytes as text whose line ends are as they are in the file; raises as `text`."""
+        _ = self.text
+        return decode(self.data, self.name, self.text_encoding, keep_line_ends=True)
+
     def sorted_files(self) -> Iterator[tuple[str, Source]]:
         """Give the files of a folder in the order of their paths."""
         yield from sorted((self.files or {}).items())
@@ -81,7 +87,8 @@ class Text:
     """Decoded text.
 
     Attributes:
-        value: The text, without a byte order mark and with line feeds only.
+        value: The text, without a byte order mark, and with line feeds only but for
+            `Source.exact_text`.
         encoding: What the bytes were in: "utf-8", "utf-16" or "cp1252".
         notes: What was changed on the way.
     """
@@ -128,7 +135,9 @@ def open_source(source: Any, text_encoding: str | None = None) -> Source:
     return _open_path(Path(source), text_encoding)
 
 
-def decode(data: bytes, name: str, encoding: str | None = None) -> Text:
+def decode(
+    data: bytes, name: str, encoding: str | None = None, *, keep_line_ends: bool = False
+) -> Text:
     """Turn bytes into text with line feeds, or say why not; see `Source.text`."""
     if not data.strip(b"\xef\xbb\xbf\r\n\t "):
         raise FormatError([Fault("the file is empty: is the path right?", file=name, kind="empty")])
@@ -141,7 +150,7 @@ def decode(data: bytes, name: str, encoding: str | None = None) -> Text:
         line = value.count("\n", 0, value.index("\0")) + 1
         message = "a NUL byte: this is no text file, or it is damaged"
         raise FormatError([Fault(message, file=name, line=line, kind="nul")])
-    if "\r" in value:
+    if "\r" in value and not keep_line_ends:
         value = value.replace("\r\n", "\n").replace("\r", "\n")
         notes.append("line ends replaced (they were not line feeds)")
     if found != "utf-8":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.select.columns import Cells
-from goldspan.spans import tokenize
+from goldspan.spans import locate, tokenize
 from goldspan.tagger import Text
 
 IDS = ("item", "id", "task", "item_id", "task_id")
@@ -33,6 +33,9 @@ class Pool:
         matrix: SciPy CSR matrix [n_items, n_values] whose entries are attribute–value pairs, or
             None.
         given: What it was made of, for classifiers; strings for texts.
+        starts: First character of every token in its text, int32 [n_tokens]; None for tables.
+        documents: Names of the documents that texts are part of, Arrow strings [n_items], or None.
+        attributes: Other facts about every text by name, [n_items]; empty if there are none.
     """
 
     item_ids: pa.Array
@@ -40,6 +43,9 @@ class Pool:
     columns: Mapping[str, Cells] | None = None
     matrix: Any = None
     given: Any = field(default=None, repr=False)
+    starts: NDArray[np.int32] | None = field(default=None, repr=False)
+    documents: pa.Array | None = field(default=None, repr=False)
+    attributes: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, pool: Any) -> Pool:
@@ -47,9 +53,9 @@ class Pool:
 
         Args:
             pool: A `Crowd` (answers are not looked at), a `goldspan.tagger.Text`, a list of texts
-            or
-                of lists of words; a DataFrame of any make, whose column item (or id, task) holds
-                the ids; a NumPy matrix of numbers, NaN where missing; or a SciPy sparse matrix.
+                (cut into fine tokens) or of lists of words; a DataFrame of any make, whose column
+                item (or id, task) holds the ids; a NumPy matrix of numbers, NaN where missing; or a
+                SciPy sparse matrix.
 
         Raises:
             InputError: It is none of these, an id stands twice, or a crowd has no words.
@@ -65,21 +71,37 @@ class Pool:
         item_ids: Sequence[str],
         words: Sequence[Sequence[str]],
         texts: Sequence[str] | None = None,
-        groups: Sequence[str] | None = None,
+        groups: Sequence[str | None] | None = None,
+        starts: Sequence[Sequence[int]] | None = None,
+        attributes: Sequence[Mapping[str, Any]] = (),
     ) -> Pool:
         """Take items with ids.
 
         Args:
             item_ids: Their ids.
             words: The words of each.
-            texts: What the words were cut from.
-            groups: The document of each.
+            texts: What the words were cut from; by default the words with blanks between them.
+            groups: The name of the document of each; an item without one is its own document.
+            starts: First character of every word in its text; found there by default.
+            attributes: Other facts about each.
 
         Raises:
-            InputError: An id stands twice, or a word is no string.
+            InputError: An id appears twice, a word is no string, or a text does not hold its words.
         """
-        made = _of_text(Text.of(words, groups), pa.array(item_ids, pa.string()), texts)
-        return _checked(made)
+        names = None
+        if groups is not None:
+            names = [f"d{name}" if name is not None else f"i{n}" for n, name in enumerate(groups)]
+        places = None if starts is None else [start for row in starts for start in row]
+        return _checked(
+            _of_text(
+                Text.of(words, names),
+                pa.array(item_ids, pa.string()),
+                texts,
+                None if places is None else np.array(places, np.int32),
+                None if groups is None else pa.array(groups, pa.string()),
+                tuple(attributes),
+            )
+        )
 
     @property
     def n_items(self) -> int:
@@ -112,6 +134,13 @@ class Pool:
         a, b = self.text.offsets[item : item + 2].tolist()
         return list(self.text.words.slice(a, b - a).to_pylist())
 
+    def starts_of(self, item: int) -> list[int]:
+        """Return the first characters of an item's words in its text; none for a row of a table."""
+        if self.text is None or self.starts is None:
+            return []
+        found: list[int] = self.starts[slice(*self.text.offsets[item : item + 2])].tolist()
+        return found
+
     def part(self, index: NDArray[np.int64]) -> Pool:
         """Give some items, in the order given."""
         kept = pa.array(index)
@@ -121,12 +150,16 @@ class Pool:
                 name: cells.take(kept) if isinstance(cells, pa.Array) else cells[index]
                 for name, cells in self.columns.items()
             }
+        starts = [self.starts_of(n) for n in index.tolist()] if self.starts is not None else None
         return Pool(
             self.item_ids.take(kept),
             None if self.text is None else self.text.select(index),
             columns,
             None if self.matrix is None else self.matrix[index],
             self.rows(index),
+            None if starts is None else np.fromiter(chain.from_iterable(starts), np.int32),
+            None if self.documents is None else self.documents.take(kept),
+            tuple(self.attributes[n] for n in index.tolist()) if self.attributes else (),
         )
 
     def rows(self, index: NDArray[np.int64]) -> Any:
@@ -161,7 +194,7 @@ def _checked(pool: Pool) -> Pool:
     if len(pool.place) < pool.n_items:
         names = enumerate(pool.item_ids.to_pylist())
         twice = next(name for n, name in names if pool.place[name] != n)
-        raise InputError(f"item {twice} stands in the pool twice: ids must differ")
+        raise InputError(f"item {twice} appears in the pool twice: ids must differ")
     return pool
 
 
@@ -169,19 +202,71 @@ def _numbers(n: int) -> pa.Array:
     return pa.array(np.arange(n)).cast(pa.string())
 
 
-def _of_text(text: Text, ids: pa.Array, sentences: Sequence[str] | None = None) -> Pool:
-    given = sentences
-    if given is None:
+def _of_text(
+    text: Text,
+    ids: pa.Array,
+    sentences: Sequence[str] | None = None,
+    starts: NDArray[np.int32] | None = None,
+    documents: pa.Array | None = None,
+    attributes: tuple[Mapping[str, Any], ...] = (),
+) -> Pool:
+    given, places = sentences, starts
+    if given is None or places is None:
         words, bounds = text.words.to_pylist(), text.offsets.tolist()
-        given = [" ".join(words[a:b]) for a, b in pairwise(bounds)]
-    return Pool(ids.cast(pa.string()), text=text, given=given)
+        items = [words[a:b] for a, b in pairwise(bounds)]
+        if given is None:
+            made = [joined(item) for item in items]
+            given, found = [one for one, _ in made], [where for _, where in made]
+        else:
+            found = [_located(name, *one) for *one, name in zip(given, items, ids, strict=True)]
+        places = np.fromiter(chain.from_iterable(found), np.int32)
+    return Pool(
+        ids.cast(pa.string()), text=text, given=given, starts=places, documents=documents,
+        attributes=attributes,
+    )  # fmt: skip
+
+
+def joined(words: Sequence[str]) -> tuple[str, list[int]]:
+    """Return words with a blank between them, and where each begins."""
+    starts, place = [], 0
+    for word in words:
+        starts.append(place)
+        place += len(word) + 1
+    return " ".join(words), starts
+
+
+def placed(
+    words: Sequence[str], text: str | None, starts: Sequence[int] | None = None
+) -> tuple[str, list[int]]:
+    """Return a text that holds words, and where each begins: the given one, else one joined.
+
+    Args:
+        words: The words.
+        text: What they were cut from, if that is known.
+        starts: Where each begins, if that is known.
+    """
+    if text is None:
+        return joined(words)
+    if starts is not None and len(starts) == len(words):
+        pairs = zip(words, starts, strict=True)
+        if all(text.startswith(word, start) for word, start in pairs):
+            return text, list(starts)
+    try:
+        return text, [start for start, _ in locate(text, words)]
+    except InputError:
+        return joined(words)
+
+
+def _located(name: Any, text: str, words: Sequence[str]) -> list[int]:
+    """Return the first characters of an item's words in its text."""
+    try:
+        return [start for start, _ in locate(text, words)]
+    except InputError as error:
+        raise InputError(f"item {name}: {error}") from None
 
 
 def _of_crowd(crowd: Crowd) -> Pool:
     words = crowd.tokens.flatten().cast(pa.large_string())
-    texts = crowd.texts.to_pylist() if crowd.texts is not None else None
-    if texts is not None and None in texts:
-        texts = None
     if crowd.is_classification and words.cast(pa.string()).equals(crowd.item_ids.cast(pa.string())):
         if crowd.attributes is None:
             raise InputError(
@@ -193,7 +278,28 @@ def _of_crowd(crowd: Crowd) -> Pool:
     if crowd.groups is not None:
         names = np.asarray(crowd.groups.to_pylist(), object).astype(str)
         group = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    return _of_text(Text(words, crowd.offsets, group), crowd.item_ids, texts)
+    texts, starts = _texts_of(crowd)
+    facts: tuple[Mapping[str, Any], ...] = ()
+    if crowd.attributes is not None:
+        rows = crowd.attributes.to_pylist()
+        facts = tuple({k: v for k, v in row.items() if v is not None} for row in rows)
+    return _of_text(
+        Text(words, crowd.offsets, group), crowd.item_ids, texts, starts, crowd.groups, facts
+    )
+
+
+def _texts_of(crowd: Crowd) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the text of every item and its tokens' places; without a text tokens are joined."""
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    found: list[str] = []
+    places: list[int] = []
+    given = crowd.token_start
+    for n, (words, text) in enumerate(zip(crowd.tokens_list, texts, strict=True)):
+        known = None if given is None else given[slice(*crowd.offsets[n : n + 2])].tolist()
+        sound, starts = placed(words, text, known)
+        found.append(sound)
+        places += starts
+    return found, np.array(places, np.int32)
 
 
 def _of_items(pool: Any) -> Pool:
@@ -204,8 +310,10 @@ def _of_items(pool: Any) -> Pool:
         )
     if all(isinstance(item, str) for item in pool):
         texts = list(pool)
-        words = [[text[a:b] for a, b in tokenize(text)] for text in texts]
-        return _of_text(Text.of(words), _numbers(len(texts)), texts)
+        cut = [tokenize(text) for text in texts]
+        words = [[text[a:b] for a, b in one] for text, one in zip(texts, cut, strict=True)]
+        starts = np.fromiter((a for one in cut for a, _ in one), np.int32)
+        return _of_text(Text.of(words), _numbers(len(texts)), texts, starts)
     if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
         raise InputError("a list of items holds texts or lists of words, all of one sort")
     return _of_text(Text.of(pool), _numbers(len(pool)))

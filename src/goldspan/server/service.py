@@ -9,7 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from goldspan.campaign import Campaign, Setting, Steps, open_setting, read_plan, write_exports
+from goldspan.campaign import (
+    Campaign,
+    Setting,
+    Steps,
+    as_begun,
+    open_setting,
+    read_plan,
+    write_exports,
+)
 from goldspan.campaign.awaiting import wall_clock
 from goldspan.campaign.findings import Findings
 from goldspan.campaign.stopping import Stopping
@@ -152,7 +160,7 @@ def open_service(
     clock = options.get("clock", wall_clock)
     ledger = open_store(setting, out, store, clock())
     try:
-        setting = with_id(setting, ledger, clock())
+        setting = with_id(as_begun(setting, ledger), ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)
         options.setdefault("completion", provider.completion)
         options.setdefault("sending", open_sending(provider, ledger, clock))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from hmac import digest
 from typing import Any
 
@@ -33,19 +32,17 @@ class Tasks:
         self.setting = setting
         self._key = keys.of(f"task {setting.key}")
         self._seal = Seal(self._key)
-        self._starts = lru_cache(maxsize=1_000)(self._find_starts)
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
         """Give what the page needs of a lease."""
         number = self.setting.pool.place[lease.item]
         single = self.setting.plan.is_single
-        text = self._text(number) if single else self._starts(number)[0]
         return {
             "id": self._seal.sign({**self._masked(number, lease.worker), "w": lease.worker}),
             "kind": "single" if single else "spans",
             "tokens": [] if single else list(lease.tokens),
-            "text": text,
-            "starts": None if single else self._starts(number)[1],
+            "text": self._text(number),
+            "starts": None if single else self.setting.pool.starts_of(number),
             "expires": lease.expires,
             "training": practice,
         }
@@ -59,7 +56,11 @@ class Tasks:
         facts = self._seal.read(task)
         if facts is None or facts.get("w") != worker or "m" not in facts:
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
-        return str(self.setting.ids[facts["n"] ^ self._mask(facts["m"])])
+        number, mark = facts["n"] ^ self._mask(facts["m"]), facts["m"]
+        # A pool that was put in another order since has another item in this place.
+        if number >= len(self.setting.ids) or mark not in self._marks(number, worker):
+            raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
+        return str(self.setting.ids[number])
 
     def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
         """Turn an answer into labels, one per token.
@@ -82,19 +83,15 @@ class Tasks:
 
     def text(self, item: str) -> str:
         """Give an item as text."""
-        number = self.setting.pool.place[item]
-        if self.setting.plan.is_single:
-            return self._text(number)
-        return self._starts(number)[0] or " ".join(self.setting.words[number])
+        return self._text(self.setting.pool.place[item])
 
     def shown(self, item: str) -> dict[str, Any]:
         """Give an item as a page shows it: tokens, text, and where in it the tokens stand."""
         number = self.setting.pool.place[item]
         if self.setting.plan.is_single:
             return {"tokens": [], "text": self._text(number), "starts": None}
-        text, starts = self._starts(number)
-        words = list(self.setting.words[number])
-        return {"tokens": words, "text": text or " ".join(words), "starts": starts}
+        words, starts = self.setting.words[number], self.setting.pool.starts_of(number)
+        return {"tokens": list(words), "text": self._text(number), "starts": starts}
 
     def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
         """Give known labels as the page shows spans."""
@@ -104,8 +101,14 @@ class Tasks:
         return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
 
     def _masked(self, number: int, worker: str) -> dict[str, Any]:
-        mark = digest(self._key, f"{number} {worker}".encode(), "sha256")[:12].hex()
+        mark = self._marks(number, worker)[0]
         return {"n": number ^ self._mask(mark), "m": mark}
+
+    def _marks(self, number: int, worker: str) -> tuple[str, str]:
+        """Return the mark of a worker's task, and that of a task which version 0.1 gave out."""
+        names = (f"item {self.setting.ids[number]} {worker}", f"{number} {worker}")
+        both = (digest(self._key, name.encode(), "sha256")[:12].hex() for name in names)
+        return next(both), next(both)
 
     def _mask(self, mark: str) -> int:
         return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
@@ -120,22 +123,10 @@ class Tasks:
         return len(self.setting.words[self.setting.pool.place[item]])
 
     def _text(self, number: int) -> str:
-        """Give what a single label is about: the text, or the cells of a row."""
+        """Return an item's own text, or the cells of a row of a table that has no texts."""
         pool = self.setting.pool
         if pool.text is not None:
             return str(pool.given[number])
         cells = {name: values[number] for name, values in (pool.columns or {}).items()}
         plain = {name: getattr(cell, "as_py", lambda c=cell: c)() for name, cell in cells.items()}
         return "\n".join(f"{name}: {value}" for name, value in plain.items() if value is not None)
-
-    def _find_starts(self, number: int) -> tuple[str | None, list[int] | None]:
-        """Find where the tokens stand in the text, if it holds them in order."""
-        text, words = str(self.setting.pool.given[number]), self.setting.words[number]
-        starts, end = [], 0
-        for word in words:
-            start = text.find(word, end)
-            if start < 0:
-                return None, None
-            starts.append(start)
-            end = start + len(word)
-        return text, starts

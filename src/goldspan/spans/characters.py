@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -20,6 +21,9 @@ CharSpan = tuple[str, int, int]
 def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
     """Find tokens in their text, one after the other.
 
+    Between tokens there may be what belongs to none: white space, control characters and invisible
+    format characters.
+
     Raises:
         InputError: A token does not come next in the text.
 
@@ -30,7 +34,7 @@ def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
     place = 0
     for n, token in enumerate(tokens):
         start = text.find(token, place)
-        if start < 0 or text[place:start].strip():
+        if start < 0 or not _is_between(text[place:start]):
             seen = text[place : place + 20].strip()
             raise InputError(
                 f"token {n} {token!r} does not come next in the text, which has {seen!r}"
@@ -53,7 +57,8 @@ def to_tokens(
     Args:
         text: The text.
         spans: (type, first character, one past the last character).
-        tokens: Token strings in order, or their character bounds; by default `tokenize(text)`.
+        tokens: Token strings in order, or their character bounds; by default those of
+            `tokenize(text)`, which are fine.
         cut: What to do with a span that cuts a token: "expand" takes the whole token, "contract"
             leaves it out, "error" refuses. White space at the ends of a span cuts nothing.
         offsets: What the offsets count: "codepoint" (Python), "utf16" (JavaScript, Java) or
@@ -136,6 +141,13 @@ def _bounds(
     if strings or any(not 0 <= start <= end <= len(text) for start, end in bounds):
         raise InputError("tokens must be strings, or bounds within the text; not a mixture")
     return bounds
+
+
+def _is_between(gap: str) -> bool:
+    """Return whether characters may stand between two tokens."""
+    return not gap.strip() or all(
+        char.isspace() or unicodedata.category(char) in {"Cc", "Cf"} for char in gap
+    )
 
 
 def _code_points(text: str, offsets: str) -> dict[int, int]:

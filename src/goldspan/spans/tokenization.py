@@ -38,7 +38,7 @@ _WITHOUT_SPACES = (
 )  # fmt: skip
 
 
-def tokenize(text: str, rule: str = "words") -> list[tuple[int, int]]:
+def tokenize(text: str, rule: str = "fine") -> list[tuple[int, int]]:
     """Split a text into tokens.
 
     Args:
@@ -52,7 +52,7 @@ def tokenize(text: str, rule: str = "words") -> list[tuple[int, int]]:
         UnknownNameError: There is no such rule.
 
     >>> text = "Ann's 1,000 km"
-    >>> [text[a:b] for a, b in tokenize(text, "fine")]
+    >>> [text[a:b] for a, b in tokenize(text)]
     ['Ann', "'", 's', '1', ',', '000', 'km']
     >>> [text[a:b] for a, b in tokenize(text, "words")]
     ["Ann's", '1,000', 'km']

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.spans import Codec
-from goldspan.store.chain import read_json
+from goldspan.store.chain import canonical, read_json
 from goldspan.store.schema import answers, gold, items, workers
 
 ITEM = tuple(items.c[name] for name in ("number", "id", "tokens", "extra"))
@@ -160,4 +160,14 @@ def _starts(found: Items) -> NDArray[np.int32] | None:
 
 def _attributes(facts: NDArray[np.object_]) -> pa.Table | None:
     names = list(dict.fromkeys(chain.from_iterable(facts)))
-    return pa.table({name: [each.get(name) for each in facts] for name in names}) if names else None
+    columns = {name: _cells([each.get(name) for each in facts]) for name in names}
+    return pa.table(columns) if names else None
+
+
+def _cells(values: list[Any]) -> pa.Array:
+    """Take the values of one attribute; as strings where they are of several sorts."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        words = [v if isinstance(v, str | None) else canonical(v) for v in values]
+        return pa.array(words, pa.string())

@@ -68,12 +68,16 @@ class SqlLedger:
         """Add items to the pool, a block per transaction, and count the new ones.
 
         Raises:
-            FaultsError: Items of a block are faulty or stand twice; blocks before it are kept,
-                and adding the same pool again goes on.
+            FaultsError: Items of a block are faulty, appear twice, or are there with other content;
+                blocks before it are kept, and adding the same pool again goes on.
         """
         write = self.database.write
         blocks = pool.in_blocks(items)
-        return sum(write(now, lambda e, b=block: pool.add_block(e, b)) for block in blocks)  # type: ignore[misc]
+        before = self.n_events
+        added = sum(write(now, lambda e, b=block: pool.add_block(e, b)) for block in blocks)  # type: ignore[misc]
+        if self.n_events != before:  # what is known of items that were read may have grown
+            vars(self).pop("_grown", None)
+        return added
 
     def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
         """Open k places for every item, in this order of priority; give the batch's number."""

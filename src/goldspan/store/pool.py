@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from goldspan.crowd import Crowd
 from goldspan.crowd.entries import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.store.chain import canonical
+from goldspan.store.chain import canonical, read_json
 from goldspan.store.money import check_amount
 from goldspan.store.names import check_name, is_name
 from goldspan.store.schema import items
@@ -24,8 +24,9 @@ BLOCK = 5_000
 """Items of one transaction."""
 FEW = 10_000
 """Names asked for at once: databases allow some ten thousand parameters."""
-_CONTENT = {"n_tokens": "length", "extra": "text, document or attributes"}
-_TWICE = "the id stands twice in the pool: give every item an id of its own"
+_CONTENT = {"n_tokens": "length"}
+_FACTS = {"text": "text", "token_start": "places of tokens", "attributes": "attributes"}
+_TWICE = "the id appears twice in the pool: give every item an id of its own"
 
 
 def in_blocks(pool: Iterable[PoolItem], size: int = BLOCK) -> Iterator[list[PoolItem]]:
@@ -63,31 +64,62 @@ def pool_items(crowd: Crowd, cost: int | Sequence[int]) -> Iterator[PoolItem]:
 def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
     """Add items of one block, and count those that were not there.
 
+    Items that are there are compared. What the store lacks of one is added: version 0.1 kept no
+    texts of items with several tokens. A document may get another name.
+
     Raises:
-        FaultsError: An item is faulty, stands twice, or is there with other content.
+        FaultsError: An item is faulty, appears twice, or is there with other content.
     """
     _refuse([fault for item in block for fault in _faults(item)])
     there = _rows_of(entry, [item.id for item in block])
     faults: list[Fault] = []
     new: dict[str, dict[str, Any]] = {}
+    completed: list[dict[str, Any]] = []
     for row in map(_to_row, block):
         known = there.get(row["id"], new.get(row["id"]))
         if known is None:
             new[row["id"]] = row
-        elif known != row or row["id"] in new:
-            message = _TWICE if row["id"] in new else _other(known, row)
-            faults.append(Fault(message, item=row["id"], kind="duplicate-item"))
+        elif row["id"] in new:
+            faults.append(Fault(_TWICE, item=row["id"], kind="duplicate-item"))
+        elif known != row:
+            differs = _differences(known, row)
+            if differs:
+                faults.append(Fault(_other(differs), item=row["id"], kind="duplicate-item"))
+            else:
+                completed.append({"id": row["id"], "extra": row["extra"]})
     _refuse(faults)
+    if completed:
+        entry.log("details", {"items": completed})
     if new:
         last = entry.connection.execute(select(func.max(items.c.number))).scalar_one() or 0
         entry.log("items", {"first": last + 1, "items": list(new.values())})
     return len(new)
 
 
+def _differences(known: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    """Name what an item in the store says otherwise than the pool."""
+    found = [
+        _CONTENT.get(name, name) for name in row if name != "extra" and row[name] != known[name]
+    ]
+    old, new = (read_json(one["extra"]) if one["extra"] else {} for one in (known, row))
+    return found + [
+        words
+        for name, words in _FACTS.items()
+        if old.get(name) is not None and old[name] != new.get(name)
+    ]
+
+
 def put_items(entry: Entry, body: Mapping[str, Any]) -> None:
     """Write the rows of new items."""
     rows = [{"number": n, **row} for n, row in enumerate(body["items"], start=body["first"])]
     entry.connection.execute(items.insert(), rows)
+
+
+def put_details(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write what is known of items besides their tokens."""
+    query = items.update().where(items.c.id == bindparam("known"))
+    rows = [{"known": row["id"], "extra": row["extra"]} for row in body["items"]]
+    entry.connection.execute(query, rows)
 
 
 def numbers_of(entry: Entry, names: Sequence[str]) -> dict[str, int]:
@@ -113,8 +145,8 @@ def _refuse(faults: Sequence[Fault]) -> None:
         raise FaultsError(faults, "the pool is refused; no item of this block was added")
 
 
-def _other(known: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    what = ", ".join(_CONTENT.get(name, name) for name in row if row[name] != known[name])
+def _other(differs: Sequence[str]) -> str:
+    what = ", ".join(differs)
     return f"is in the store with other content ({what}): give it back as it was, or a new id"
 
 

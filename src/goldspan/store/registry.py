@@ -19,6 +19,7 @@ EFFECTS = {
     "free": "goldspan.store.leases:put_free",
     "gold": "goldspan.store.records:put_gold",
     "items": "goldspan.store.pool:put_items",
+    "details": "goldspan.store.pool:put_details",
     "lease": "goldspan.store.leases:put_leases",
     "pause": "goldspan.store.workers:put_paused",
     "record": "goldspan.store.records:put_record",

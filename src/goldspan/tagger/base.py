@@ -13,7 +13,7 @@ import numpy as np
 
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Progress, Runner
-from goldspan.spans import Codec, Tagged, score_codes
+from goldspan.spans import Codec, Tagged, score_codes, tokenize
 from goldspan.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
 from goldspan.tagger.dicts import DictFeatures, is_dicts
 from goldspan.tagger.features import FeatureMap, Features, Text
@@ -26,6 +26,10 @@ from goldspan.tagger.weights import Weights
 
 __all__ = ["Tagger", "as_text", "legal_codes", "potentials_of", "score_tags", "transform"]
 
+_AGREE = 0.99
+"""Share of whole words at which a text was cut by a rule."""
+_ATTACHED = 0.005
+"""Share of words with a comma at the end above which a text was cut at white space alone."""
 Forced = Sequence[Sequence[Known]]
 """Per item and token a tag, some tags of which one is right, or None."""
 
@@ -40,6 +44,8 @@ class Tagger(ABC):
         features_: How texts become features, after `fit`.
         weights_: The weights, after `fit`.
         documents_: Whether the training items were grouped by document.
+        tokens_: The rule for tokens that the training words agree with ("fine", "words" or
+            "space", see `goldspan.spans.tokenize`); raw text is cut by it.
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
     """
 
@@ -54,6 +60,7 @@ class Tagger(ABC):
     features_: FeatureMap | DictFeatures
     weights_: Weights
     documents_: bool = False
+    tokens_: str = "fine"
     n_repaired_: int = 0
 
     @abstractmethod
@@ -217,10 +224,11 @@ class Tagger(ABC):
     def _fit_features(self, X: Any) -> Features:
         if is_dicts(X):
             self.features_ = DictFeatures.fit(X, self.min_count, self.hash_bits)
-            self.documents_ = False
+            self.documents_, self.tokens_ = False, "fine"
             return self.features_.transform(X)
         text = as_text(X)
         self.documents_ = text.group is not None
+        self.tokens_ = _rule_of(text)
         self.features_, features = FeatureMap.fit(
             text,
             read_templates(self.templates),
@@ -234,6 +242,24 @@ class Tagger(ABC):
         if "weights_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit first")
         return transform(self.features_, X)
+
+
+def _rule_of(text: Text) -> str:
+    """Return the rule for tokens that a text's words agree with.
+
+    Words that were cut by a rule are whole by it. Words from elsewhere (CoNLL) may agree with no
+    rule: then the one counts that leaves more of them whole.
+    """
+    counted = [(one["values"], one["counts"]) for one in text.words.value_counts().to_pylist()]
+    total = sum(count for _, count in counted)
+    attached = sum(count for word, count in counted if word[-1:] == "," and word[-2:-1].isalnum())
+    if attached > _ATTACHED * total:
+        return "space"
+    fine, words = (
+        sum(count for word, count in counted if len(tokenize(word, rule)) == 1)
+        for rule in ("fine", "words")
+    )
+    return "fine" if fine >= min(words, _AGREE * total) else "words"
 
 
 def transform(features: FeatureMap | DictFeatures, X: Any) -> Features:

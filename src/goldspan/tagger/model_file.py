@@ -80,6 +80,7 @@ def save_tagger(tagger: Tagger, path: str | Path) -> None:
         "tags": tagger.codec_.tags,
         "encoding": tagger.codec_.encoding,
         "documents": tagger.documents_,
+        "tokens": tagger.tokens_,
         "features": features,
     }
     _write(Path(path), meta, arrays)
@@ -198,6 +199,7 @@ def _tagger_of(meta: Mapping[str, Any], arrays: _Members) -> Tagger:
     tagger.codec_ = Codec(tuple(meta["tags"]), meta["encoding"])
     tagger.features_ = _features_in(meta["features"], arrays)
     tagger.documents_ = bool(meta["documents"])
+    tagger.tokens_ = str(meta.get("tokens", "words"))  # what all texts were cut by once
     tagger.n_repaired_ = 0
     if isinstance(tagger.features_, FeatureMap) and tagger.features_.gazetteers:
         lists = tagger.features_.gazetteers

@@ -1,21 +1,24 @@
 """Texts that need not fit in memory: items one by one, in blocks, tagged, and written as lines.
 
 Three formats: plain text (a line is an item, tokens are cut by `goldspan.spans.tokenize`, a blank
-line ends a document), CoNLL (a token per line in the first column, a blank line ends an item,
-`-DOCSTART-` begins a document) and JSON lines (an object with `tokens` or `text`).
+line ends a document), CoNLL (a token per line in the first column, in CoNLL-U in the second; a
+blank line ends an item, `-DOCSTART-` begins a document, `# text = …` is an item's text) and JSON
+lines (an object with `tokens` or `text`).
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
-from goldspan.spans import tokenize
+from goldspan.spans import locate, tokenize
+from goldspan.spans.tokenization import RULES
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.chain import Tagging, spans_with_confidence
 from goldspan.tagger.features import Text
@@ -24,6 +27,9 @@ BLOCK_TOKENS = 20_000
 """Tokens that are tagged at once; a document is kept together up to ten times as many."""
 MAX_LINE = 1 << 20
 """Longer lines of plain text are cut at white space; longer tokens and objects are refused."""
+_CONLLU = 10
+"""Columns of CoNLL-U, whose first one numbers the words."""
+_NUMBER = re.compile(r"\d+(?:[-.]\d+)?")
 LEAST = 1e-3
 """Spans with a smaller posterior have a confidence of 0."""
 
@@ -66,22 +72,31 @@ class Labelled:
     spans: list[tuple[str, int, int, float]]
 
 
-def read_items(file: TextIO, format: str, name: str) -> Iterator[Item]:  # noqa: A002 - users' word
+def read_items(
+    file: TextIO,
+    format: str,  # noqa: A002 - users' word
+    name: str,
+    tokens: str = "fine",
+) -> Iterator[Item]:
     """Read items one after the other.
 
     Args:
         file: The open file, decoded.
         format: "text", "conll" or "jsonl".
         name: Of the file, for messages.
+        tokens: The rule by which texts are cut where a file gives no tokens, see
+            `goldspan.spans.tokenize`; a tagger's `tokens_` is the rule that it was trained on.
 
     Raises:
-        UnknownNameError: There is no such format.
+        UnknownNameError: There is no such format or rule.
         InputError: The file is not UTF-8, or not of the format; the line is named.
     """
     if format not in READERS:
         raise UnknownNameError("format of texts", format, READERS)
+    if tokens not in RULES:
+        raise UnknownNameError("rule for tokens", tokens, RULES)
     with _told(name):
-        yield from READERS[format](file, name)
+        yield from READERS[format](file, name, tokens)
 
 
 def label(tagger: Tagger, items: Iterable[Item]) -> Iterator[Labelled]:
@@ -155,7 +170,7 @@ def _labelled(tagger: Tagger, block: list[Item], found: Tagging) -> Iterator[Lab
         yield Labelled(item, tags[n], confidence[offsets[n] : offsets[n + 1]].tolist(), own)
 
 
-def _read_text(file: TextIO, name: str) -> Iterator[Item]:
+def _read_text(file: TextIO, name: str, rule: str) -> Iterator[Item]:
     del name
     document, number, rest = 0, 1, ""
     while chunk := file.readline(MAX_LINE):
@@ -164,27 +179,29 @@ def _read_text(file: TextIO, name: str) -> Iterator[Item]:
         if not whole and len(chunk) == MAX_LINE:
             cut = max(text.rfind(" "), text.rfind("\t")) + 1 or len(text)
             text, rest = text[:cut], text[cut:]
-        item = _of_text(text.rstrip("\n"), str(number), document)
+        item = _of_text(text.removesuffix("\n"), rule, str(number), document)
         if item.words:
             yield item
         document += not text.strip()
         number += whole
     if rest.strip():
-        yield _of_text(rest, str(number), document)
+        yield _of_text(rest, rule, str(number), document)
 
 
-def _of_text(text: str, name: str, document: int, **more: Any) -> Item:
-    bounds = tokenize(text)
+def _of_text(text: str, rule: str, name: str, document: int, **more: Any) -> Item:
+    bounds = tokenize(text, rule)
     return Item([text[a:b] for a, b in bounds], name, document, text, bounds, **more)
 
 
-def _read_conll(file: TextIO, name: str) -> Iterator[Item]:
+def _read_conll(file: TextIO, name: str, rule: str) -> Iterator[Item]:
+    del rule  # the tokens are given
     words: list[str] = []
-    document, item_id, n_items, has_documents = 0, "", 0, False
+    document, item_id, n_items, has_documents, text = 0, "", 0, False, ""
     for number, line in _lines(file, name):
         if line.startswith("# ") and "\t" not in line:
             key, _, value = line[2:].partition("=")
             item_id = value.strip() if key.strip() in {"id", "sent_id", "item"} else item_id
+            text = _own_text(value.strip()) if key.strip() == "text" else text
             continue
         cells = line.split("\t") if "\t" in line else line.split()
         if cells and cells[0] == "-DOCSTART-" and not words:
@@ -193,19 +210,47 @@ def _read_conll(file: TextIO, name: str) -> Iterator[Item]:
         if number == 1 and len(cells) > 1 and cells[0].lower() in {"token", "word"}:
             continue
         if cells and cells[0].strip():
-            words.append(cells[0].strip())
+            words += _word_in(cells)
         elif any(cell.strip() for cell in cells):
             raise FormatError([Fault("the first column is empty", name, number)])
         elif words:
             n_items += 1
-            yield Item(words, item_id or str(n_items), document if has_documents else n_items)
-            words, item_id = [], ""
+            place = document if has_documents else n_items
+            yield _of_words(words, item_id or str(n_items), place, text)
+            words, item_id, text = [], "", ""
     if words:
         n_items += 1
-        yield Item(words, item_id or str(n_items), document if has_documents else n_items)
+        place = document if has_documents else n_items
+        yield _of_words(words, item_id or str(n_items), place, text)
 
 
-def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
+def _word_in(cells: list[str]) -> list[str]:
+    """Return the word of a line; none for ranges and empty nodes of CoNLL-U."""
+    if len(cells) == _CONLLU and _NUMBER.fullmatch(cells[0]):
+        return [cells[1].strip()] if cells[0].isdecimal() else []
+    return [cells[0].strip()]
+
+
+def _own_text(value: str) -> str:
+    """Return the text of a comment `# text = …`: a JSON string, or as it is (CoNLL-U)."""
+    with suppress(ValueError):
+        found = json.loads(value)
+        return found if isinstance(found, str) else value
+    return value
+
+
+def _of_words(words: list[str], name: str, document: int, text: str) -> Item:
+    try:
+        return (
+            Item(words, name, document, text, locate(text, words))
+            if text
+            else Item(words, name, document)
+        )
+    except InputError:  # not the text of these words
+        return Item(words, name, document)
+
+
+def _read_jsonl(file: TextIO, name: str, rule: str) -> Iterator[Item]:
     for number, line in _lines(file, name, most=64 * MAX_LINE):
         if not line.strip():
             continue
@@ -221,7 +266,7 @@ def _read_jsonl(file: TextIO, name: str) -> Iterator[Item]:
             more = {} if text is None else {"text": text}
             yield Item(words, item_id, number, fields={**fields, **more})
         elif words is None and isinstance(text, str):
-            yield _of_text(text, item_id, number, fields=fields)
+            yield _of_text(text, rule, item_id, number, fields=fields)
         else:
             message = "it needs `tokens`, a list of strings, or `text`, a string"
             raise FormatError([Fault(message, name, number)])
@@ -260,7 +305,7 @@ def _told(name: str) -> Iterator[None]:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from None
 
 
-READERS: dict[str, Callable[[TextIO, str], Iterator[Item]]] = {
+READERS: dict[str, Callable[[TextIO, str, str], Iterator[Item]]] = {
     "text": _read_text,
     "conll": _read_conll,
     "jsonl": _read_jsonl,
