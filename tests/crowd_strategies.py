@@ -243,6 +243,17 @@ def _with_texts(crowd: Crowd) -> Crowd:
     )
 
 
+def without_places(found: Crowd, wanted: Crowd) -> Crowd:
+    """Leave out the places of tokens that were found in texts, which is no difference."""
+    if wanted.token_start is not None or found.token_start is None or wanted.texts is None:
+        return found
+    texts, start = found.texts.to_pylist(), found.token_start.tolist()
+    for n, tokens in enumerate(found.tokens_list):
+        for token, place in zip(tokens, start[found.offsets[n] :], strict=False):
+            assert texts[n][place : place + len(token)] == token
+    return replace(found, token_start=None)
+
+
 @st.composite
 def _answers(draw, lengths: Sequence[int], n_workers: int, codec: Codec, *, odd: bool) -> Answers:
     keys = []

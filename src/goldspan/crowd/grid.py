@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -120,17 +119,6 @@ def cell_text(word: str) -> str:
     if word.isalnum():
         return word
     return word.translate(_NO_CELL)
-
-
-def lost_cells(words: Iterable[str]) -> list[str]:
-    """Name what cells that are never quoted cannot hold of some strings."""
-    lost = []
-    distinct = set(words)
-    if any(cell_text(word) != word for word in distinct):
-        lost.append("tabs, line ends and NUL bytes inside cells (written as blanks)")
-    if any(len(word.encode()) > MAX_CELL for word in distinct):
-        lost.append(f"cells longer than {MAX_CELL} bytes (they are refused when they are read)")
-    return lost
 
 
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.formats.wide_columns import TOKEN, Columns, find_columns
-from goldspan.crowd.formats.wide_writing import cannot_hold, write
+from goldspan.crowd.formats.wide_writing import write
 from goldspan.crowd.grid import (
     Grid,
     header_names,
@@ -28,7 +28,7 @@ from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError
 
-__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "sniff", "write"]
+__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
 
 SUMMARY = "one row per token, one column per worker"
 SUFFIXES = (".tsv", ".csv", ".txt")

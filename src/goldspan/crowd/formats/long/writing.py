@@ -1,4 +1,4 @@
-"""Writing long tables, and what they cannot hold."""
+"""Writing long tables."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.grid import cell_text, lost_cells
-from goldspan.crowd.labels import lost_labels
+from goldspan.crowd.grid import cell_text
 from goldspan.crowd.model import Crowd
 
 
@@ -20,31 +18,6 @@ def write(crowd: Crowd, path: Path) -> None:
     """Write a long CSV (TSV for `.tsv`): every answer's every token on a row."""
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
     write_text(path, _lines(crowd, mark))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what a long table cannot hold of this crowd."""
-    answers, single = crowd.answers, crowd.is_classification
-    names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist()]
-    tokens = pc.unique(crowd.tokens.flatten()).to_pylist()
-    groups = [] if crowd.groups is None else crowd.groups.to_pylist()
-    losses = {
-        "items without answers": len(np.unique(answers.item)) < crowd.n_items,
-        "workers without answers": len(np.unique(answers.worker)) < crowd.n_workers,
-        "the text between tokens": crowd.texts is not None,
-        "attributes of items": crowd.attributes is not None,
-        "items without a document (its name becomes empty)": None in groups,
-        "the tokens (an item's id takes their place)": (
-            single and crowd.tokens.flatten() != crowd.item_ids
-        ),
-        "answers in which every token was skipped": single and (answers.codes < 0).any(),
-        "empty ids and tokens (they are refused when they are read)": (
-            "" in tokens or not all(name.strip() for name in names)
-        ),
-    }
-    lost = [text for text, is_lost in losses.items() if is_lost]
-    lost += lost_cells([*names, *tokens, *filter(None, groups), *crowd.tagset.tags])
-    return lost + lost_labels(crowd, single=single)
 
 
 def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
