@@ -72,7 +72,7 @@ def lost_in_file(crowd: Crowd, path: Path, module: Any) -> list[str]:
         found: Crowd = module.read(open_source(path), ReadOptions(encoding=encoding))
         return found
 
-    return _compared(crowd, read)
+    return _compared(crowd, path, read)
 
 
 def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
@@ -93,13 +93,13 @@ def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
         del encoding  # that of the labels is named above
         if name == "csv":
             bare = replace(mine, gold=None, texts=None, token_start=None)
-            found = attach_gold(bare, path, options)
-            return replace(found, texts=_text_column(path, found))
+            known = attach_gold(bare, path, options)
+            return replace(known, texts=_text_column(path, known))
         module = get_format({"jsonl": "spans"}.get(name, name))
         found: Crowd = module.read(open_source(path), options)
         return replace(found, attributes=None, groups=None)
 
-    return [one for one in _compared(mine, read) if not one.startswith(_UNUSED)]
+    return [one for one in _compared(mine, path, read) if not one.startswith(_UNUSED)]
 
 
 _UNUSED = "tags that nobody used"
@@ -121,14 +121,15 @@ def _text_column(path: Path, crowd: Crowd) -> pa.Array | None:
     return pa.array([texts.get(name) for name in crowd.item_ids.to_pylist()], pa.string())
 
 
-def _compared(crowd: Crowd, read: Callable[[str | None], Crowd]) -> list[str]:
+def _compared(crowd: Crowd, path: Path, read: Callable[[str | None], Crowd]) -> list[str]:
     """Read, once more with the encoding named where it is not seen, and compare."""
     wanted = crowd.tagset.encoding
     why, back = "", None
     try:
         back = read(None)
     except GoldspanError as error:
-        why = _short(str(error).split("\n")[0], 200)
+        first = str(error).split("\n")[0]
+        why = _short(first.removeprefix(str(path)).removeprefix(":").strip(), 200)
     named = []
     if back is None or back.tagset.encoding != wanted:
         try:
@@ -207,7 +208,8 @@ class _Compared:
 
     def tokens(self) -> list[str]:
         mine, back = self.mine.tokens, self.back.tokens
-        if mine.equals(back):
+        both_single = self.mine.is_classification and self.back.is_classification
+        if mine.equals(back) or both_single:  # of single labels the text counts
             return []
         one, other = self.mine.tokens_list, self.back.tokens_list
         wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
@@ -362,9 +364,11 @@ class _Compared:
             what = f"{self._item(more[0][0])}, worker {_one(names[more[0][1]])}"
             lost.append(f"that {_count(more, 'answer')} of those that come back are none: {what}")
         both = [(key, ours[key], theirs[key]) for key in ours if key in theirs]
-        return lost + self._answers(both, names)
+        return lost + self._answers(both, names, counted=not again)
 
-    def _answers(self, both: list[tuple[_Key, int, int]], names: list[str]) -> list[str]:
+    def _answers(
+        self, both: list[tuple[_Key, int, int]], names: list[str], *, counted: bool
+    ) -> list[str]:
         """Labels, numbers and times of answers that are in both."""
         mine, back = self.mine.answers, self.back.answers
         one, other = Tagged(mine.codes, mine.offset), Tagged(back.codes, back.offset)
@@ -380,7 +384,7 @@ class _Compared:
                 where = f"{self._item(at[a][0])}, worker {_one(names[at[a][1]])}, {what}"
                 lost.append(f"{title} {_count(listed, 'answer')}: {where}")
         ours, theirs = [a for _, a, _ in both], [b for _, _, b in both]
-        if (mine.attempt[ours] != back.attempt[theirs]).any():
+        if counted and (mine.attempt[ours] != back.attempt[theirs]).any():
             lost.append("the numbers of repeated answers")
         for name, what in _TIMES.items():
             column, found = getattr(mine, name), getattr(back, name)

@@ -23,10 +23,9 @@ last one that is no number is the tag. `columns={"tag": …}` picks another by n
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +33,14 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.char_spans import token_bounds
-from goldspan.crowd.formats.span_exports import item_texts
+from goldspan.crowd.formats.text_columns import (
+    are_offsets,
+    has_texts,
+    json_text,
+    read_json_text,
+    read_offsets,
+    texts_with_offsets,
+)
 from goldspan.crowd.grid import MAX_CELL, cell_text, is_comment
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -46,8 +51,6 @@ SUMMARY = "one token per line with its tag, a blank line between items (gold onl
 SUFFIXES = (".conll", ".conll03", ".bio", ".iob", ".txt")
 
 _DOCSTART = "-DOCSTART-"
-_OFFSETS = re.compile(r"(\d{1,9}):(\d{1,9})")
-_NO_OFFSETS = "_"
 
 
 def sniff(source: Source) -> bool:
@@ -69,7 +72,7 @@ class Sentence:
         lines: Line of every token in the file.
         item_id: Its id, "" if none was given.
         n_document: How many `-DOCSTART-` lines stood before it.
-        text: What `# text =` says of it, None if nothing did; `text_line` is where.
+        text: What `# text =` says of it, None if nothing did.
     """
 
     rows: list[list[str]]
@@ -77,7 +80,6 @@ class Sentence:
     item_id: str = ""
     n_document: int = 0
     text: str | None = None
-    text_line: int = 0
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -146,21 +148,17 @@ def conll_lines(
         text: Whether texts and offsets are shown where they are known.
     """
     ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list
-    bounds, nothing = crowd.offsets.tolist(), [None] * crowd.n_items
-    whole_texts = crowd.texts if text else None
-    known = nothing if whole_texts is None else whole_texts.to_pylist()
-    places = nothing if whole_texts is None else list(item_texts(crowd))
-    rows = zip(ids, tokens, tags, known, places, strict=True)
-    for n, (name, words, given, whole, own) in enumerate(rows):
+    bounds, shows = crowd.offsets.tolist(), text and has_texts(crowd)
+    shown = texts_with_offsets(crowd) if shows else repeat((None, []), crowd.n_items)
+    rows = zip(ids, tokens, tags, shown, strict=True)
+    for n, (name, words, given, (whole, offsets)) in enumerate(rows):
         columns = [[_clean(word) for word in words], [_clean(tag) for tag in given]]
-        if own is not None:
-            there = own.is_own and whole is not None and _begin_at(whole, words, own.bounds)
-            cells = [f"{a}:{b}" for a, b in own.bounds] if there else [_NO_OFFSETS] * len(words)
-            columns.insert(1, cells)
+        if shows:
+            columns.insert(1, offsets)
         if confidence is not None:
             columns.append([f"{p:.4f}" for p in confidence[bounds[n] : bounds[n + 1]].tolist()])
         lines = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
-        said = "" if whole is None else f"# text = {_json_line(whole)}\n"
+        said = "" if whole is None else f"# text = {json_text(whole)}\n"
         yield f"{'' if n == 0 else chr(10)}# id = {_clean(name)}\n{said}{lines}"
 
 
@@ -178,7 +176,6 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
     current = Sentence([], [])
     n_document, name = 0, ""
     text: str | None = None
-    text_line = 0
     for number, line in enumerate(source.text.value.split("\n"), start=1):
         if not line.strip():
             if current.rows:
@@ -190,7 +187,7 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
             if equals and key.strip() in {"id", "sent_id", "item"}:
                 name = value.strip()
             elif equals and key.strip() == "text":
-                text, text_line = _json_string(value.strip()), number
+                text = read_json_text(value.strip())
             continue
         cells = _cells(line)
         first = header is None and not (sentences or current.rows or name)
@@ -202,7 +199,7 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
             current.rows.append(cells)
             current.lines.append(number)
             current.item_id, current.n_document = name, n_document
-            current.text, current.text_line = text, text_line
+            current.text = text
     if current.rows:
         sentences.append(current)
     _check(source, header, sentences)
@@ -252,7 +249,7 @@ def _find_columns(
     names = [name.lower() for name in header] if header else []
     token = next((i for i, name in enumerate(names) if name in {"token", "word"}), 0)
     tag = len(first) - 1
-    while tag > token + 1 and (_all_numbers(sentences, tag) or _all_offsets(sentences, tag)):
+    while tag > token + 1 and _all_numbers(sentences, tag):
         tag -= 1
     for i, name in enumerate(names):
         if name in {"gold", "tag", "label"}:
@@ -276,35 +273,14 @@ def _column(source: Source, header: list[str] | None, width: int, wanted: str) -
     raise InputError(f"{source.name}: there is no column {wanted!r}: the file has {has}")
 
 
-def _json_line(text: str) -> str:
-    """Write a text as a JSON string without anything that any reader takes for a line end."""
-    written = json.dumps(text, ensure_ascii=False)
-    return re.sub("[\x7f-\x9f\u2028\u2029]", lambda char: f"\\u{ord(char[0]):04x}", written)
-
-
-def _json_string(value: str) -> str | None:
-    """Read a JSON string; None for anything else, such as the plain text of CoNLL-U."""
-    try:
-        found = json.loads(value) if value.startswith('"') else None
-    except ValueError:
-        return None
-    return found if isinstance(found, str) else None
-
-
 def _offsets_column(sentences: list[Sentence], token: int, tag: int) -> int | None:
     """Find the column of offsets, which only items with a text have."""
     known = [sentence for sentence in sentences if sentence.text is not None]
-    width = len(sentences[0].rows[0])
-    there = (c for c in range(width) if c not in {token, tag} and _all_offsets(known, c))
-    return next(there, None)
-
-
-def _all_offsets(sentences: list[Sentence], column: int) -> bool:
-    """Say whether a column holds offsets alone, and at least one."""
-    cells = (row[column] for sentence in sentences for row in sentence.rows)
-    found = (_OFFSETS.fullmatch(cell) for cell in cells if cell != _NO_OFFSETS)
-    first = next(found, None)
-    return first is not None and all(found)
+    for column in range(len(sentences[0].rows[0])):
+        cells = (row[column] for sentence in known for row in sentence.rows)
+        if column not in {token, tag} and are_offsets(cells):
+            return column
+    return None
 
 
 def _starts(
@@ -314,36 +290,15 @@ def _starts(
     column: int | None,
     faults: list[Fault],
 ) -> list[int] | None:
-    """Read where the tokens of an item begin; None where the file does not say.
-
-    Offsets that the text contradicts are faults.
-    """
+    """Read where the tokens of an item begin; offsets that its text contradicts are faults."""
     if column is None or sentence.text is None:
         return None
-    cells = [row[column] for row in sentence.rows]
-    if all(cell == _NO_OFFSETS for cell in cells):
-        return None
-    found = [_OFFSETS.fullmatch(cell) for cell in cells]
-    for cell, match, word, line in zip(cells, found, words, sentence.lines, strict=True):
-        if match is None or sentence.text[int(match[1]) : int(match[2])] != word:
-            message = f"offsets {cell!r} are not those of token {word!r} in the text of line "
-            message += f"{sentence.text_line}: correct them, or leave text and offsets out"
-            faults.append(Fault(message, source.name, line, sentence.item_id, kind="offsets"))
-            return None
-    starts = [int(match[1]) for match in found if match]
     try:
-        token_bounds(sentence.text, words, starts)
+        return read_offsets([row[column] for row in sentence.rows], sentence.text, words)
     except InputError as error:
         place = (source.name, sentence.lines[0], sentence.item_id)
         faults.append(Fault(str(error), *place, kind="offsets"))
         return None
-    return starts
-
-
-def _begin_at(text: str, words: Sequence[str], bounds: Sequence[tuple[int, int]]) -> bool:
-    """Say whether all cells show the tokens as the text has them."""
-    pairs = zip(words, bounds, strict=True)
-    return all(text[a:b] == word == _clean(word) for word, (a, b) in pairs)
 
 
 def _all_numbers(sentences: list[Sentence], column: int) -> bool:
