@@ -225,7 +225,7 @@ class _Compared:
     def texts(self) -> list[str]:
         lost = []
         mine, back = known_texts(self.mine), known_texts(self.back)
-        if self.mine.is_classification:
+        if self.mine.is_classification and self.back.is_classification:
             # The text of a single label may come back as its token, and the other way round.
             mine = _or_token(mine, self.mine)
             back = _or_token(back, self.back)
@@ -390,14 +390,14 @@ class _Compared:
             column, found = getattr(mine, name), getattr(back, name)
             if column is None:
                 if found is not None and (found[theirs] >= 0).any():
-                    lost.append(f"that it is not known {what}")
+                    lost.append(f"that nothing is known of {what.format(_count(theirs, 'answer'))}")
                 continue
             given = np.full(len(back), -1, np.int64) if found is None else found
             differ = np.flatnonzero(column[ours] != given[theirs]).tolist()
             if differ:
                 known = [i for i in differ if given[theirs[i]] >= 0]
                 how = "" if not known else " (other values come back)"
-                lost.append(f"{what} of {_count(differ, 'answer')}{how}")
+                lost.append(what.format(_count(differ, "answer")) + how)
             elif found is None and not (column >= 0).any():
                 lost.append(f"a column {name!r} without a value")
         return lost
@@ -453,9 +453,9 @@ _Key = tuple[int, int, int]
 """Item, worker, and how many of the worker's answers to the item come after."""
 _SKIPPED = "skipped token "
 _TIMES = {
-    "started": "when the work was started",
-    "submitted": "when the work was submitted",
-    "cost": "the cost",
+    "started": "the starting times of {}",
+    "submitted": "the submission times of {}",
+    "cost": "the costs of {}",
 }
 
 
