@@ -285,11 +285,7 @@ class Consensus:
             self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
             groups=None,
         )  # fmt: skip
-        lost = lost_in_gold(mine, path, name)
-        if name in {"conll", "csv"} and not self.tagset.rules.is_plain and len(self.span_array):
-            # A crowd has no place for it, so reading cannot tell.
-            lost.append(f"the confidence of {len(self.span_array)} spans (of tokens it is there)")
-        return lost
+        return lost_in_gold(mine, path, name)
 
     def to_arrow(self) -> pa.Table:
         """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.

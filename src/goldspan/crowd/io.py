@@ -180,8 +180,8 @@ def write_crowd(
         path: Where to; a name that ends in `.gz` is compressed. Nothing half-written is left.
         format: By default what the ending of the name says: `.tsv` wide, `.csv` long,
             `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
-        text: Whether columns of tokens (conll) come with the items' texts and offsets; other
-            readers of such files may want neither.
+        text: Whether columns of tokens (conll, wide, long) come with the items' texts and offsets;
+            other readers of such files may want neither.
 
     Returns:
         What of this crowd does not come back from the file, in words, with counts and first
@@ -201,7 +201,8 @@ def write_crowd(
     elif "text" in signature(module.write).parameters:
         module.write(crowd, Path(path), text=False)
     else:
-        raise InputError(f"format {name!r} always has the text: text=False is for conll")
+        rule = "text=False (--no-text) is for conll, wide and long"
+        raise InputError(f"format {name!r} always has the text: {rule}")
     return lost_in_file(crowd, Path(path), module)
 
 
