@@ -243,6 +243,44 @@ def _with_texts(crowd: Crowd) -> Crowd:
     )
 
 
+def alike(found: Crowd | None, wanted: Crowd) -> bool:
+    """Say whether two crowds are the same, but for what follows from a text that is known.
+
+    The places of tokens do, and the one token of a single label. None is what was refused.
+    """
+    if found is None:
+        return False
+    found = without_places(found, wanted)
+    if found.is_classification and wanted.is_classification:
+        found, wanted = (
+            replace(
+                crowd,
+                texts=pa.array(_texts_or_tokens(crowd), pa.string()),
+                tokens=pa.array([[""]] * crowd.n_items, pa.list_(pa.string())),
+                token_start=None,
+            )
+            for crowd in (found, wanted)
+        )
+    return found == wanted
+
+
+def _texts_or_tokens(crowd: Crowd) -> list[str]:
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    tokens = crowd.tokens.flatten().to_pylist()
+    return [token if text is None else text for text, token in zip(texts, tokens, strict=True)]
+
+
+def without_places(found: Crowd, wanted: Crowd) -> Crowd:
+    """Leave out the places of tokens that were found in texts, which is no difference."""
+    if wanted.token_start is not None or found.token_start is None or wanted.texts is None:
+        return found
+    texts, start = found.texts.to_pylist(), found.token_start.tolist()
+    for n, tokens in enumerate(found.tokens_list):
+        for token, place in zip(tokens, start[found.offsets[n] :], strict=False):
+            assert texts[n][place : place + len(token)] == token
+    return replace(found, token_start=None)
+
+
 @st.composite
 def _answers(draw, lengths: Sequence[int], n_workers: int, codec: Codec, *, odd: bool) -> Answers:
     keys = []

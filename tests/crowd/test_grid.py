@@ -16,7 +16,6 @@ from goldspan.crowd.grid import (
     first_line,
     guess_delimiter,
     is_comment,
-    lost_cells,
     read_grid,
 )
 from goldspan.crowd.source import open_source
@@ -235,14 +234,6 @@ def test_a_cell_shows_everything_but_tabs_line_ends_and_nul(word):
     assert [a == b or (a in "\t\n\r\0" and b == " ") for a, b in zip(word, shown, strict=True)] == [
         True
     ] * len(word)
-    assert (lost_cells([word]) == []) == (shown == word)
-
-
-def test_long_cells_are_named_as_lost():
-    assert lost_cells(["é" * (MAX_CELL // 2)]) == []
-    assert lost_cells(["é" * (MAX_CELL // 2) + "x"]) == [
-        f"cells longer than {MAX_CELL} bytes (they are refused when they are read)"
-    ]
 
 
 # What Excel says about its delimiter

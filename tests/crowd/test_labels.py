@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from crowd_tables import crowd_of
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
-from goldspan.crowd.labels import guess_encoding, joined, lost_labels, read_labels, settle
+from goldspan.crowd.labels import guess_encoding, joined, read_labels, settle
 from goldspan.crowd.options import ALTERED, MISSING, REPEATED, ROLES
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import ENCODINGS, Codec, Span, write
@@ -183,33 +181,6 @@ def test_two_tag_sets_are_joined_by_their_types():
     assert joined(one, two) == Codec.from_types(["X", "Y"])
     with pytest.raises(InputError, match="the tags of one side are BIO, those of the other IOBES"):
         joined(one, Codec.from_types(["X"], "IOBES"))
-
-
-@pytest.mark.parametrize(
-    ("tags", "encoding", "wanted"),
-    [
-        (["B-X", "I-X"], "BIO", []),
-        (["I-X", "I-X"], "IOB", []),
-        (["B-X", "I-X"], "IOB", ["the encoding IOB"]),
-        (["I-X", "I-X"], "BIO", ["the encoding BIO"]),
-        (["B-X", "O"], "IOBES", ["the encoding IOBES"]),
-        (["S-X", "O"], "IOBES", []),
-        (["a", "b"], "PLAIN", []),
-        (["O", "O"], "PLAIN", ["the encoding PLAIN"]),
-        (["a", "NA"], "PLAIN", ["labels that mean 'no label'"]),
-        (["a", "b "], "PLAIN", ["outer white space of labels"]),
-    ],
-)
-def test_what_tags_alone_do_not_show_is_said(tags, encoding, wanted):
-    builder = CrowdBuilder(ReadOptions(encoding=encoding, missing=()))
-    item = builder.add_item("s", ["t"] * len(tags))
-    builder.add_answer(item, "w", tags)
-    crowd = builder.build()
-    if "b " in tags:  # readers cut white space off
-        crowd = replace(crowd, tagset=Codec(("a", "b "), "PLAIN"))
-    lost = lost_labels(crowd)
-    assert len(lost) == len(wanted)
-    assert all(one.startswith(two) for one, two in zip(lost, wanted, strict=True))
 
 
 # Options

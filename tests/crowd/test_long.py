@@ -32,8 +32,8 @@ from crowd_tables import (
     written,
 )
 from goldspan.crowd import CrowdBuilder
-from goldspan.crowd.formats import long
 from goldspan.crowd.gold import recode
+from goldspan.crowd.losses import losses
 from goldspan.spans import Codec
 
 SINGLE = "task,worker,label,gold\n1,a,x,x\n1,b,y,x\n2,a,,\n2,b,y,\n"
@@ -647,32 +647,33 @@ def silent():
 
 
 LOSSES = {
-    "items without answers": unanswered(),
-    "workers without answers": silent(),
-    "the text between tokens": small(texts=pa.array(["x y"])),
-    "attributes of items": small(attributes=pa.table({"n": ["a"]})),
-    "items without a document": small(groups=pa.array([None], pa.string())),
-    "the tokens (an item's id": small(["x"], ["p"], encoding="PLAIN"),
-    "answers in which every token was skipped": replace(
+    "1 item: 'a' is missing": unanswered(),
+    "1 worker: 'nobody' is missing": silent(),
+    "attribute 'n' of 1 item": small(attributes=pa.table({"n": ["a"]})),
+    "the documents of 1 item: item 'i', nothing comes back as ''": small(
+        groups=pa.array([None], pa.string())
+    ),
+    "1 answer in which every token was skipped: item 's0', worker": replace(
         crowd_of([{"v": ["p"], "w": [None]}], encoding="PLAIN"), tokens=pa.array([["s0"]])
     ),
-    "empty ids and tokens": small(item=" "),
-    "tabs, line ends and NUL bytes": small(worker="a\rb"),
-    "cells longer than 10000 bytes": small(worker="w" * 10_001),
-    "labels that mean 'no label'": small(["i"], ["NA"], encoding="PLAIN"),
-    "tags that nobody used": recode(small(), Codec.from_types(["X", "Y"])),
-    "the encoding IOB": small(encoding="IOB"),
-    "the encoding PLAIN": small(encoding="PLAIN"),
+    "everything: the file is refused when it is read back (line 2: the item": small(item=" "),
+    "1 worker: 'a\\rb' is missing": small(worker="a\rb"),
+    "everything: the file is refused when it is read back (line 2": small(worker="w" * 10_001),
+    "1 answer: item 'i', worker 'w' is missing": small(["i"], ["NA"], encoding="PLAIN"),
+    "tags that nobody used: 'B-Y', 'I-Y'": recode(small(), Codec.from_types(["X", "Y"])),
+    "the encoding IOB (read it back with encoding='IOB')": small(encoding="IOB"),
+    "the encoding PLAIN (read it back with encoding='PLAIN')": small(encoding="PLAIN"),
 }
 
 
-@pytest.mark.parametrize("sentence", LOSSES)
+@pytest.mark.parametrize("sentence", LOSSES, ids=range(len(LOSSES)))
 def test_every_loss_is_said_and_true(sentence):
     assert_loses(LOSSES[sentence], "long", sentence)
 
 
 def test_without_a_loss_nothing_is_said():
-    assert long.cannot_hold(small(again=["O", "O"], cost=3, group="d", gold=["B-X", None])) == []
+    crowd = small(again=["O", "O"], cost=3, group="d", gold=["B-X", None])
+    assert losses(crowd, "long") == []
 
 
 def test_a_tsv_has_tabs_and_a_csv_commas():

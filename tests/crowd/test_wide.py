@@ -31,6 +31,7 @@ from crowd_tables import (
 from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.formats import wide
 from goldspan.crowd.gold import recode
+from goldspan.crowd.losses import losses
 from goldspan.spans import Codec, find_spans
 
 TABLE = (
@@ -421,32 +422,39 @@ def test_the_same_crowd_gives_the_same_bytes_compressed_too():
 
 
 LOSSES = {
-    "repeated answers": small(again=["B-X", "O"]),
-    "times and costs of answers": small(cost=5),
-    "the text between tokens": small(texts=pa.array(["x y"])),
-    "answers in which every token was skipped": crowd_of(
+    "1 repeated answer (the one that counts is there)": small(again=["B-X", "O"]),
+    "the costs of 1 answer": small(cost=5),
+    "1 answer in which every token was skipped: item 's0', worker": crowd_of(
         [{"v": ["B-X", "I-X"], "w": [None, None]}], groups=["d"]
     ),
-    "items without a document": small(groups=pa.array([None], pa.string())),
-    "attributes that are not one text": small(attributes=pa.table({"n": [1]})),
-    "names of workers or attributes that the header has twice": small(worker="token"),
-    "names of workers or attributes": small(worker="Gold"),
-    "empty tokens": replace(small(), tokens=pa.array([["", "y"]])),
-    "tabs, line ends and NUL bytes": small(tokens=["a\tb", "y"]),
-    "cells longer than 10000 bytes": small(tokens=["é" * 5001, "y"]),
-    "labels that mean 'no label'": small(tags=["NA", "b"], encoding="PLAIN"),
-    "tags that nobody used": recode(small(), Codec.from_types(["X", "Y"])),
+    "the documents of 1 item: item 'i', nothing comes back as ''": small(
+        groups=pa.array([None], pa.string())
+    ),
+    "attribute 'n' of 1 item: item 'i', 1 comes back as '1'": small(
+        attributes=pa.table({"n": [1]})
+    ),
+    "everything: the file is refused when it is read back (line 1": small(worker="token"),
+    "that there is no gold": small(worker="Gold"),
+    "everything: the file is refused when it is read back (line 2: the token": replace(
+        small(), tokens=pa.array([["", "y"]])
+    ),
+    "tokens of 1 item: item 'i', token 0, 'a\\tb' comes back as 'a": small(tokens=["a\tb", "y"]),
+    "everything: the file is refused when it is read back (line 2": small(tokens=["é" * 5001, "y"]),
+    "labels of 1 answer: item 'i', worker 'w', token 0, 'NA' come": small(
+        tags=["NA", "b"], encoding="PLAIN"
+    ),
+    "tags that nobody used: 'B-Y', 'I-Y'": recode(small(), Codec.from_types(["X", "Y"])),
     "the encoding IOB (read it back with encoding='IOB')": small(encoding="IOB"),
 }
 
 
-@pytest.mark.parametrize("sentence", LOSSES)
+@pytest.mark.parametrize("sentence", LOSSES, ids=range(len(LOSSES)))
 def test_every_loss_is_said_and_true(sentence):
     assert_loses(LOSSES[sentence], "wide", sentence)
 
 
 def test_without_a_loss_nothing_is_said():
-    assert wide.cannot_hold(small()) == []
+    assert losses(small(), "wide") == []
 
 
 @pytest.mark.parametrize(
@@ -458,7 +466,7 @@ def test_attributes_of_text_come_back(values):
 
 @pytest.mark.parametrize("values", [[["a", "a"]], [["a"]], [[1, 2]], [None], [1.5]])
 def test_other_attributes_are_written_as_text_and_the_loss_is_said(values):
-    assert_loses(small(attributes=pa.table({"note": values})), "wide", "attributes that are not")
+    assert_loses(small(attributes=pa.table({"note": values})), "wide", "attribute 'note' of 1 item")
 
 
 # The real crowd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_text
-from goldspan.crowd.formats.conll import conll_lines, lost_characters
+from goldspan.crowd.formats.conll import conll_lines
+from goldspan.crowd.formats.span_exports import ItemText, item_texts, known_texts
+from goldspan.crowd.losses import lost_in_gold
 from goldspan.crowd.model import list_array
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans
@@ -123,7 +125,11 @@ class Consensus:
 
     @cached_property
     def spans(self) -> pa.Table:
-        """The spans: item, start, end (tokens of the item), type, confidence."""
+        """The spans: item, start, end (tokens of the item), type, confidence.
+
+        Where the crowd has texts also `start_char` and `end_char`, in code points of the item's
+        text, and `text`, what the span covers; null for items whose text is not known.
+        """
         found = self.span_array
         base = self.crowd.offsets[found.item]
         return pa.table(
@@ -133,8 +139,36 @@ class Consensus:
                 "end": pa.array((found.end - base).astype(np.int32)),
                 "type": pa.array([self.tagset.types[t] for t in found.type.tolist()], pa.string()),
                 "confidence": pa.array(self.span_confidence),
+                **self._covered(),
             }
         )
+
+    @cached_property
+    def _own(self) -> list[ItemText | None]:
+        """The text of every item with the places of its tokens; None where it is not known."""
+        return [text if text.is_own else None for text in item_texts(self.crowd)]
+
+    def _covered(self) -> dict[str, pa.Array]:
+        """What the spans cover: columns start_char, end_char, text; none without texts."""
+        if self.crowd.texts is None:
+            return {}
+        found, starts = self.span_array, self.crowd.offsets
+        rows: list[tuple[int | None, int | None, str | None]] = []
+        for item, first, end in zip(
+            *(c.tolist() for c in (found.item, found.start, found.end)), strict=True
+        ):
+            own, base = self._own[item], int(starts[item])
+            if own is None:
+                rows.append((None, None, None))
+                continue
+            a, b = own.bounds[first - base][0], own.bounds[end - base - 1][1]
+            rows.append((a, b, own.value[a:b]))
+        kinds = {"start_char": pa.int32(), "end_char": pa.int32(), "text": pa.string()}
+        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+        return {
+            name: pa.array(values, kind)
+            for (name, kind), values in zip(kinds.items(), columns, strict=True)
+        }
 
     @cached_property
     def token_confidence(self) -> NDArray[np.float32]:
@@ -195,19 +229,28 @@ class Consensus:
         index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
         return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)
 
-    def write(self, path: str | Path, format: str | None = None) -> list[str]:  # noqa: A002
-        """Write the labels.
+    def write(
+        self,
+        path: str | Path,
+        format: str | None = None,  # noqa: A002 - the word users know
+        *,
+        text: bool = True,
+    ) -> list[str]:
+        """Write the labels, and the items' texts where they are known.
 
         Args:
             path: Where to; a name that ends in `.gz` is compressed.
-            format: "conll" (token, tag, confidence), "jsonl" (an item per line with its spans),
-                "parquet" (an item per row with tags, confidence and every tag's probability) or
-                "csv" (item, label, confidence; single labels only). All but conll also hold
-                `item_columns`. By default what the ending of the name says, else conll (single
-                labels: csv).
+            format: "conll" (token, offsets, tag, confidence), "jsonl" (an item per line with its
+                spans), "parquet" (an item per row with tags, confidence and every tag's
+                probability) or "csv" (item, label, confidence, text; single labels only). All but
+                conll also hold `item_columns`. By default what the ending of the name says, else
+                conll (single labels: csv).
+            text: Whether conll shows the texts and the column of offsets; other readers of such
+                files may want neither.
 
         Returns:
-            What the format cannot hold of the tokens, in words; empty if everything is there.
+            What the file does not give back of the items and their labels, in words, found by
+            reading it; empty if everything is there.
 
         Raises:
             InputError: The path cannot be written, or the format does not fit.
@@ -221,25 +264,35 @@ class Consensus:
 
             with new_file(target) as temporary:
                 pq.write_table(self.to_arrow(), temporary, compression="zstd")
-            return []
-        if name == "conll":
-            lines = conll_lines(self.crowd, self.tags, self.token_confidence)
+        elif name == "conll":
+            lines = conll_lines(self.crowd, self.tags, self.token_confidence, text=text)
+            write_text(target, lines)
         elif name == "jsonl":
-            lines = self._json_lines()
+            write_text(target, self._json_lines())
         elif not self.crowd.is_classification:
             raise InputError(
                 f"{target}: csv is for single labels; write tagged tokens as .conll or .jsonl"
             )
         else:
-            lines = self._csv_lines()
-        write_text(target, lines)
-        return lost_characters(self.crowd) if name == "conll" else []
+            write_text(target, self._csv_lines())
+        return self._lost(target, name)
+
+    def _lost(self, path: Path, name: str) -> list[str]:
+        """Read a file again that was written, and name what did not come back."""
+        crowd = self.crowd
+        nobody = crowd.answers.take(np.zeros(0, np.intp))
+        mine = replace(
+            self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
+            groups=None,
+        )  # fmt: skip
+        return lost_in_gold(mine, path, name)
 
     def to_arrow(self) -> pa.Table:
-        """Give an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
+        """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
 
-        `probs` holds one list per token in the order of the tags, which stand in the metadata
-        under `goldspan.tags`.
+        Also doc, text and token_start where they are known. `probs` holds one list per token in the
+        order of the tags, which stand in the metadata under `goldspan.tags`, their encoding under
+        `goldspan.encoding`. `read_crowd` reads the file: the labels are its gold.
         """
         crowd, spans = self.crowd, self.span_array
         base = crowd.offsets[spans.item]
@@ -252,6 +305,7 @@ class Consensus:
             "end": pa.array((spans.end - base).astype(np.int32)),
             "type": self.spans.column("type").combine_chunks(),
             "confidence": pa.array(self.span_confidence),
+            **self._covered(),
         }
         found = pa.StructArray.from_arrays(list(parts.values()), list(parts))
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
@@ -264,9 +318,19 @@ class Consensus:
             "confidence": pa.array(self.confidence),
             "spans": list_array(found, bounds),
         }
+        if crowd.groups is not None:
+            columns["doc"] = crowd.groups
+        if any(text is not None for text in known_texts(crowd)):
+            columns["text"] = pa.array(known_texts(crowd), pa.string())
+        if crowd.token_start is not None:
+            columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
         for name, numbers in self.item_columns.items():
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))
-        meta = {"goldspan.tags": json.dumps(self.tagset.tags), "goldspan.method": self.method}
+        meta = {
+            "goldspan.tags": json.dumps(self.tagset.tags),
+            "goldspan.encoding": self.tagset.encoding,
+            "goldspan.method": self.method,
+        }
         return pa.table(columns).replace_schema_metadata(meta)
 
     def summary(self) -> dict[str, Any]:
@@ -296,27 +360,53 @@ class Consensus:
         return f"Consensus({self.method}, {self.crowd!r}, {self.stop_reason or 'done'})"
 
     def _json_lines(self) -> Iterator[str]:
+        """Write an item per line; `read_crowd` reads the labels as gold.
+
+        Where an item's text is known, `start` and `end` count its characters, and `start_token` and
+        `end_token` its tokens; else `start` and `end` count tokens.
+        """
         crowd, spans = self.crowd, self.span_array
-        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
-        base = crowd.offsets[:-1].tolist()
-        ids, plain = crowd.item_ids.to_pylist(), self.tagset.rules.is_plain
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
+        starts, plain = crowd.offsets.tolist(), self.tagset.rules.is_plain
+        ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
+        groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
         for n, (name, tokens) in enumerate(zip(ids, crowd.tokens_list, strict=True)):
-            row: dict[str, Any] = {"item": name, "tokens": tokens}
-            if plain:
-                row["tags"] = self.tags[n]
+            own = self._own[n]
+            row: dict[str, Any] = {"item": name}
+            if groups[n] is not None:
+                row["doc"] = groups[n]
+            if texts[n] is not None:
+                row["text"] = texts[n]
+            row["tokens"] = tokens
+            if own is not None and not crowd.is_classification:
+                row |= {"token_start": [start for start, _ in own.bounds], "unit": "char"}
+            said = bool((self.codes[starts[n] : starts[n + 1]] >= 0).any())
+            if crowd.is_classification:
+                row |= {"gold": self.labels[n] if said else None, "tags": self.tags[n]}
+            elif plain:
+                row |= {"gold": {"tags": self.tags[n]} if said else None, "tags": self.tags[n]}
             else:
-                row["gold"] = [
-                    {
-                        "type": self.tagset.types[spans.type[i]],
-                        "start": int(spans.start[i]) - base[n],
-                        "end": int(spans.end[i]) - base[n],
-                        "confidence": round(float(self.span_confidence[i]), 4),
-                    }
-                    for i in range(bounds[n], bounds[n + 1])
-                ]
+                row["gold"] = (
+                    [self._json_span(i, starts[n], own) for i in range(bounds[n], bounds[n + 1])]
+                    if said
+                    else None
+                )
             row["confidence"] = round(float(self.confidence[n]), 4)
             row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
             yield json.dumps(row, ensure_ascii=False) + "\n"
+
+    def _json_span(self, i: int, base: int, own: ItemText | None) -> dict[str, Any]:
+        """A span as JSON: in characters of its text if that is known, else in tokens."""
+        spans = self.span_array
+        first, end = int(spans.start[i]) - base, int(spans.end[i]) - base
+        one: dict[str, Any] = {"type": self.tagset.types[spans.type[i]]}
+        if own is None:
+            one |= {"start": first, "end": end}
+        else:
+            a, b = own.bounds[first][0], own.bounds[end - 1][1]
+            one |= {"start": a, "end": b, "text": own.value[a:b]}
+            one |= {"start_token": first, "end_token": end}
+        return one | {"confidence": round(float(self.span_confidence[i]), 4)}
 
     def _csv_lines(self) -> Iterator[str]:
         import csv
@@ -324,15 +414,18 @@ class Consensus:
 
         buffer = io.StringIO()
         out = csv.writer(buffer, lineterminator="\n")
-        out.writerow(["item", "label", "confidence", *self.item_columns])
+        texts = known_texts(self.crowd)
+        has_text = any(text is not None for text in texts)
+        head = ["item", "label", "confidence", *self.item_columns]
+        out.writerow([*head, "text"] if has_text else head)
         # A mean can lie between labels: its confidence is not that of the nearest one.
         sure = self.token_confidence if self.values is None else self.confidence
         rows = zip(self.crowd.item_ids.to_pylist(), self.labels, sure, strict=True)
         more = [[_number(x) for x in column] for column in self.item_columns.values()]
         extra = zip(*more, strict=True) if more else repeat(())
         out.writerows(
-            (name, label, f"{p:.4f}", *numbers)
-            for (name, label, p), numbers in zip(rows, extra, strict=False)
+            (name, label, f"{p:.4f}", *numbers, *([text or ""] if has_text else []))
+            for (name, label, p), numbers, text in zip(rows, extra, texts, strict=False)
         )
         yield buffer.getvalue()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, warn
+from goldspan.cli.output import emit_json, not_held, say, steps, warn
 from goldspan.cli.parameters import method_params
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def aggregate(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Another parameter of the method. Repeatable."),
     ] = None,
+    no_text: r.NoText = False,
     policy: r.Policy = "conlleval",
     format: r.Format = None,  # noqa: A002 - the word users know
     gold: r.Gold = None,
@@ -140,14 +141,14 @@ def aggregate(
             result = honest(result, calibrate)
         step("writing")
         scored = _score(crowd, result, policy)
-        lost = _write(result, output, report, scored)
+        lost = _write(result, output, report, scored, text=not no_text)
         if workers_table:
             _write_workers(result, workers_table)
         if tagger and result.tagger:
             result.tagger.save(tagger)
     for what in lost:
-        warn(f"not written as it is, because the format cannot hold it: {what}")
-    _tell(crowd, result, scored, output, report, as_json=json)
+        warn(not_held(what))
+    _tell(crowd, result, scored, output, report, lost, as_json=json)
     if result.stop_reason == "interrupted":
         warn(
             f"goldspan: interrupted after {len(result.trace)} rounds; what is written is "
@@ -207,7 +208,9 @@ def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
     return score(crowd, result, policy=policy)
 
 
-def _write(result: Consensus, output: str | None, report: str | None, scored: Any) -> list[str]:
+def _write(
+    result: Consensus, output: str | None, report: str | None, scored: Any, *, text: bool
+) -> list[str]:
     lost: list[str] = []
     if output == "-":
         import sys
@@ -216,10 +219,10 @@ def _write(result: Consensus, output: str | None, report: str | None, scored: An
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "gold"
-            lost = result.write(path)
+            lost = result.write(path, text=text)
             sys.stdout.write(path.read_text(encoding="utf-8"))
     elif output:
-        lost = result.write(output)
+        lost = result.write(output, text=text)
     if report:
         from goldspan.crowd import agreement
         from goldspan.report import write_report
@@ -234,11 +237,12 @@ def _tell(
     scored: Any,
     output: str | None,
     report: str | None,
+    lost: list[str],
     *,
     as_json: bool,
 ) -> None:
     if as_json:
-        facts = {"output": output, "report": report, "result": result.summary()}
+        facts = {"output": output, "report": report, "lost": lost, "result": result.summary()}
         facts["import"] = crowd.import_report.to_dict(max_faults=20)
         facts["score"] = scored.to_dict() if scored else None
         emit_json(facts)

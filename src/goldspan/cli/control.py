@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, table, warn
+from goldspan.cli.output import emit_json, not_held, say, steps, table, warn
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def control(
                     crowd, 20 if n is None else n, **_given(hard=hard, random_state=seed)
                 )
             for what in found.write(output) if output else []:
-                warn(f"not written, because the format cannot hold it: {what}")
+                warn(not_held(what))
     if json:
         emit_json({"output": output, **found.to_dict()})
         return

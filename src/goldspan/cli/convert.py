@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, warn
+from goldspan.cli.output import emit_json, not_held, say, steps, warn
 
 
 def convert(
@@ -24,6 +24,7 @@ def convert(
     to_format: Annotated[
         str | None, typer.Option(help="Format of the output; by its ending by default.")
     ] = None,
+    no_text: r.NoText = False,
     repair: Annotated[
         str | None,
         typer.Option(
@@ -48,7 +49,7 @@ def convert(
     """Convert tags to another encoding, and crowds to another format.
 
     Malformed tags are refused, all of them listed, unless --repair says how to read them. What the
-    output format cannot hold is said.
+    output format cannot hold is found by reading it back, and said.
 
     Examples:
 
@@ -77,14 +78,14 @@ def convert(
         only_gold = not crowd.n_workers
         name = to_format or ("conll" if only_gold and output in {None, "-"} else None)
         if output in {None, "-"}:
-            lost = write_to_stdout(crowd, name or "wide")
+            lost = write_to_stdout(crowd, name or "wide", text=not no_text)
         else:
-            lost = write_crowd(crowd, str(output), format=name)
+            lost = write_crowd(crowd, str(output), format=name, text=not no_text)
     facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
     if json and output not in {None, "-"}:
         emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})
         return
     for what in lost:
-        warn(f"not written, because the format cannot hold it: {what}")
+        warn(not_held(what))
     if output not in {None, "-"}:
         say(f"written: {output} ({before} to {crowd.tagset.encoding}, {crowd.n_items} items)")

@@ -10,7 +10,7 @@ import typer
 
 from goldspan.cli import desk_view as view
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say
+from goldspan.cli.output import emit_json, not_held, say
 
 if TYPE_CHECKING:
     from goldspan.server.desk import Desk
@@ -234,8 +234,11 @@ def export(
             _show(at.exports(), view.exports, as_json=json)
             return
         path = Path(output or name)
-        path.write_bytes(at.export(name).content)
-        _show({"written": str(path)}, lambda _: f"written: {path}", as_json=json)
+        made = at.export(name)
+        path.write_bytes(made.content)
+        found = {"written": str(path), "lost": list(made.lost)}
+        words = "\n".join([f"written: {path}", *map(not_held, made.lost)])
+        _show(found, lambda _: words, as_json=json)
 
 
 @contextmanager

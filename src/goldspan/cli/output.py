@@ -41,6 +41,11 @@ def warn(text: str) -> None:
     say(text, to_stderr=True)
 
 
+def not_held(what: str) -> str:
+    """Word what a file that was written does not give back."""
+    return f"not in the file, as the format has no place for it: {what}"
+
+
 def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
     """Lay out rows as aligned columns; `right` names the columns that are numbers."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

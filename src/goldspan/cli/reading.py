@@ -28,6 +28,13 @@ Format = Annotated[
         "--format", "-f", help="Format; guessed from the content by default.", rich_help_panel=_READ
     ),
 ]
+NoText = Annotated[
+    bool,
+    typer.Option(
+        "--no-text",
+        help="Columns of tokens (conll, wide, long) without the items' texts and offsets.",
+    ),
+]
 Gold = Annotated[
     str | None,
     typer.Option(help="A second file or folder with the known tags.", rich_help_panel=_READ),

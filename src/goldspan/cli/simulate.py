@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, table, warn
+from goldspan.cli.output import emit_json, not_held, say, steps, table, warn
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -171,7 +171,7 @@ def simulate(
     if n_left:
         warn(f"{n_left} items without all tags were left out")
     for what in lost:
-        warn(f"not written, because the format cannot hold it: {what}")
+        warn(not_held(what))
     _tell(crowd, team, output, as_json=json, seed=seed)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +23,8 @@ from goldspan.errors import Fault, FormatError, InputError
 
 MAX_CELL = 10_000
 """Longest cell, in bytes, that is still believed to be an id, a token or a label."""
+TEXT = "text"
+"""The column whose cells may be longer."""
 
 _DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\n|\Z)', re.IGNORECASE)
 _NEWLINE, _SPACE = 10, 32
@@ -120,17 +121,6 @@ def cell_text(word: str) -> str:
     if word.isalnum():
         return word
     return word.translate(_NO_CELL)
-
-
-def lost_cells(words: Iterable[str]) -> list[str]:
-    """Name what cells that are never quoted cannot hold of some strings."""
-    lost = []
-    distinct = set(words)
-    if any(cell_text(word) != word for word in distinct):
-        lost.append("tabs, line ends and NUL bytes inside cells (written as blanks)")
-    if any(len(word.encode()) > MAX_CELL for word in distinct):
-        lost.append(f"cells longer than {MAX_CELL} bytes (they are refused when they are read)")
-    return lost
 
 
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:
@@ -342,7 +332,8 @@ def _check(grid: Grid) -> None:
     if not grid.n_rows:
         message = "there is a header but no row below it"
         raise FormatError([Fault(message, file=grid.name, line=1, kind="empty")])
-    long = np.flatnonzero(grid.cell_lengths.max(axis=1) > MAX_CELL)
+    words = [name.lower() != TEXT for name in grid.header]
+    long = np.flatnonzero((grid.cell_lengths[:, words] > MAX_CELL).any(axis=1))
     if len(long):
         message = f"a cell longer than {MAX_CELL} bytes: this is no token, id or label"
         faults = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,10 +33,6 @@ class Format(Protocol):
 
     def write(self, crowd: Crowd, path: Path) -> None:
         """Write a crowd."""
-        ...
-
-    def cannot_hold(self, crowd: Crowd) -> list[str]:
-        """Name what would be lost."""
         ...
 
 
@@ -172,37 +169,56 @@ def write_crowd(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002 - the word users know
+    text: bool = True,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
+
+    That is found by reading the file again and comparing all of it.
 
     Args:
         crowd: What to write.
         path: Where to; a name that ends in `.gz` is compressed. Nothing half-written is left.
         format: By default what the ending of the name says: `.tsv` wide, `.csv` long,
             `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
+        text: Whether columns of tokens (conll, wide, long) come with the items' texts and offsets;
+            other readers of such files may want neither.
 
     Returns:
-        What of this crowd the format cannot hold, in words; empty if everything is there.
+        What of this crowd does not come back from the file, in words, with counts and first
+        examples; empty if everything does.
 
     Raises:
         InputError: The format cannot be written, or the path cannot be.
     """
+    from goldspan.crowd.losses import lost_in_file
+
     name = format or _format_of(Path(path))
     module = get_format(name)
     if not hasattr(module, "write"):
         raise InputError(f"format {name!r} can only be read")
-    module.write(crowd, Path(path))
-    return list(module.cannot_hold(crowd))
+    if text:
+        module.write(crowd, Path(path))
+    elif "text" in signature(module.write).parameters:
+        module.write(crowd, Path(path), text=False)
+    else:
+        rule = "text=False (--no-text) is for conll, wide and long"
+        raise InputError(f"format {name!r} always has the text: {rule}")
+    return lost_in_file(crowd, Path(path), module)
 
 
-def write_to_stdout(crowd: Crowd, format: str) -> list[str]:  # noqa: A002
+def write_to_stdout(
+    crowd: Crowd,
+    format: str,  # noqa: A002 - the word users know
+    *,
+    text: bool = True,
+) -> list[str]:
     """Write a crowd to standard output; returns what the format cannot hold."""
     import sys
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
-        lost = write_crowd(crowd, path, format=format)
+        lost = write_crowd(crowd, path, format=format, text=text)
         if path.is_dir():
             raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
         sys.stdout.flush()

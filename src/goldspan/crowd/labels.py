@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.options import MISSING, ReadOptions
-from goldspan.crowd.report import ImportReport
+from goldspan.crowd.options import ReadOptions
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import Codec, Role, Tagged, get_encoding, token_flags
 from goldspan.spans.encoding import ENCODINGS, Encoding, TagFault, read_tag
@@ -99,46 +98,6 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
     report = replace(report, notes=(*report.notes, note))
     return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"), import_report=report)
-
-
-def lost_labels(crowd: Crowd, *, single: bool = False) -> list[str]:
-    """Name what is lost of the labels in a file that shows them and nothing about them.
-
-    Args:
-        crowd: What is written; only the labels that occur in it are seen.
-        single: Whether the reader can see that items are single labels.
-    """
-    codec, lost = crowd.tagset, []
-    gold = np.zeros(0, np.int16) if crowd.gold is None else crowd.gold
-    codes = np.unique(np.concatenate([crowd.answers.codes, gold]))
-    used = [codec.tags[code] for code in codes[codes >= 0].tolist()]
-    rename = ReadOptions().rename
-    if any(rename(label) is None for label in used):
-        lost.append(f"labels that mean 'no label' ({', '.join(filter(None, MISSING))})")
-    if any(label.strip() != label for label in used):
-        lost.append("outer white space of labels")
-    known = [label for label in used if rename(label) is not None]
-    if set(Codec.from_tags(used, codec.rules).tags) != set(codec.tags):
-        lost.append("tags that nobody used")
-    if _seen_encoding(crowd, known, single) != codec.encoding:
-        lost.append(
-            f"the encoding {codec.encoding} (read it back with encoding={codec.encoding!r})"
-        )
-    return lost
-
-
-def _seen_encoding(crowd: Crowd, labels: Sequence[str], single: bool) -> str:
-    """The encoding that a reader finds; "" if it refuses the labels."""
-    seen = get_encoding("PLAIN" if single else guess_encoding(labels))
-    if seen.name != crowd.tagset.encoding and {seen.name, crowd.tagset.encoding} != {"BIO", "IOB"}:
-        return seen.name
-    if any(isinstance(read_tag(label, seen), TagFault) for label in labels):
-        return ""
-    bare = replace(crowd, tagset=Codec(crowd.tagset.tags, seen.name), import_report=ImportReport())
-    try:
-        return settle(bare, ReadOptions()).tagset.encoding
-    except FormatError:
-        return ""
 
 
 def missing_notes(

@@ -6,8 +6,10 @@ A format module has:
 * `SUFFIXES: tuple[str, ...]` - endings of file names that suggest it, "" for a folder;
 * `sniff(source: Source) -> bool` - whether the content looks like it;
 * `read(source: Source, options: ReadOptions) -> Crowd`;
-* `write(crowd: Crowd, path: Path) -> None`, or no such name if it is only read;
-* `cannot_hold(crowd: Crowd) -> list[str]` - what of this crowd would be lost in writing.
+* `write(crowd: Crowd, path: Path) -> None`, or no such name if it is only read.
+
+What a format cannot hold is found by reading back what was written (`losses.py`). A module of
+another package that cannot read may have `cannot_hold(crowd: Crowd) -> list[str]` to say it.
 
 Other packages add formats under the entry-point group "goldspan.formats".
 """

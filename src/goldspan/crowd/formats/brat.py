@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from goldspan.crowd.atomic import write_folder
-from goldspan.crowd.formats.brat_folders import fill, lost_in_folders
+from goldspan.crowd.formats.brat_folders import fill
 from goldspan.crowd.formats.brat_lines import NOT_USED, counted_text, text_bound
 from goldspan.crowd.formats.char_spans import (
     CharSpan,
@@ -97,11 +97,6 @@ def write(crowd: Crowd, path: Path) -> None:
     """
     refuse_gold_worker(crowd)
     write_folder(path, lambda folder: fill(crowd, folder))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what brat's folders cannot hold of this crowd."""
-    return lost_in_folders(crowd)
 
 
 @dataclass

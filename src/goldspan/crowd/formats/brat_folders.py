@@ -1,4 +1,4 @@
-"""Crowds as brat's folders: what is written, and what gets lost."""
+"""Crowds as brat's folders."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from pathlib import Path
 from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.span_crowd import GOLD
 from goldspan.crowd.formats.span_exports import ItemRow, item_rows
-from goldspan.crowd.formats.span_losses import losses
 from goldspan.crowd.model import Crowd
 from goldspan.errors import InputError
-from goldspan.spans import tokenize
 
 _UNSAFE = re.compile(r'^\.|^_|^$|[%/\\:*?"<>|\x00-\x1f\x7f]|[. ]$')
 _LINE_ENDS = re.compile("[\n\r\0\ufeff]")
@@ -72,39 +70,6 @@ def fill(crowd: Crowd, folder: Path) -> None:
                 place = folder / safe(worker) / safe(document.name)
                 _save(place.with_name(f"{place.name}.txt"), document.text)
                 _save(place.with_name(f"{place.name}.ann"), document.annotated(spans))
-
-
-def lost_in_folders(crowd: Crowd) -> list[str]:
-    """Name what brat's folders cannot hold of this crowd."""
-    lost = losses(crowd, {"groups"})
-    rows = list(item_rows(crowd))
-    if crowd.is_classification:
-        lost.append("single labels (they become spans)")
-    placed = crowd.token_start is not None and all(row.text.is_own for row in rows)
-    if not placed or any(row.text.bounds != tokenize(row.text.value) for row in rows):
-        lost.append("texts and tokens other than goldspan's tokenizer makes of a text")
-    if any(shown_text(row) != row.text.value for row in rows):
-        lost.append("line ends within texts (they become blanks)")
-    folders = _folders(rows)
-    expected = [
-        (name, f"{f.name}-{n}") for f, name in ((f, f.name) for f in folders) for n in f.lines
-    ]
-    if expected != [(row.group, row.id) for row in rows]:
-        lost.append("ids, documents and order of items (an item is called after document and line)")
-    names = [*crowd.worker_ids.to_pylist(), *(folder.name for folder in folders)]
-    if any(safe(name) != name for name in names):
-        lost.append("names that cannot be names of files (written with %)")
-    if any(re.search(r"\s", kind) for kind in crowd.tagset.types):
-        lost.append("types with blanks (written with _)")
-    said = _by_worker(rows).values()
-    if not said:
-        lost.append("a crowd without annotations (it is refused when it is read)")
-    for folder in folders:
-        ids = {row.id for row in folder.lines.values()}
-        if any(0 < len(ids & spans.keys()) < len(ids) for spans in said):
-            lost.append("that a worker (or the gold) labelled only a part of a document")
-            break
-    return lost
 
 
 def shown_text(row: ItemRow) -> str:

@@ -1,8 +1,21 @@
 """CoNLL columns: one token per line, a blank line between items, the tag in one column.
 
 A crowd read from it has gold and no answers, so that `score`, `check` and `convert` work on it.
-`gold.conll` as goldspan writes it has token, tag and, if there is one, confidence, separated by
-tabs. A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A
+`gold.conll` as goldspan writes it has token, offsets, tag and, if there is one, confidence,
+separated by tabs:
+
+    # id = D1
+    # text = "I love Toyota's  cars."
+    I	0:1	O	0.9871
+    love	2:6	O	0.9990
+
+The text is a JSON string, so that it holds every character as it is; the offsets are the token's
+first character in it and one past its last, `_` where they are not known. Both are there where the
+crowd knows its texts, and are left out with `text=False` (`--no-text`). The first column is the
+token and the last that is neither a number nor an offset the tag, as most readers of such files
+expect.
+
+A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A
 line `-DOCSTART-` begins a document, unless it stands in an item that has a name or other tokens. A
 header line with a cell `token` names the columns; without it the first column is the token and the
 last one that is no number is the tag. `columns={"tag": …}` picks another by name or number from 1.
@@ -10,18 +23,25 @@ last one that is no number is the tag. `columns={"tag": …}` picks another by n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.grid import MAX_CELL, cell_text, is_comment, lost_cells
-from goldspan.crowd.labels import lost_labels
+from goldspan.crowd.formats.text_columns import (
+    are_offsets,
+    has_texts,
+    json_text,
+    read_json_text,
+    read_offsets,
+    texts_with_offsets,
+)
+from goldspan.crowd.grid import MAX_CELL, cell_text, is_comment
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -52,12 +72,14 @@ class Sentence:
         lines: Line of every token in the file.
         item_id: Its id, "" if none was given.
         n_document: How many `-DOCSTART-` lines stood before it.
+        text: What `# text =` says of it, None if nothing did.
     """
 
     rows: list[list[str]]
     lines: list[int]
     item_id: str = ""
     n_document: int = 0
+    text: str | None = None
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -65,7 +87,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     Raises:
         FormatError: Rows of different widths, no such column, an id that stands twice, a tag
-            that is no tag.
+            that is no tag, an offset at which the text does not have the token.
     """
     header, sentences = read_sentences(source)
     if not sentences:
@@ -73,13 +95,17 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     builder = CrowdBuilder(options, source.name, "conll")
     builder.notes += source.text.notes
     token, tag = _find_columns(source, header, sentences, options)
+    offsets = _offsets_column(sentences, token, tag)
     documents = any(sentence.n_document for sentence in sentences)
     for n, sentence in enumerate(sentences, start=1):
         tags = [options.rename(row[tag]) for row in sentence.rows]
         group = f"{sentence.n_document}" if documents else None
+        words = [row[token] for row in sentence.rows]
         builder.add_item(
             sentence.item_id or str(n),
-            [row[token] for row in sentence.rows],
+            words,
+            text=sentence.text,
+            token_start=_starts(source, sentence, words, offsets, builder.faults),
             gold=[
                 row[tag] if t is not None else None
                 for row, t in zip(sentence.rows, tags, strict=True)
@@ -91,63 +117,49 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return builder.build()
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write tokens and gold.
+def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
+    """Write tokens and gold, and the items' texts where they are known.
+
+    Args:
+        crowd: What to write.
+        path: Where to.
+        text: Whether to write the texts and the column of offsets.
 
     Raises:
         InputError: The crowd has no gold.
     """
     tags = crowd.tagset.decode(crowd.gold_tagged)
-    write_text(path, conll_lines(crowd, tags))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what CoNLL columns cannot hold of this crowd."""
-    lost = []
-    if len(crowd.answers):
-        lost.append("the answers: only the gold is written")
-    if crowd.groups is not None:
-        lost.append("groups")
-    if crowd.texts is not None:
-        lost.append("the text between tokens")
-    if crowd.attributes is not None:
-        lost.append("attributes of items")
-    if crowd.n_workers:
-        lost.append("the names of the workers")
-    lost += lost_characters(crowd)
-    return lost + lost_labels(replace(crowd, answers=crowd.answers.take(np.arange(0))))
-
-
-def lost_characters(crowd: Crowd) -> list[str]:
-    """Name what cells of a CoNLL file cannot hold of the tokens, tags and ids of this crowd."""
-    lost = []
-    shown = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
-    if any(_clean(word) != word for word in shown):
-        lost.append("tabs, line ends and outer blanks of tokens and tags")
-    ids = crowd.item_ids.to_pylist()
-    if any(_clean(name).strip() != name for name in ids):
-        lost.append("tabs, line ends and outer blanks of item ids")
-    return lost + [text for text in lost_cells([*shown, *ids]) if "longer" in text]
+    write_text(path, conll_lines(crowd, tags, text=text))
 
 
 def conll_lines(
-    crowd: Crowd, tags: list[list[str]], confidence: NDArray[np.float32] | None = None
+    crowd: Crowd,
+    tags: list[list[str]],
+    confidence: NDArray[np.float32] | None = None,
+    *,
+    text: bool = True,
 ) -> Iterator[str]:
-    """Give the lines of a `gold.conll`, one chunk per item.
+    """Write the lines of a `gold.conll`, one chunk per item.
 
     Args:
         crowd: Items and tokens.
         tags: One list of tags per item.
-        confidence: float [n_tokens], a third column if given.
+        confidence: float [n_tokens], a last column if given.
+        text: Whether texts and offsets are shown where they are known.
     """
     ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list
-    bounds = crowd.offsets.tolist()
-    for n, (name, words, given) in enumerate(zip(ids, tokens, tags, strict=True)):
+    bounds, shows = crowd.offsets.tolist(), text and has_texts(crowd)
+    shown = texts_with_offsets(crowd) if shows else repeat((None, []), crowd.n_items)
+    rows = zip(ids, tokens, tags, shown, strict=True)
+    for n, (name, words, given, (whole, offsets)) in enumerate(rows):
         columns = [[_clean(word) for word in words], [_clean(tag) for tag in given]]
+        if shows:
+            columns.insert(1, offsets)
         if confidence is not None:
             columns.append([f"{p:.4f}" for p in confidence[bounds[n] : bounds[n + 1]].tolist()])
-        rows = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
-        yield f"{'' if n == 0 else chr(10)}# id = {_clean(name)}\n{rows}"
+        lines = "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True))
+        said = "" if whole is None else f"# text = {json_text(whole)}\n"
+        yield f"{'' if n == 0 else chr(10)}# id = {_clean(name)}\n{said}{lines}"
 
 
 def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
@@ -163,16 +175,19 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
     sentences: list[Sentence] = []
     current = Sentence([], [])
     n_document, name = 0, ""
+    text: str | None = None
     for number, line in enumerate(source.text.value.split("\n"), start=1):
         if not line.strip():
             if current.rows:
                 sentences.append(current)
-                current, name = Sentence([], []), ""
+                current, name, text = Sentence([], []), "", None
             continue
         if is_comment(line):
             key, equals, value = line[2:].partition("=")
             if equals and key.strip() in {"id", "sent_id", "item"}:
                 name = value.strip()
+            elif equals and key.strip() == "text":
+                text = read_json_text(value.strip())
             continue
         cells = _cells(line)
         first = header is None and not (sentences or current.rows or name)
@@ -184,6 +199,7 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
             current.rows.append(cells)
             current.lines.append(number)
             current.item_id, current.n_document = name, n_document
+            current.text = text
     if current.rows:
         sentences.append(current)
     _check(source, header, sentences)
@@ -255,6 +271,34 @@ def _column(source: Source, header: list[str] | None, width: int, wanted: str) -
             return place
     has = ", ".join(header) if header else f"1 to {width}"
     raise InputError(f"{source.name}: there is no column {wanted!r}: the file has {has}")
+
+
+def _offsets_column(sentences: list[Sentence], token: int, tag: int) -> int | None:
+    """Find the column of offsets, which only items with a text have."""
+    known = [sentence for sentence in sentences if sentence.text is not None]
+    for column in range(len(sentences[0].rows[0])):
+        cells = (row[column] for sentence in known for row in sentence.rows)
+        if column not in {token, tag} and are_offsets(cells):
+            return column
+    return None
+
+
+def _starts(
+    source: Source,
+    sentence: Sentence,
+    words: Sequence[str],
+    column: int | None,
+    faults: list[Fault],
+) -> list[int] | None:
+    """Read where the tokens of an item begin; offsets that its text contradicts are faults."""
+    if column is None or sentence.text is None:
+        return None
+    try:
+        return read_offsets([row[column] for row in sentence.rows], sentence.text, words)
+    except InputError as error:
+        place = (source.name, sentence.lines[0], sentence.item_id)
+        faults.append(Fault(str(error), *place, kind="offsets"))
+        return None
 
 
 def _all_numbers(sentences: list[Sentence], column: int) -> bool:

@@ -34,7 +34,6 @@ from goldspan.crowd.formats.json_records import (
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import beside, dump, item_rows, refuse_gold_worker
 from goldspan.crowd.formats.span_lines import HEADERS
-from goldspan.crowd.formats.span_losses import losses
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.progress import counted
@@ -43,7 +42,6 @@ from goldspan.crowd.source import Source
 SUMMARY = "doccano's JSONL exports, one file per annotator or one for all"
 SUFFIXES = (".jsonl", "", ".zip")
 
-_HOLDS = {"groups", "attributes", "tokens", "attempts"}
 _LABEL = ("label", "labels", "entities")
 _TEXT = ("text", "data")
 _WORKER = ("annotator", "username", "user")
@@ -99,11 +97,6 @@ def write(crowd: Crowd, path: Path) -> None:
     """
     refuse_gold_worker(crowd)
     write_text(path, _lines(crowd))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what a doccano export cannot hold of this crowd."""
-    return losses(crowd, _HOLDS)
 
 
 def _is_ours(one: Mapping[str, Any]) -> bool:

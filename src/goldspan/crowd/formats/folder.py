@@ -31,7 +31,7 @@ from goldspan.crowd.formats.folder_documents import (
     text_files,
     types_of_labels,
 )
-from goldspan.crowd.formats.folder_writing import cannot_hold, write
+from goldspan.crowd.formats.folder_writing import write
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.progress import counted
@@ -39,7 +39,7 @@ from goldspan.crowd.source import Source
 from goldspan.crowd.workers import check_workers
 from goldspan.errors import Fault, FormatError
 
-__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "sniff", "write"]
+__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
 
 SUMMARY = "one CoNLL file per worker and document, gold beside them (a folder or a .zip)"
 SUFFIXES = ("", ".zip")

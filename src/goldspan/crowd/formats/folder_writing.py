@@ -1,19 +1,15 @@
-"""Writing folders of one file per worker and document, and what they cannot hold."""
+"""Writing folders of one file per worker and document."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from goldspan.crowd.atomic import write_folder
-from goldspan.crowd.formats.folder_documents import DOCSTART, GOLD
+from goldspan.crowd.formats.folder_documents import GOLD
 from goldspan.crowd.grid import cell_text
-from goldspan.crowd.labels import lost_labels
 from goldspan.crowd.model import Crowd
 from goldspan.errors import InputError
 
@@ -33,50 +29,6 @@ def write(crowd: Crowd, path: Path) -> None:
             "documents must be: choose another format, such as parquet"
         )
     write_folder(path, lambda folder: _fill(crowd, folder))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what the folder cannot hold of this crowd."""
-    names, answers = _document_names(crowd), crowd.latest
-    given = np.logical_or.reduceat(answers.codes >= 0, answers.offset[:-1])
-    seen = {names[n] for n in answers.item[given].tolist()} if crowd.gold is None else {*names}
-    words = [*pc.unique(crowd.tokens.flatten()).to_pylist(), *crowd.tagset.tags]
-    losses = {
-        "item ids: items are numbered within their documents": (
-            crowd.item_ids.to_pylist() != _ids(names)
-        ),
-        "that there are no documents: all items go into one": crowd.groups is None,
-        "the order of items: documents come in the order of their names": names != sorted(names),
-        "documents with neither gold nor answers": seen != {*names},
-        "repeated answers (the one that counts is written)": crowd.answers.attempt.any(),
-        "times and costs of answers": any(column is not None for column in _times(crowd)),
-        "workers without answers": len(np.unique(answers.worker)) < crowd.n_workers,
-        "answers in which every token was skipped": not given.all(),
-        "the text between tokens": crowd.texts is not None,
-        "attributes of items": crowd.attributes is not None,
-        "ids of workers and documents that cannot be names of files": _bad_names(crowd),
-        "tabs, line ends and outer white space of tokens and tags": any(
-            not word or _shown(word) != word for word in words
-        ),
-        f"tokens that begin with {DOCSTART} (they are passed over)": any(
-            word.startswith(DOCSTART) for word in words
-        ),
-    }
-    lost = [text for text, is_lost in losses.items() if is_lost]
-    return lost + lost_labels(replace(crowd, answers=answers))
-
-
-def _times(crowd: Crowd) -> tuple[object, ...]:
-    return crowd.answers.started, crowd.answers.submitted, crowd.answers.cost
-
-
-def _ids(groups: list[str]) -> list[str]:
-    seen: Counter[str] = Counter()
-    ids = []
-    for group in groups:
-        seen[group] += 1
-        ids.append(f"{group}-{seen[group]}")
-    return ids
 
 
 def _fill(crowd: Crowd, folder: Path) -> None:

@@ -43,11 +43,9 @@ from goldspan.crowd.formats.label_studio_tasks import (
     as_task,
     is_min,
     lines,
-    repeats_out_of_order,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_lines import HEADERS
-from goldspan.crowd.formats.span_losses import losses
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.progress import counted
@@ -56,7 +54,6 @@ from goldspan.crowd.source import Source
 SUMMARY = "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices"
 SUFFIXES = (".json",)
 
-_HOLDS = {"groups", "attributes", "tokens", "silence", "attempts", "started", "submitted"}
 _REGIONS = ("labels", "hypertextlabels")
 
 
@@ -88,14 +85,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 def write(crowd: Crowd, path: Path) -> None:
     """Write tasks with annotations; gold is the annotation that is marked `ground_truth`."""
     write_text(path, lines(crowd))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what a Label Studio export cannot hold of this crowd."""
-    lost = losses(crowd, _HOLDS)
-    if repeats_out_of_order(crowd):
-        lost.append("the numbers of repeated answers (the last in time counts)")
-    return lost
 
 
 @dataclass

@@ -9,8 +9,7 @@ from typing import Any
 
 from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import EPOCH, Record, keys_of
-from goldspan.crowd.formats.span_exports import ItemRow, all_answers, beside, dump, item_rows
-from goldspan.crowd.formats.span_losses import MAX_MOMENT
+from goldspan.crowd.formats.span_exports import MAX_MOMENT, ItemRow, beside, dump, item_rows
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 
@@ -107,24 +106,3 @@ def _times(crowd: Crowd, a: int) -> dict[str, Any]:
 
 def _is_number(worker: str) -> bool:
     return worker.isascii() and worker.isdigit() and len(worker) < 19 and str(int(worker)) == worker
-
-
-def repeats_out_of_order(crowd: Crowd) -> bool:
-    """Say whether repeated answers were submitted in another order than their attempts have."""
-    submitted = crowd.answers.submitted
-    if submitted is None or not crowd.answers.attempt.any():
-        return False
-    by_time = [sorted(rows, key=submitted.__getitem__) for rows in all_answers(crowd)]
-    timed = [rows for rows in by_time if rows and submitted[rows[0]] >= 0]
-    return any(_is_out_of_turn(crowd, rows) for rows in timed)
-
-
-def _is_out_of_turn(crowd: Crowd, rows: list[int]) -> bool:
-    """Say whether a worker's answers stand out of the order of their attempts."""
-    last: dict[int, int] = {}
-    for a in rows:
-        worker, attempt = int(crowd.answers.worker[a]), int(crowd.answers.attempt[a])
-        if last.get(worker, -1) > attempt:
-            return True
-        last[worker] = attempt
-    return False

@@ -4,7 +4,8 @@ One table with two sorts of rows. A row without a worker is an item: `item` (its
 `doc`, `tokens`, `gold`, `text`, `token_start` and the attributes. A row with a worker is an answer:
 `item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`. Labels and gold are
 list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding and
-the version of the layout. Any other Parquet file is read as a long table.
+the version of the layout. The file of an aggregation (`Consensus.to_arrow`: an item per row) is
+read as items with gold. Any other Parquet file is read as a long table.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats import long
 from goldspan.crowd.formats.long.columns import parquet_table
+from goldspan.crowd.labels import guess_encoding
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.repeats import count_first
@@ -39,6 +41,7 @@ VERSION = 1
 
 _KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()
 """Of the metadata: what is written, and what was."""
+_TAGS, _ENCODING = b"goldspan.tags", b"goldspan.encoding"
 _LAYOUT_ERRORS = (
     pa.ArrowException,
     ArithmeticError,
@@ -63,8 +66,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         FormatError: The file is damaged, or written by a newer goldspan.
     """
     table = parquet_table(source)
-    every = table.schema.metadata or {}
-    metadata = every.get(_KEY, every.get(_OLD_KEY))
+    known = table.schema.metadata or {}
+    metadata = known.get(_KEY, known.get(_OLD_KEY))
+    if metadata is None and _TAGS in known:
+        return _read_labels(table, source.name, options)
     if metadata is None:
         return long.read(source, options)
     try:
@@ -116,12 +121,6 @@ def write(crowd: Crowd, path: Path) -> None:
             row_group_size=1 << 20,
             write_page_checksum=True,
         )
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what Parquet cannot hold of this crowd: nothing."""
-    del crowd
-    return []
 
 
 def _item_rows(crowd: Crowd) -> pa.Table:
@@ -198,6 +197,52 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
         attributes=attributes,
         import_report=ImportReport(name, "parquet", placed, placed),
     )
+
+
+def _read_labels(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
+    """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute.
+
+    Raises:
+        FormatError: The columns are not those that the metadata speak of.
+    """
+    try:
+        about = table.schema.metadata
+        tags = json.loads(about[_TAGS])
+        # Files of version 0.1 do not name it.
+        encoding = about.get(_ENCODING, b"").decode() or options.encoding or guess_encoding(tags)
+        codec = Codec(tuple(tags), encoding)
+        tokens, labels = _chunk(table.column("tokens")), _chunk(table.column("tags"))
+        bounds, places = _bounds(tokens), {**codec.index, None: -1}
+        fit = np.array_equal(bounds, _bounds(labels))
+        gold = [places[tag] for tag in labels.flatten().to_pylist()] if fit else []
+        codes = np.array(gold, np.int16)
+        there = set(table.column_names)
+        plain = [one for one in table.column_names if not pa.types.is_nested(table[one].type)]
+        more = [one for one in plain if one not in {"item", "doc", "text"}]
+        starts = _chunk(table["token_start"]).flatten() if "token_start" in there else None
+        nothing = np.zeros(0, np.int32)
+        crowd = Crowd(
+            item_ids=_chunk(table.column("item")).cast(pa.string()),
+            tokens=list_array(tokens.flatten(), bounds),
+            worker_ids=pa.array([], pa.string()),
+            tagset=codec,
+            answers=Answers(
+                nothing, nothing, np.zeros(1, np.int64), codes[:0], nothing.astype(np.int16)
+            ),
+            groups=_chunk(table.column("doc")) if "doc" in there else None,
+            gold=codes,
+            texts=_chunk(table.column("text")) if "text" in there else None,
+            token_start=None if starts is None else starts.to_numpy().astype(np.int32),
+            attributes=table.select(more) if more else None,
+            import_report=ImportReport(name, "parquet", notes=("labels of an aggregation",)),
+        )
+        broken = "not as many tags as tokens" if not fit else _broken(crowd)
+    except _LAYOUT_ERRORS as error:
+        broken = f"{type(error).__name__}: {error}"
+    if broken:
+        message = f"the labels are not as goldspan writes them ({broken}): write the file again"
+        raise FormatError([Fault(message, file=name, kind="parquet")])
+    return crowd
 
 
 def _broken(crowd: Crowd) -> str:

@@ -30,9 +30,14 @@ from goldspan.crowd.formats.json_records import (
     stem,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import ItemRow, dump, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_exports import (
+    MAX_MOMENT,
+    ItemRow,
+    dump,
+    item_rows,
+    refuse_gold_worker,
+)
 from goldspan.crowd.formats.span_lines import HEADERS
-from goldspan.crowd.formats.span_losses import MAX_MOMENT, losses
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -41,7 +46,6 @@ from goldspan.errors import UnknownNameError
 SUMMARY = "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks"
 SUFFIXES = (".jsonl", "")
 
-_HOLDS = {"groups", "attributes", "attempts", "submitted"}
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
 _ANSWERS = ("accept", "reject", "ignore")
 
@@ -80,20 +84,6 @@ def write(crowd: Crowd, path: Path) -> None:
     """
     refuse_gold_worker(crowd)
     write_text(path, _lines(crowd))
-
-
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what Prodigy's JSONL cannot hold of this crowd."""
-    lost = losses(crowd, _HOLDS)
-    placed = (
-        crowd.token_start is not None and crowd.texts is not None and not crowd.texts.null_count
-    )
-    bare = crowd.is_classification and crowd.texts is None and crowd.token_start is None
-    if not (placed or bare):
-        lost.append("that texts, or the places of tokens in them, are not known (they are made up)")
-    if any(token.isspace() for row in crowd.tokens_list for token in row):
-        lost.append("tokens that are white space")
-    return lost
 
 
 def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:

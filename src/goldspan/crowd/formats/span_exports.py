@@ -1,6 +1,6 @@
 """Crowds as texts with spans: what the writers for annotation tools share.
 
-Tags become spans of tokens, and tokens places in a text; `span_losses.py` names what gets lost.
+Tags become spans of tokens, and tokens places in a text.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from goldspan.crowd.formats.span_crowd import GOLD_NAMES
 from goldspan.crowd.model import Crowd, View
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Span, Tagged, find_spans, locate, tokenize, write_codes
+
+MAX_MOMENT = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +68,11 @@ class ItemText(NamedTuple):
         value: The text.
         bounds: First character of every token and one past its last.
         is_own: Whether it is the item's text, and not its tokens with blanks between.
-        is_sound: Whether its tokens are found in it again.
     """
 
     value: str
     bounds: list[tuple[int, int]]
     is_own: bool
-    is_sound: bool
 
     def chars(self, spans: Iterable[Span]) -> list[CharSpan]:
         """Turn spans of tokens into spans of characters."""
@@ -79,9 +80,13 @@ class ItemText(NamedTuple):
 
 
 def item_texts(crowd: Crowd) -> Iterator[ItemText]:
-    """Give the text of every item: its own where its tokens are found in it, else joined tokens."""
+    """Return the text of every item: its own, code point for code point, else its tokens joined.
+
+    Where the tokens of a sequence are not found in its text, spans have no place in it: then the
+    tokens joined by blanks stand for it. The text of a single label is always its own.
+    """
     texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
-    offsets = crowd.offsets.tolist()
+    offsets, single = crowd.offsets.tolist(), crowd.is_classification
     for n, (tokens, text) in enumerate(zip(crowd.tokens_list, texts, strict=True)):
         if text is not None:
             try:
@@ -90,14 +95,29 @@ def item_texts(crowd: Crowd) -> Iterator[ItemText]:
                 else:
                     starts = crowd.token_start[offsets[n] : offsets[n + 1]].tolist()
                     bounds = token_bounds(text, tokens, starts)
-                yield ItemText(text, bounds, is_own=True, is_sound=bool(text.strip()))
+                yield ItemText(text, bounds, is_own=True)
                 continue
             except InputError:
-                pass
+                if single:
+                    yield ItemText(text, [(0, len(text))], is_own=True)
+                    continue
         joined = " ".join(tokens)
         ends = np.cumsum([len(token) + 1 for token in tokens]).tolist()
         bounds = [(end - 1 - len(t), end - 1) for t, end in zip(tokens, ends, strict=True)]
-        yield ItemText(joined, bounds, is_own=False, is_sound=_is_found(joined, tokens, bounds))
+        yield ItemText(joined, bounds, is_own=False)
+
+
+def known_texts(crowd: Crowd) -> list[str | None]:
+    """Return the text of every item where it is known.
+
+    The one token of a single label is its text, unless it is only the item's id.
+    """
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    if not crowd.is_classification:
+        return texts
+    ids = crowd.item_ids.to_pylist()
+    rows = zip(texts, crowd.tokens.flatten().to_pylist(), ids, strict=True)
+    return [token if text is None and token != name else text for text, token, name in rows]
 
 
 class ItemRow(NamedTuple):
@@ -132,10 +152,12 @@ def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
     for n, text in enumerate(item_texts(crowd)):
         tokens, place = crowd.tokens_list[n], slice(bounds[n], bounds[n + 1])
         fields: dict[str, Any] = {"text": text.value}
-        if not _follow(crowd, text):
+        if not _follow(crowd, text, tokens):
             fields["tokens"] = tokens
-            if text.is_own and crowd.token_start is not None:
-                fields["token_start"] = crowd.token_start[place].tolist()
+            # A reader takes a text that is only the tokens with blanks between for one made up,
+            # unless it says where they begin.
+            if text.is_own and (crowd.token_start is not None or text.value == " ".join(tokens)):
+                fields["token_start"] = [start for start, _ in text.bounds]
         is_known = crowd.gold is not None and bool((crowd.gold[place] >= 0).any())
         gold = text.chars(known.spans[n]) if is_known else None
         answers = [
@@ -218,18 +240,13 @@ def refuse_gold_worker(crowd: Crowd) -> None:
         raise InputError(f"worker {named[0]!r} would be read as gold from this format: rename it")
 
 
-def _follow(crowd: Crowd, text: ItemText) -> bool:
+def _follow(crowd: Crowd, text: ItemText, tokens: list[str]) -> bool:
     """Whether the tokens follow from the text when it is read."""
     if crowd.is_classification:
-        return not text.is_own
+        # Fields that name a token which the text does not have would be refused.
+        start, end = text.bounds[0]
+        return not text.is_own or text.value[start:end] != tokens[0]
     return text.is_own and crowd.token_start is not None and text.bounds == tokenize(text.value)
-
-
-def _is_found(text: str, tokens: list[str], bounds: list[tuple[int, int]]) -> bool:
-    try:
-        return locate(text, tokens) == bounds and bool(text.strip())
-    except InputError:
-        return False
 
 
 def _ranges(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> list[list[tuple[int, int]]]:

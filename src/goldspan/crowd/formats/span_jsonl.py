@@ -35,7 +35,6 @@ from goldspan.crowd.formats.json_records import (
     shown,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import attribute_rows
 from goldspan.crowd.formats.span_lines import HEADERS, RESERVED, SAID, WORKER, Header, lines
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -87,16 +86,6 @@ def write(crowd: Crowd, path: Path) -> None:
     write_text(path, lines(crowd))
 
 
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what span JSONL cannot hold of this crowd."""
-    lost = []
-    if not crowd.n_items:
-        lost.append("a crowd without items (it is refused when it is read)")
-    if crowd.attributes is not None and attribute_rows(crowd) != crowd.attributes.to_pylist():
-        lost.append("attributes that JSON has no value for (dates become text, infinity null)")
-    return lost
-
-
 def _is_ours(one: Mapping[str, Any]) -> bool:
     said = any(key in one for key in SAID)
     by_annotator = "annotator" in one and ("spans" in one or isinstance(one.get("label"), str))
@@ -115,7 +104,8 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     record = record.at(item=record.required(name, "item", "id"))
     worker = record.name(*keys_of(options, "worker", *WORKER))
     flat = [key for key in SAID if key in record.value]
-    if worker is None and flat:
+    # The labels of an aggregation stand there as gold and, for people, as tags.
+    if worker is None and flat and not (flat == ["tags"] and "gold" in record.value):
         raise record.error(f"{flat[0]!r} without 'worker': who says so? Gold stands under 'gold'")
     if worker is not None and "answers" in record.value:
         raise record.error("both 'answers' and a 'worker' of the line itself: use one of them")

@@ -2,11 +2,14 @@
 
 Columns up to `gold` (else up to `token`) describe the item, the rest are workers. An item is a run
 of rows between blank lines or with one `doc` and `sent`; its id is `doc-sent` and its group `doc`.
+The item's text, where it is known, stands in a column `text` on its first row, as a JSON string;
+`offsets` is where every token is in it (`start:end`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan.crowd.formats.text_columns import (
+    OFFSETS,
+    TEXT,
+    are_offsets,
+    read_json_text,
+    read_offsets,
+)
 from goldspan.crowd.formats.wide_columns import TOKEN, Columns, find_columns
-from goldspan.crowd.formats.wide_writing import cannot_hold, write
+from goldspan.crowd.formats.wide_writing import write
 from goldspan.crowd.grid import (
     Grid,
     header_names,
@@ -26,9 +36,9 @@ from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
-from goldspan.errors import Fault, FormatError
+from goldspan.errors import Fault, FormatError, InputError
 
-__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "sniff", "write"]
+__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
 
 SUMMARY = "one row per token, one column per worker"
 SUFFIXES = (".tsv", ".csv", ".txt")
@@ -84,6 +94,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     n_placed = int((answers.codes >= 0).sum())
     report = ImportReport(source.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
     tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
+    texts, token_start, shown = _texts(grid, columns, starts, list_array(tokens, offsets))
+    columns = replace(columns, attributes=tuple(c for c in columns.attributes if c not in shown))
     crowd = Crowd(
         item_ids=ids,
         tokens=list_array(tokens, offsets),
@@ -92,6 +104,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         answers=answers,
         groups=groups,
         gold=gold,
+        texts=texts,
+        token_start=token_start,
         attributes=_attributes(grid, columns, starts, offsets),
         import_report=report,
     )
@@ -211,6 +225,48 @@ def _answers(
         answer_item.astype(np.int32), answer_worker.astype(np.int32), offset, flat, attempt
     )
     return gold, answers
+
+
+def _texts(
+    grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
+) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
+    """Read the texts and where the tokens begin, as goldspan writes them (`text_columns.py`).
+
+    Returns:
+        The texts, the places, and the columns that hold them; a column `text` with anything but a
+        JSON string on the first row of an item and nothing on the others is an attribute.
+
+    Raises:
+        FormatError: Offsets that the text contradicts.
+    """
+    place = {grid.header[c]: c for c in columns.attributes}
+    if TEXT not in place:
+        return None, None, set()
+    cells = grid.at(np.arange(grid.n_rows), place[TEXT])
+    given = cells.take(pa.array(starts)).to_pylist()
+    texts = [read_json_text(cell) for cell in given]
+    n_filled = grid.n_rows - pc.sum(pc.equal(cells, "")).as_py()
+    n_texts = sum(text is not None for text in texts)
+    if not n_texts or n_filled != n_texts:
+        return None, None, set()
+    found, shown = pa.array(texts, pa.string()), {place[TEXT]}
+    at = place.get(OFFSETS)
+    marks = [] if at is None else grid.at(np.arange(grid.n_rows), at).to_pylist()
+    if not marks or not are_offsets(iter(marks)):
+        return found, None, shown
+    begin: list[list[int] | None] = []
+    bounds = [*starts.tolist(), grid.n_rows]
+    for n, (text, words) in enumerate(zip(texts, tokens.to_pylist(), strict=True)):
+        row = marks[bounds[n] : bounds[n + 1]]
+        try:
+            begin.append(None if text is None else read_offsets(row, text, words))
+        except InputError as error:
+            line = int(grid.line[bounds[n]])
+            fault = Fault(str(error), file=grid.name, line=line, kind="offsets")
+            raise FormatError([fault]) from None
+    known = [start for row in begin if row is not None for start in row]
+    whole = len(known) == grid.n_rows
+    return found, np.array(known, np.int32) if whole else None, {*shown, place[OFFSETS]}
 
 
 def _attributes(

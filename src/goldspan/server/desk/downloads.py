@@ -32,38 +32,44 @@ class Download:
         name: Of the file.
         media: Its media type.
         content: Its bytes.
+        lost: What the file does not give back of the labels and answers, in words.
     """
 
     name: str
     media: str
     content: bytes
+    lost: tuple[str, ...] = ()
 
 
-Make = Callable[["Service", Path], Any]
+Make = Callable[["Service", Path], list[str] | None]
 TEXT, JSON, ZIP = "text/plain; charset=utf-8", "application/json", "application/zip"
 CSV, BINARY = "text/csv; charset=utf-8", "application/octet-stream"
 
 
-def _labels(service: Service, path: Path) -> None:
-    _named(service).write(path)
+def _labels(service: Service, path: Path) -> list[str]:
+    lost: list[str] = _named(service).write(path)
+    return lost
 
 
-def _answers(service: Service, path: Path) -> None:
+def _answers(service: Service, path: Path) -> list[str]:
     from goldspan.crowd import write_crowd
 
-    write_crowd(_named(service).crowd, path, format=_format(path))
+    return write_crowd(_named(service).crowd, path, format=_format(path))
 
 
-def _gold_as_crowd(service: Service, path: Path) -> None:
+def _gold_as_crowd(service: Service, path: Path) -> list[str]:
     """Write the labels found, as gold of the items, in a format of other tools."""
     from goldspan.crowd import write_crowd
 
     result = _named(service)
-    write_crowd(
+    lost = write_crowd(
         result.crowd.with_gold(result.codes),
         path,
         format=_format(path),
     )
+    # A crowd has no place for it, so that reading the file again cannot tell.
+    n_spans = len(result.span_array)
+    return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
 
 
 def _bill(service: Service, path: Path) -> None:
@@ -88,6 +94,7 @@ def _report(service: Service, path: Path) -> None:
 
 _FORMAT = {
     "answers.jsonl": "spans", "label-studio.json": "label-studio", "doccano.jsonl": "doccano",
+    "prodigy.jsonl": "prodigy",
     "brat.zip": "brat", "answers.csv": "long", "answers.tsv": "wide",
 }  # fmt: skip
 _SPANS: dict[str, tuple[str, str, Make]] = {
@@ -96,6 +103,7 @@ _SPANS: dict[str, tuple[str, str, Make]] = {
     "gold.parquet": ("labels with every tag's probability", BINARY, _labels),
     "label-studio.json": ("answers and labels for Label Studio", JSON, _gold_as_crowd),
     "doccano.jsonl": ("answers and labels for doccano", TEXT, _gold_as_crowd),
+    "prodigy.jsonl": ("answers and labels for Prodigy", TEXT, _gold_as_crowd),
     "brat.zip": ("answers and labels for brat", ZIP, _gold_as_crowd),
     "answers.tsv": ("all answers that count, a column per worker", TEXT, _answers),
     "answers.jsonl": ("all answers that count, as spans", TEXT, _answers),
@@ -133,11 +141,11 @@ def made(service: Service, name: str) -> Download:
     with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
         path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
         try:
-            make(service, path)
+            lost = make(service, path) or []
         except InputError as error:
             raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
         content = _zipped(path) if path.is_dir() else path.read_bytes()
-    return Download(name, media, content)
+    return Download(name, media, content, tuple(lost))
 
 
 def _all(service: Service) -> dict[str, tuple[str, str, Make]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -140,6 +141,8 @@ def export(_: RequesterHere, house: HouseHere, name: str) -> Response:
     made = house.service.desk.export(name)
     attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
     headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
+    if made.lost:
+        headers["X-Not-Held"] = json.dumps(made.lost[:20])  # ASCII, as headers must be
     return Response(made.content, headers=headers, media_type=made.media)
 
 

@@ -22,7 +22,9 @@ async function download(name, press) {
     const url = URL.createObjectURL(await reply.blob());
     make("a", { href: url, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
-    note(`${name} is downloaded.`, "good");
+    // What the format has no place for, found by reading the file again.
+    const lost = JSON.parse(reply.headers.get("X-Not-Held") || "[]");
+    note([`${name} is downloaded.`, ...lost.map((what) => `Not in it: ${what}.`)].join(" "), "good");
   } finally {
     press.removeAttribute("aria-disabled");
   }

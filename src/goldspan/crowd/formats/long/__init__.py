@@ -8,9 +8,9 @@ are gold. CSV and TSV, Parquet, and DataFrames of any make.
 from __future__ import annotations
 
 from goldspan.crowd.formats.long.reading import read, read_frame, sniff
-from goldspan.crowd.formats.long.writing import cannot_hold, write
+from goldspan.crowd.formats.long.writing import write
 
-__all__ = ["SUFFIXES", "SUMMARY", "cannot_hold", "read", "read_frame", "sniff", "write"]
+__all__ = ["SUFFIXES", "SUMMARY", "read", "read_frame", "sniff", "write"]
 
 SUMMARY = "one row per answer: item, worker, label (and token for sequences)"
 SUFFIXES = (".csv", ".tsv", ".parquet")

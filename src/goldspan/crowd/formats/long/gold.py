@@ -35,6 +35,7 @@ def read_gold(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
             tokens,
             gold=[label if options.rename(label) is not None else None for label in labels],
             group=columns["doc"][places[0]] if "doc" in columns else None,
+            text=(columns["text"][places[0]] or None) if "text" in columns else None,
             line=int(rows.line[places[0]]),
         )
     return builder.build(single=not has_tokens and not has_places)

@@ -35,7 +35,13 @@ from goldspan.crowd.formats.long.rows import (
     refuse_empty,
     rows_of_table,
 )
-from goldspan.crowd.grid import header_names, read_grid
+from goldspan.crowd.formats.text_columns import (
+    UNKNOWN,
+    are_offsets,
+    read_json_text,
+    read_offsets,
+)
+from goldspan.crowd.grid import first_line, guess_delimiter, header_names, read_grid
 from goldspan.crowd.labels import (
     guess_encoding,
     listed_bad_labels,
@@ -49,7 +55,7 @@ from goldspan.crowd.repeats import count_first
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
 from goldspan.crowd.workers import keep_workers
-from goldspan.errors import Fault, FormatError
+from goldspan.errors import Fault, FormatError, InputError
 
 
 def sniff(source: Source) -> bool:
@@ -80,7 +86,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         role: (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
         for role, at in found.items()
     }
-    rows = Rows(grid.name, columns, grid.line)
+    # What TSV cannot quote, stands in it as a JSON string.
+    is_tsv = (options.delimiter or guess_delimiter(first_line(source))) == "\t"
+    rows = Rows(grid.name, columns, grid.line, is_tsv=is_tsv)
     return _read(rows, options, (*source.text.notes, *grid.notes))
 
 
@@ -127,6 +135,8 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     tokens, offsets, answers, reasons, faults = (
         _sequences(table, options) if sequences else _single(table, item.dictionary, options)
     )
+    texts, said = _texts(table)
+    notes = (*notes, *said)
     if "attempt" in rows.columns and options.repeated == "first":
         attempt = count_first(answers.item, answers.worker, answers.attempt)
         answers = replace(answers, attempt=attempt)
@@ -137,6 +147,8 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         tagset=labels.tagset,
         answers=answers,
         groups=_first_of(table, "doc"),
+        texts=texts,
+        token_start=None if texts is None else _starts(table, texts, tokens, offsets),
         import_report=_report(rows, answers, options, notes, reasons, [*unknown, *faults]),
     )
     if "gold" in rows.columns:
@@ -213,6 +225,59 @@ def _extras(
 ) -> dict[str, NDArray[np.int64]]:
     names = ("started", "submitted", "cost")
     return {name: integers(rows, name)[which] for name in names if name in rows.columns}
+
+
+def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:
+    """The text of every item, None where none is known, and what there is to note."""
+    if "text" not in table.rows.columns:
+        return None, ()
+    cells = table.rows.columns["text"]
+    words = cells.dictionary.to_pylist()
+    if table.rows.is_tsv:
+        read = [read_json_text(word) for word in words]
+        words = [word if text is None else text for word, text in zip(words, read, strict=True)]
+    codes = cells.indices.to_numpy()
+    given = np.flatnonzero(np.array([bool(word) for word in words])[codes])
+    if not len(given):
+        return None, ()
+    items = table.item[given]
+    first = np.full(table.n_items, -1, np.int64)
+    first[items[::-1]] = codes[given][::-1]
+    n_clashes = len(np.unique(items[first[items] != codes[given]]))
+    if n_clashes:
+        return None, (f"column 'text' says different things of {n_clashes} items: it is not read",)
+    texts = [None if code < 0 else words[code] for code in first.tolist()]
+    return pa.array(texts, pa.string()), ()
+
+
+def _starts(
+    table: Table, texts: pa.Array, tokens: pa.Array, offsets: NDArray[np.int64]
+) -> NDArray[np.int32] | None:
+    """Where the tokens begin in the texts, if the table says so of all of them.
+
+    Raises:
+        FormatError: The text does not have a token there.
+    """
+    cells = table.rows.columns.get("offsets")
+    if cells is None or not are_offsets(iter(cells.dictionary.to_pylist())):
+        return None
+    marks = np.full(int(offsets[-1]), UNKNOWN, object)
+    place = positions(table)
+    words = np.array(cells.dictionary.to_pylist(), object)
+    marks[offsets[table.item] + place] = words[cells.indices.to_numpy()]
+    found: list[int] = []
+    flat, bounds = tokens.to_pylist(), offsets.tolist()
+    for n, text in enumerate(texts.to_pylist()):
+        part = slice(bounds[n], bounds[n + 1])
+        try:
+            row = None if text is None else read_offsets(marks[part].tolist(), text, flat[part])
+        except InputError as error:
+            i = int(np.flatnonzero(table.item == n)[0])
+            raise FormatError(
+                [replace(place_of(table.rows, i), message=str(error), kind="offsets")]
+            ) from None
+        found += row or []
+    return np.array(found, np.int32) if len(found) == len(flat) else None
 
 
 def _first_of(table: Table, role: str) -> pa.Array | None:

@@ -28,6 +28,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "started": ("started",),
     "submitted": ("submitted", "time", "timestamp"),
     "cost": ("cost",),
+    "text": ("text",),
+    "offsets": ("offsets",),
 }
 NUMBERS = ("position", "attempt", "started", "submitted", "cost")
 """Roles whose cells are numbers."""
@@ -42,11 +44,13 @@ class Rows:
         columns: Arrow strings [n_rows]; those of words are dictionary arrays whose strings are
             distinct and numbered, int32, in the order in which they come.
         line: [n_rows], the line of every row.
+        is_tsv: Whether texts stand in it as JSON strings.
     """
 
     name: str
     columns: dict[str, pa.Array]
     line: NDArray[np.int64] | range
+    is_tsv: bool = False
 
     def __len__(self) -> int:
         return len(self.columns["item"])

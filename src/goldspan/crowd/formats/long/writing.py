@@ -1,4 +1,4 @@
-"""Writing long tables, and what they cannot hold."""
+"""Writing long tables."""
 
 from __future__ import annotations
 
@@ -8,52 +8,39 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.grid import cell_text, lost_cells
-from goldspan.crowd.labels import lost_labels
+from goldspan.crowd.formats.span_exports import known_texts
+from goldspan.crowd.formats.text_columns import (
+    OFFSETS,
+    TEXT,
+    has_texts,
+    json_text,
+    texts_with_offsets,
+)
+from goldspan.crowd.grid import cell_text
 from goldspan.crowd.model import Crowd
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row."""
+def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
+    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row.
+
+    Args:
+        crowd: What to write.
+        path: Where to.
+        text: Whether to write columns text and, for sequences, offsets, where texts are known.
+    """
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
-    write_text(path, _lines(crowd, mark))
+    write_text(path, _lines(crowd, mark, text=text))
 
 
-def cannot_hold(crowd: Crowd) -> list[str]:
-    """Name what a long table cannot hold of this crowd."""
-    answers, single = crowd.answers, crowd.is_classification
-    names = [*crowd.item_ids.to_pylist(), *crowd.worker_ids.to_pylist()]
-    tokens = pc.unique(crowd.tokens.flatten()).to_pylist()
-    groups = [] if crowd.groups is None else crowd.groups.to_pylist()
-    losses = {
-        "items without answers": len(np.unique(answers.item)) < crowd.n_items,
-        "workers without answers": len(np.unique(answers.worker)) < crowd.n_workers,
-        "the text between tokens": crowd.texts is not None,
-        "attributes of items": crowd.attributes is not None,
-        "items without a document (its name becomes empty)": None in groups,
-        "the tokens (an item's id takes their place)": (
-            single and crowd.tokens.flatten() != crowd.item_ids
-        ),
-        "answers in which every token was skipped": single and (answers.codes < 0).any(),
-        "empty ids and tokens (they are refused when they are read)": (
-            "" in tokens or not all(name.strip() for name in names)
-        ),
-    }
-    lost = [text for text, is_lost in losses.items() if is_lost]
-    lost += lost_cells([*names, *tokens, *filter(None, groups), *crowd.tagset.tags])
-    return lost + lost_labels(crowd, single=single)
-
-
-def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
+def _lines(crowd: Crowd, mark: str, *, text: bool) -> Iterator[str]:
     """One chunk of lines per answer, the answers in the order of their items."""
     import csv
     import io
 
     answers, sequences = crowd.answers, not crowd.is_classification
-    tags = [*map(cell_text, crowd.tagset.tags), ""]
+    tags, texts = [*map(cell_text, crowd.tagset.tags), ""], known_texts(crowd)
     times = [n for n in ("started", "submitted", "cost") if getattr(answers, n) is not None]
     heads = {
         "item": True,
@@ -64,18 +51,27 @@ def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
         "label": True,
         "gold": crowd.gold is not None,
         "attempt": bool(answers.attempt.any()),
+        OFFSETS: sequences and text and has_texts(crowd),
+        TEXT: text and any(one is not None for one in texts),
     }
     # TSV is never quoted, so that a token may be a quote.
     quotes: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if mark == "\t" else {}
     buffer = io.StringIO()
     out = csv.writer(buffer, delimiter=mark, lineterminator="\n", **quotes)
-    out.writerow([*(name for name, there in heads.items() if there), *times])
+    # The text comes last, so that people see the other columns.
+    names = [name for name, there in heads.items() if there]
+    first, last = [name for name in names if name != TEXT], [TEXT] if heads[TEXT] else []
+    out.writerow([*first, *times, *last])
+    shown = [cells for _, cells in texts_with_offsets(crowd)] if heads[OFFSETS] else []
+    seen: set[int] = set()
     ids, workers = _words(crowd.item_ids), _words(crowd.worker_ids)
     groups = _words(crowd.groups) if crowd.groups is not None else ids
     gold = np.full(crowd.n_tokens, -1, np.int16) if crowd.gold is None else crowd.gold
     for a in np.argsort(answers.item, kind="stable").tolist():
         n, start = int(answers.item[a]), int(answers.offset[a])
         extra = [int(getattr(answers, name)[a]) for name in times]
+        whole, places = texts[n], shown[n] if shown else []
+        said = "" if whole is None else json_text(whole) if mark == "\t" else whole
         for place, token in enumerate(crowd.tokens_list[n]):
             row = {
                 "item": ids[n],
@@ -86,8 +82,12 @@ def _lines(crowd: Crowd, mark: str) -> Iterator[str]:
                 "label": tags[answers.codes[start + place]],
                 "gold": tags[gold[crowd.offsets[n] + place]],
                 "attempt": answers.attempt[a],
+                OFFSETS: places[place] if places else "",
             }
-            out.writerow([*(row[name] for name, there in heads.items() if there), *extra])
+            # A long text would stand there as often as the item has tokens and answers.
+            row[TEXT] = said if not sequences or (n not in seen and not place) else ""
+            out.writerow([*(row[name] for name in first), *extra, *(row[name] for name in last)])
+        seen.add(n)
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
