@@ -39,7 +39,7 @@ ROOMS = {
     "server": {"campaign", "store"},
 }
 # A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
-SHARED = {"errors", "money", "protocols", "plugins", "_kernel", "_lazy", "__version__"}
+SHARED = {"errors", "money", "protocols", "plugins", "_kernel", "_lazy", "_notebook", "__version__"}
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
 
 

@@ -18,7 +18,14 @@ class InputError(GoldspanError, ValueError):
     """The input is refused: the message lists what is wrong with it."""
 
 
-class NotFittedError(InputError, AttributeError):
+class UnavailableError(InputError, AttributeError):
+    """An attribute that this object does not have; the message says why, and what to use.
+
+    It is an AttributeError too, so that `hasattr` and `getattr` with a default do not raise.
+    """
+
+
+class NotFittedError(UnavailableError):
     """Something was asked of an aggregator or a model before `fit`."""
 
 
@@ -50,13 +57,15 @@ class SpanError(InputError):
 
 
 class MissingExtraError(GoldspanError, ImportError):
-    """An optional part of goldspan is not installed; the message holds the install line."""
+    """An optional part of goldspan is not installed; the message holds the install line.
+
+    Without an extra it is a package of its own that is to be installed, such as pandas.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra, self.purpose = package, extra, purpose
-        super().__init__(
-            f"{purpose} needs {package}, which is not installed: pip install 'goldspan[{extra}]'"
-        )
+        line = f"pip install 'goldspan[{extra}]'" if extra else f"pip install {package}"
+        super().__init__(f"{purpose} needs {package}, which is not installed: {line}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments."""
