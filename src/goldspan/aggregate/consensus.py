@@ -251,8 +251,8 @@ class Consensus:
     def to_arrow(self) -> pa.Table:
         """Give an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
 
-        Single labels also have `label`, null where nobody answered. `probs` holds one list per
-        token in the order of the tags, which stand in the metadata under `goldspan.tags`.
+        `probs` holds one list per token in the order of the tags, which stand in the metadata
+        under `goldspan.tags`.
         """
         crowd, spans = self.crowd, self.span_array
         base = crowd.offsets[spans.item]
@@ -270,6 +270,7 @@ class Consensus:
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
         columns = {
             "item": crowd.item_ids,
+            **({"label": crowd.labels_of(self.codes)} if crowd.is_classification else {}),
             "tokens": list_array(crowd.tokens.flatten(), crowd.offsets),
             "tags": list_array(tags, crowd.offsets),
             "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
@@ -277,8 +278,6 @@ class Consensus:
             "confidence": pa.array(self.confidence),
             "spans": list_array(found, bounds),
         }
-        if crowd.is_classification:
-            columns = {"item": crowd.item_ids, "label": crowd.labels_of(self.codes), **columns}
         for name, numbers in self.item_columns.items():
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))
         meta = {"goldspan.tags": json.dumps(self.tagset.tags), "goldspan.method": self.method}
@@ -326,13 +325,12 @@ class Consensus:
 
         if self.crowd.is_classification:
             return data_frame(pa.table(self._label_columns()))
-        table, texts = self.spans, self._span_texts()
-        names = ("text", "start_char", "end_char")
-        kinds = (pa.string(), pa.int64(), pa.int64())
-        for place, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-            column = pa.array([row[place] for row in texts], kind)
-            table = table.add_column(4 + place, name, column)
-        return data_frame(table)
+        table = self.spans
+        if "text" not in table.column_names:
+            for name, column in self._span_texts().items():
+                table = table.append_column(name, column)
+        places = ("item", "start", "end", "type", "text", "start_char", "end_char", "confidence")
+        return data_frame(table.select(places))
 
     def _repr_html_(self) -> str:
         """Show the first items in a notebook: their labels, or their text with the spans marked."""
@@ -385,22 +383,27 @@ class Consensus:
             found[name] = pa.array(numbers, mask=np.isnan(numbers))
         return found
 
-    def _span_texts(self) -> list[tuple[str, int | None, int | None]]:
-        """Return the text of every span, its first character and one past its last."""
+    def _span_texts(self) -> dict[str, pa.Array]:
+        """Return what every span covers, its first character and one past its last."""
         from goldspan.crowd.formats.span_exports import item_texts
 
         spans = self.span_array
         start = (spans.start - self.crowd.offsets[spans.item]).tolist()
         end = (spans.end - self.crowd.offsets[spans.item]).tolist()
-        found: list[tuple[str, int | None, int | None]] = []
         texts, item = enumerate(item_texts(self.crowd)), -1
-        for n, first, stop in zip(spans.item.tolist(), start, end, strict=True):
+        covered, first, last = [], [], []
+        for n, a, b in zip(spans.item.tolist(), start, end, strict=True):
             while item < n:
                 item, text = next(texts)
-            a, b = text.bounds[first][0], text.bounds[stop - 1][1]
-            place = (a, b) if text.is_own else (None, None)
-            found.append((text.value[a:b], *place))
-        return found
+            begin, stop = text.bounds[a][0], text.bounds[b - 1][1]
+            covered.append(text.value[begin:stop])
+            first.append(begin if text.is_own else None)
+            last.append(stop if text.is_own else None)
+        return {
+            "text": pa.array(covered, pa.string()),
+            "start_char": pa.array(first, pa.int32()),
+            "end_char": pa.array(last, pa.int32()),
+        }
 
     def _json_lines(self) -> Iterator[str]:
         crowd, spans = self.crowd, self.span_array
@@ -411,8 +414,6 @@ class Consensus:
             row: dict[str, Any] = {"item": name, "tokens": tokens}
             if plain:
                 row["tags"] = self.tags[n]
-                if crowd.is_classification:
-                    row["label"] = None if row["tags"] == ["?"] else row["tags"][0]
             else:
                 row["gold"] = [
                     {
