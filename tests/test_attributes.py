@@ -29,7 +29,12 @@ def _objects():
     for crowd in (labels, tags, tags.with_gold(tags.answers.codes[:2])):
         yield from (crowd, crowd.answers, crowd.by_item, crowd.tagset, crowd.import_report)
         yield goldspan.agreement(crowd)
-    for crowd, method in ((labels, "mv-token"), (labels, "ds"), (tags, "mv-seg"), (tags, "bsc-seq")):
+    for crowd, method in (
+        (labels, "mv-token"),
+        (labels, "ds"),
+        (tags, "mv-seg"),
+        (tags, "bsc-seq"),
+    ):
         result = goldspan.aggregate(crowd, method)
         yield from (result, result.span_array, result.tagged)
         yield from (goldspan.score(result, result), goldspan.score(result, result).micro)

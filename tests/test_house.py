@@ -113,7 +113,8 @@ def test_the_public_face_is_sorted_and_complete():
 def test_goldspan_aggregate_can_be_called_whatever_was_imported_first(first):
     code = (
         f"import {first}, goldspan\n"
-        "print(goldspan.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)"
+        "print(goldspan.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)\n"
+        "assert 'ds' in goldspan.aggregate.methods()"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "['x']"

@@ -39,7 +39,9 @@ def lazy(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            value = getattr(import_module(home[name]), name)
+            module = import_module(home[name])
+            # A module that can be called is the name itself, whatever was imported first.
+            value = module if home[name] == f"{package}.{name}" else getattr(module, name)
         except ModuleNotFoundError as error:
             if error.name is None or error.name not in needs:
                 raise

@@ -250,7 +250,9 @@ class _Make:
         """Return the labels of single labels."""
         if self.frame is None:
             return result.labels
-        labels = pa.array(result.labels)
+        labels, crowd = result.label_array, result.crowd
+        if not crowd.labels_are_text:
+            labels = crowd.labels_of(result.codes)
         if not self.frame.is_pandas():
             return self._native({"task": self._tasks(result), "label": labels})
         from goldspan._notebook import data_frame

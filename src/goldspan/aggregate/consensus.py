@@ -112,10 +112,9 @@ class Consensus:
         Raises:
             UnavailableError: The items are not single labels.
         """
-        text = self.label_array
-        if self.crowd.label_values == list(self.tagset.tags):
-            return list(text.to_pylist())
-        return list(self.crowd.labels_of(self.codes).to_pylist())
+        text, crowd = self.label_array, self.crowd
+        found = text if crowd.labels_are_text else crowd.labels_of(self.codes)
+        return list(found.to_pylist())
 
     @property
     def label_array(self) -> pa.Array:

@@ -232,9 +232,17 @@ class Crowd:
         except (KeyError, ValueError):
             return list(self.tagset.tags)
 
+    @property
+    def labels_are_text(self) -> bool:
+        """Whether `label_values` are the tags themselves."""
+        return self.label_values == list(self.tagset.tags)
+
     def labels_of(self, codes: NDArray[np.int16]) -> pa.Array:
         """Return the labels of codes as an Arrow array of `label_values`; null for -1."""
-        values = pa.array([*self.label_values, None])
+        try:
+            values = pa.array([*self.label_values, None])
+        except OverflowError:  # beyond 64 bits with a sign
+            values = pa.array([*self.label_values, None], pa.uint64())
         return values.take(pa.array(np.where(codes < 0, len(values) - 1, codes)))
 
     def item_index(self, item_id: str) -> int:
