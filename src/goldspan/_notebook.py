@@ -35,7 +35,7 @@ _MARK = (
     "hsl({hue} 60% 50%); border-radius: 3px; padding: .1em .15em"
 )
 _LABEL = (
-    "font-size: .75em; font-weight: 600; padding-left: .4em; white-space: nowrap; user-select: none"
+    "font-size: .75em; font-weight: 600; padding: 0 .3em; white-space: nowrap; user-select: none"
 )
 
 
