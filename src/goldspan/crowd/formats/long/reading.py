@@ -100,8 +100,9 @@ def read_frame(frame: Any, options: ReadOptions) -> Crowd:
 
     table = frame_columns(frame, choose)
     label_type = type_of(table.column(found["label"]).type)
-    crowd = _read(rows_of_table(table, name, found), options, ())
-    del table
+    rows = rows_of_table(table, name, found)
+    del table  # only the columns that are read stay in memory
+    crowd = _read(rows, options, ())
     pa.default_memory_pool().release_unused()  # the room of the columns
     return replace(crowd, label_type=label_type)
 
