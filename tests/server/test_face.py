@@ -34,8 +34,8 @@ def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(monke
 
     monkeypatch.setattr(goldspan._lazy, "import_module", without)
     monkeypatch.delattr(goldspan.server, "create_app", raising=False)
-    with pytest.raises(MissingExtraError, match=r"pip install 'goldspan\[server\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[server\]'"):
         from goldspan.server import create_app  # noqa: F401
-    with pytest.raises(AttributeError, match=r"pip install 'goldspan\[server\]'"):
+    with pytest.raises(AttributeError, match=r"pip install .*\[server\]'"):
         _ = goldspan.server.create_app
     assert not hasattr(goldspan.server, "create_app")

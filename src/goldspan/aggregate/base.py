@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from goldspan.aggregate.consensus import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.io import is_dataframe, rows_as_table, to_crowd
-from goldspan.errors import InputError, NotFittedError, UnavailableError
+from goldspan.errors import FormatError, InputError, NotFittedError, UnavailableError
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 
 
@@ -235,15 +235,18 @@ class _Make:
 
     @classmethod
     def of(cls, crowd: Any) -> _Make:
-        """Look at what was given."""
+        """Look at what was given; a DataFrame that is no long table counts as anything else."""
         if not is_dataframe(crowd):
             return cls()
         import narwhals as nw
 
         from goldspan.crowd.formats.long.rows import find_roles
 
-        frame = nw.from_native(crowd, eager_only=True)
-        item = find_roles(tuple(map(str, frame.columns)), "<DataFrame>", ReadOptions())["item"]
+        try:
+            frame = nw.from_native(crowd, eager_only=True)
+            item = find_roles(tuple(map(str, frame.columns)), "<DataFrame>", ReadOptions())["item"]
+        except (FormatError, TypeError):
+            return cls()
         return cls(frame.implementation, item, frame.schema[item].is_integer())
 
     def labels(self, result: Consensus) -> Any:
