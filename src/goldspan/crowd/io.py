@@ -245,13 +245,13 @@ def write_crowd(
     Raises:
         InputError: The format cannot be written, or the path cannot be.
     """
+    crowd = to_crowd(crowd, "crowd", **reading)
     name = format or _format_of(Path(path))
     module = get_format(name)
     if not hasattr(module, "write"):
         raise InputError(f"format {name!r} can only be read")
-    written = to_crowd(crowd, "crowd", **reading)
-    module.write(written, Path(path))
-    return list(module.cannot_hold(written))
+    module.write(crowd, Path(path))
+    return list(module.cannot_hold(crowd))
 
 
 def write_to_stdout(crowd: Crowd, format: str) -> list[str]:  # noqa: A002
