@@ -39,7 +39,7 @@ ROOMS = {
     "server": {"campaign", "store"},
 }
 # A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
-SHARED = {"errors", "money", "old_name", "protocols", "plugins", "_kernel", "_lazy", "__version__"}
+SHARED = {"errors", "money", "old_name", "protocols", "plugins", "_kernel", "_lazy", "_notebook", "__version__"}
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
 
 
@@ -113,7 +113,8 @@ def test_the_public_face_is_sorted_and_complete():
 def test_goldspan_aggregate_can_be_called_whatever_was_imported_first(first):
     code = (
         f"import {first}, goldspan\n"
-        "print(goldspan.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)"
+        "print(goldspan.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)\n"
+        "assert 'ds' in goldspan.aggregate.methods()"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "['x']"

@@ -12,7 +12,8 @@ from goldspan._lazy import lazy
 if TYPE_CHECKING:
     from goldspan.aggregate import Consensus, aggregate
     from goldspan.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
-    from goldspan.spans import Span, score
+    from goldspan.crowd.compare import score
+    from goldspan.spans import Span
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,7 @@ _HOME = {
     "aggregate": "goldspan.aggregate",
     "agreement": "goldspan.crowd",
     "read_crowd": "goldspan.crowd",
-    "score": "goldspan.spans",
+    "score": "goldspan.crowd.compare",
     "write_crowd": "goldspan.crowd",
 }
 

@@ -18,7 +18,14 @@ class InputError(GoldspanError, ValueError):
     """The input is refused: the message lists what is wrong with it."""
 
 
-class NotFittedError(InputError, AttributeError):
+class UnavailableError(InputError, AttributeError):
+    """An attribute that this object does not have; the message says why, and what to use.
+
+    It is an AttributeError too, so that `hasattr` and `getattr` with a default do not raise.
+    """
+
+
+class NotFittedError(UnavailableError):
     """Something was asked of an aggregator or a model before `fit`."""
 
 
@@ -50,18 +57,24 @@ class SpanError(InputError):
 
 
 class MissingExtraError(GoldspanError, ImportError):
-    """An optional part of goldspan is not installed; the message says how to install it."""
+    """An optional part of goldspan is not installed; the message says how to install it.
+
+    Without an extra it is a package of its own that is to be installed, such as pandas.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra, self.purpose = package, extra, purpose
         from goldspan import __version__
 
         # goldspan is not on the package index: it is installed from where it lies.
-        super().__init__(
-            f"{purpose} needs {package}, which is not installed. It comes with goldspan's extra "
-            f"{extra!r}: run pip install '.[{extra}]' in a checkout of the repository, or, beside "
-            f"the built wheel, pip install 'goldspan-{__version__}-py3-none-any.whl[{extra}]'"
+        how = (
+            f"It comes with goldspan's extra {extra!r}: run pip install '.[{extra}]' in a checkout "
+            "of the repository, or, beside the built wheel, "
+            f"pip install 'goldspan-{__version__}-py3-none-any.whl[{extra}]'"
+            if extra
+            else f"Install it: pip install {package}"
         )
+        super().__init__(f"{purpose} needs {package}, which is not installed. {how}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments."""

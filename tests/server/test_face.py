@@ -32,6 +32,10 @@ def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(monke
     def without(name, *_):
         raise ModuleNotFoundError(f"No module named {name!r}", name=package)
 
-    monkeypatch.setattr(goldspan.server, "_get", without)
-    with pytest.raises(MissingExtraError, match=r"pip install '\.\[server\]' in a checkout"):
-        goldspan.server.__getattr__("create_app")
+    monkeypatch.setattr(goldspan._lazy, "import_module", without)
+    monkeypatch.delattr(goldspan.server, "create_app", raising=False)
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[server\]'"):
+        from goldspan.server import create_app  # noqa: F401
+    with pytest.raises(AttributeError, match=r"pip install .*\[server\]'"):
+        _ = goldspan.server.create_app
+    assert not hasattr(goldspan.server, "create_app")

@@ -84,15 +84,16 @@ def aggregate(
     r"""Aggregate the answers of a crowd.
 
     Args:
-        crowd: A `Crowd`, anything that `read_crowd` reads, or a DataFrame with columns task,
-            worker, label.
+        crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
+            DataFrame with columns task, worker, label, a list of dicts.
         method: Name of the method; `goldspan.aggregate.methods()` lists them.
         gold: Known labels to learn from: they are taken as the truth.
         start: An earlier result of the same method to go on from.
         runner: Where to work, for example `goldspan.compute.Threads(2)`; by default this thread.
         progress: Who is told of every step.
         checkpoint: Where the state is kept after every step, to resume from.
-        params: Its parameters, for example `ties="inside"`.
+        params: Its parameters, for example `ties="inside"`; and options of `read_crowd` where
+            `crowd` is not a `Crowd` yet, for example `columns={"item": "question"}`.
 
     Returns:
         Labels, confidence, spans, workers, and how it went.
@@ -104,11 +105,26 @@ def aggregate(
     >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
     ['yes']
     """
+    reading = _reading(method, params)
     aggregator = get_aggregator(method, **params)
+    if reading:
+        from goldspan.crowd.io import to_crowd
+
+        crowd = to_crowd(crowd, "crowd", **reading)
     aggregator.fit(
         crowd, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
     )
     return aggregator.result_
+
+
+def _reading(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `read_crowd` out of the parameters of a method."""
+    if not params:
+        return {}
+    from goldspan.crowd.io import READING
+
+    own = set(get_aggregator(method).parameter_names())
+    return {name: params.pop(name) for name in list(params) if name in READING - own}
 
 
 class _Room(ModuleType):

@@ -1,4 +1,4 @@
-"""What all aggregators share: scikit-learn's habits, and DataFrames at the door."""
+"""What all aggregators share: the habits of scikit-learn, and labels in the make of the answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from goldspan.aggregate.consensus import Consensus
 from goldspan.crowd import Crowd, ReadOptions
-from goldspan.errors import InputError, NotFittedError
+from goldspan.crowd.io import is_dataframe, rows_as_table, to_crowd
+from goldspan.errors import FormatError, InputError, NotFittedError, UnavailableError
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 
 
@@ -46,14 +47,23 @@ class Aggregator(ABC):
     Attributes:
         name: The method's name in the registry.
         result_: The `Consensus`, after `fit`.
+        labels_: The labels of `result_` as `fit_predict` returns them for a DataFrame; a list of
+            labels where `fit` was given something else. For single labels.
+        probas_: The probabilities of the labels, as `fit_predict_proba` returns them.
     """
 
     name: str
     result_: Consensus
+    _make: _Make
+    labels_: Any
+    probas_: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name == "result_":
-            raise NotFittedError(f"{type(self).__name__} has no result yet: call fit first")
+        if name in ("result_", "labels_", "probas_"):
+            if "result_" not in vars(self):
+                raise NotFittedError(f"{type(self).__name__} has no result yet: call fit first")
+            make: _Make = vars(self).get("_make") or _Make()
+            return (make.labels if name == "labels_" else make.probabilities)(self.result_)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @abstractmethod
@@ -76,7 +86,8 @@ class Aggregator(ABC):
         """Aggregate a crowd; the result is `result_`.
 
         Args:
-            crowd: A `Crowd`, or a DataFrame with columns task (or item), worker, label.
+            crowd: A `Crowd`, a DataFrame with columns task (or item), worker, label, or anything
+                else that `read_crowd` reads.
             gold: Known labels to learn from, as for `read_crowd`: they are taken as the truth and
                 stand in the result. The crowd's own gold is never used to decide. Majority votes
                 learn nothing from either. Tags that only known labels have join those of the
@@ -93,6 +104,7 @@ class Aggregator(ABC):
         """
         self._check()
         found = as_crowd(crowd)
+        make = _Make.of(rows_as_table(crowd))
         known = None
         if gold is not None:
             from goldspan.crowd.gold import attach_gold, recode
@@ -107,36 +119,69 @@ class Aggregator(ABC):
         result = self._aggregate(found, given)
         seconds = time.perf_counter() - begin
         self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
+        self._make = make
         return self
 
     def fit_predict(self, crowd: Any, gold: Any = None) -> Any:
-        """Aggregate and give the labels.
+        """Aggregate and return the labels.
 
         Args:
-            crowd: A DataFrame with columns task (or item), worker, label; or a `Crowd`.
+            crowd: As for `fit`.
             gold: As for `fit`.
 
         Returns:
             For a pandas DataFrame a pandas Series of labels indexed by task; for a DataFrame of
-            another make one with columns task and label; for a `Crowd` the list of tags per item.
+            another make one with columns task and label; for anything else the list of tags per
+            item. Labels that are numbers or truth values in the DataFrame come back as such.
+
+        Raises:
+            InputError: As `fit`; or a DataFrame does not hold single labels.
         """
         result = self.fit(crowd, gold).result_
-        if isinstance(crowd, Crowd):
-            return result.tags
-        tasks, labels = result.crowd.item_ids, result.label_array
-        import narwhals as nw
+        return result.tags if self._make.frame is None else self.labels_
 
-        frame = nw.from_native(crowd, eager_only=True)
-        column = next(c for c in ("task", "item") if c in frame.columns)
-        if frame.schema[column].is_integer():
-            tasks = tasks.cast(pa.int64())
-        if frame.implementation.is_pandas():
-            import pandas as pd
+    def fit_predict_proba(self, crowd: Any, gold: Any = None) -> Any:
+        """Aggregate single labels and return the probability of every label.
 
-            index = pd.Index(tasks.to_pandas(), name=column)
-            return pd.Series(labels.to_pandas().array, index=index, name="label")
-        table = pa.table({"task": tasks, "label": labels})
-        return nw.from_arrow(table, backend=frame.implementation).to_native()
+        Votes have shares of votes or of weight in their place, which are not calibrated.
+
+        Args:
+            crowd: As for `fit`.
+            gold: As for `fit`.
+
+        Returns:
+            For a pandas DataFrame one indexed by task with a column for every label; for a
+            DataFrame of another make one with a column task and a column for every label; for
+            anything else an array, float64 [n_items, n_labels], labels in the order of the crowd's
+            tags. Rows of items about which nothing is known are NaN.
+
+        Raises:
+            InputError: As `fit`; or the items are not single labels.
+        """
+        return self.fit(crowd, gold).probas_
+
+    def predict_proba(self, crowd: Any) -> Any:
+        """Return the probability of every label for other items of known workers.
+
+        Nothing is learned from them; see `predict` of the method.
+
+        Args:
+            crowd: As for `fit`.
+
+        Returns:
+            As `fit_predict_proba`.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            UnavailableError: The method learns nothing that holds for other items.
+            InputError: The items are not single labels, or do not suit what was learned.
+        """
+        if not hasattr(self, "predict"):
+            raise UnavailableError(
+                f"{self.name} learns nothing that holds for other items: use fit_predict_proba"
+            )
+        result: Consensus = self.predict(crowd)
+        return _Make.of(rows_as_table(crowd)).probabilities(result)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Give the parameters by name."""
@@ -174,10 +219,86 @@ class Aggregator(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def as_crowd(crowd: Any) -> Crowd:
-    """Take a `Crowd` as it is and read anything else as one."""
-    if isinstance(crowd, Crowd):
-        return crowd
-    from goldspan.crowd import read_crowd
+@dataclass(frozen=True)
+class _Make:
+    """In which form answers came, and so labels go back.
 
-    return read_crowd(crowd)
+    Attributes:
+        frame: The library of a DataFrame, as narwhals names it; None for anything else.
+        item: Name of the column of items.
+        is_whole: Whether its ids are whole numbers.
+    """
+
+    frame: Any = None
+    item: str = "task"
+    is_whole: bool = False
+
+    @classmethod
+    def of(cls, crowd: Any) -> _Make:
+        """Look at what was given; a DataFrame that is no long table counts as anything else."""
+        if not is_dataframe(crowd):
+            return cls()
+        import narwhals as nw
+
+        from goldspan.crowd.formats.long.rows import find_roles
+
+        try:
+            frame = nw.from_native(crowd, eager_only=True)
+            item = find_roles(tuple(map(str, frame.columns)), "<DataFrame>", ReadOptions())["item"]
+        except (FormatError, TypeError):
+            return cls()
+        return cls(frame.implementation, item, frame.schema[item].is_integer())
+
+    def labels(self, result: Consensus) -> Any:
+        """Return the labels of single labels."""
+        if self.frame is None:
+            return result.labels
+        labels, crowd = result.label_array, result.crowd
+        if not crowd.labels_are_text:
+            labels = crowd.labels_of(result.codes)
+        if not self.frame.is_pandas():
+            return self._native({"task": self._tasks(result), "label": labels})
+        from goldspan._notebook import data_frame
+
+        series = data_frame(pa.table({"label": labels}))["label"]
+        return series.set_axis(self._index(result))
+
+    def probabilities(self, result: Consensus) -> Any:
+        """Return the probabilities of single labels."""
+        if not result.crowd.is_classification:
+            raise UnavailableError(
+                "probabilities of items are for crowds of single labels; tagged tokens have "
+                "result_.token_probs"
+            )
+        probs = result.token_probs.astype(np.float64)
+        probs[probs.sum(axis=1) == 0] = np.nan
+        if self.frame is None:
+            return probs
+        labels = result.crowd.label_values
+        order = sorted(range(len(labels)), key=labels.__getitem__)
+        if not self.frame.is_pandas():
+            columns = {str(labels[n]): pa.array(probs[:, n]) for n in order}
+            return self._native({"task": self._tasks(result), **columns})
+        import pandas as pd
+
+        names = pd.Index([labels[n] for n in order], name="label")
+        return pd.DataFrame(probs[:, order], self._index(result), names)
+
+    def _tasks(self, result: Consensus) -> pa.Array:
+        ids = result.crowd.item_ids
+        return ids.cast(pa.int64()) if self.is_whole else ids
+
+    def _index(self, result: Consensus) -> Any:
+        import pandas as pd
+
+        return pd.Index(self._tasks(result).to_pandas(), name=self.item)
+
+    def _native(self, columns: dict[str, pa.Array]) -> Any:
+        import narwhals as nw
+
+        return nw.from_arrow(pa.table(columns), backend=self.frame).to_native()
+
+
+def as_crowd(crowd: Any) -> Crowd:
+    """Return a `Crowd` as it is and read anything else as one; messages name the argument."""
+    return to_crowd(crowd, "crowd")

@@ -14,16 +14,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._notebook import counted
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_text
 from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.span_exports import ItemText, item_texts, known_texts
 from goldspan.crowd.losses import lost_in_gold
 from goldspan.crowd.model import list_array
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from goldspan.aggregate.habits import Habit
 
 WRITERS = ("conll", "jsonl", "csv", "parquet")
@@ -102,19 +105,28 @@ class Consensus:
         return self.tagset.decode(self.tagged)
 
     @cached_property
-    def labels(self) -> list[str]:
-        """The label of every item of a crowd of single labels."""
-        return list(self.label_array.to_pylist())
+    def labels(self) -> list[Any]:
+        """The label of every item of a crowd of single labels.
+
+        Strings, "?" where nobody answered. Labels that came as whole numbers, numbers or truth
+        values in a DataFrame are such again, None where nobody answered.
+
+        Raises:
+            UnavailableError: The items are not single labels.
+        """
+        text, crowd = self.label_array, self.crowd
+        found = text if crowd.labels_are_text else crowd.labels_of(self.codes)
+        return list(found.to_pylist())
 
     @property
     def label_array(self) -> pa.Array:
         """The labels of single labels as an Arrow string array; "?" where nobody answered.
 
         Raises:
-            InputError: The items are not single labels.
+            UnavailableError: The items are not single labels.
         """
         if not self.crowd.is_classification:
-            raise InputError("labels are for crowds of single labels; use tags or spans")
+            raise UnavailableError("labels are for crowds of single labels; use tags or spans")
         words = pa.array([*self.tagset.tags, "?"], pa.string())
         return words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
 
@@ -311,6 +323,7 @@ class Consensus:
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
         columns = {
             "item": crowd.item_ids,
+            **({"label": crowd.labels_of(self.codes)} if crowd.is_classification else {}),
             "tokens": list_array(crowd.tokens.flatten(), crowd.offsets),
             "tags": list_array(tags, crowd.offsets),
             "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
@@ -355,9 +368,105 @@ class Consensus:
             "notes": list(self.notes),
         }
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the labels as a pandas DataFrame.
+
+        Single labels: one row per item with item, label (missing where nobody answered),
+        confidence, and `item_columns`. Otherwise one row per span: item, start and end (tokens),
+        type, text, start_char and end_char (characters of the item's text, missing where only its
+        tokens are known), confidence.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+
+        >>> import goldspan
+        >>> answers = [{"task": "q1", "worker": w, "label": 1} for w in ("ann", "bob")]
+        >>> goldspan.aggregate(answers).to_pandas().to_dict("records")
+        [{'item': 'q1', 'label': 1, 'confidence': 1.0}]
+        """
+        from goldspan._notebook import data_frame
+
+        if self.crowd.is_classification:
+            return data_frame(pa.table(self._label_columns()))
+        table = self.spans
+        if "text" not in table.column_names:
+            for name, column in self._span_texts().items():
+                table = table.append_column(name, column)
+        places = ("item", "start", "end", "type", "text", "start_char", "end_char", "confidence")
+        return data_frame(table.select(places))
+
+    def _repr_html_(self) -> str:
+        """Show the first items in a notebook: their labels, or their text with the spans marked."""
+        from goldspan._notebook import block, marked, table
+        from goldspan.crowd.notebook import first_items, marked_texts
+
+        first = first_items(self.crowd)
+        n_tokens = first.n_tokens
+        columns: dict[str, Any] = {"item": first.item_ids.to_pylist()}
+        if self.crowd.is_classification:
+            if first.texts is not None:
+                columns["text"] = [marked(text or "", []) for text in first.texts.to_pylist()]
+            labels = self.crowd.labels_of(self.codes[:n_tokens]).to_pylist()
+            columns["label"] = [None if label is None else str(label) for label in labels]
+            for name, column in self._label_columns().items():
+                if name not in ("item", "label"):
+                    columns[name] = column[: first.n_items].to_pylist()
+        else:
+            sure = self.span_confidence.tolist()
+            columns["text"] = list(marked_texts(first, self.codes[:n_tokens], sure))
+            columns["confidence"] = self.confidence[: first.n_items].tolist()
+        rows = zip(*columns.values(), strict=True)
+        shown = table(list(columns), rows, self.crowd.n_items, "items")
+        return block("Consensus", [f"method {self.method}", *self._facts()], shown)
+
     def __repr__(self) -> str:
         """Say what was aggregated how."""
-        return f"Consensus({self.method}, {self.crowd!r}, {self.stop_reason or 'done'})"
+        return f"Consensus({', '.join([self.method, *self._facts()])})"
+
+    def _facts(self) -> list[str]:
+        crowd, single = self.crowd, self.crowd.is_classification
+        sure = self.token_confidence[self.codes >= 0] if single else self.span_confidence
+        facts = [counted(crowd.n_items, "item")]
+        facts += [] if single else [counted(len(self.span_confidence), "span")]
+        answers, workers = counted(len(crowd.latest), "answer"), counted(crowd.n_workers, "worker")
+        facts.append(f"{answers} of {workers}")
+        facts += [f"mean confidence {sure.mean():.2f}"] if len(sure) else []
+        return facts if self.converged else [*facts, "not converged"]
+
+    def _label_columns(self) -> dict[str, pa.Array]:
+        """Return the columns of a table of single labels."""
+        # A mean can lie between labels: its confidence is not that of the nearest one.
+        sure = self.token_confidence if self.values is None else self.confidence
+        found = {
+            "item": self.crowd.item_ids,
+            "label": self.crowd.labels_of(self.codes),
+            "confidence": pa.array(sure),
+        }
+        for name, numbers in self.item_columns.items():
+            found[name] = pa.array(numbers, mask=np.isnan(numbers))
+        return found
+
+    def _span_texts(self) -> dict[str, pa.Array]:
+        """Return what every span covers, its first character and one past its last."""
+        from goldspan.crowd.formats.span_exports import item_texts
+
+        spans = self.span_array
+        start = (spans.start - self.crowd.offsets[spans.item]).tolist()
+        end = (spans.end - self.crowd.offsets[spans.item]).tolist()
+        texts, item = enumerate(item_texts(self.crowd)), -1
+        covered, first, last = [], [], []
+        for n, a, b in zip(spans.item.tolist(), start, end, strict=True):
+            while item < n:
+                item, text = next(texts)
+            begin, stop = text.bounds[a][0], text.bounds[b - 1][1]
+            covered.append(text.value[begin:stop])
+            first.append(begin if text.is_own else None)
+            last.append(stop if text.is_own else None)
+        return {
+            "text": pa.array(covered, pa.string()),
+            "start_char": pa.array(first, pa.int32()),
+            "end_char": pa.array(last, pa.int32()),
+        }
 
     def _json_lines(self) -> Iterator[str]:
         """Write an item per line; `read_crowd` reads the labels as gold.
@@ -420,7 +529,7 @@ class Consensus:
         out.writerow([*head, "text"] if has_text else head)
         # A mean can lie between labels: its confidence is not that of the nearest one.
         sure = self.token_confidence if self.values is None else self.confidence
-        rows = zip(self.crowd.item_ids.to_pylist(), self.labels, sure, strict=True)
+        rows = zip(self.crowd.item_ids.to_pylist(), self.label_array.to_pylist(), sure, strict=True)
         more = [[_number(x) for x in column] for column in self.item_columns.values()]
         extra = zip(*more, strict=True) if more else repeat(())
         out.writerows(

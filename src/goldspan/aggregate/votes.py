@@ -8,6 +8,8 @@ is, with confidence 1; it changes no vote elsewhere.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from goldspan.aggregate.consensus import Consensus
 from goldspan.aggregate.shares import agreement_table, item_shares, span_shares
 from goldspan.aggregate.winners import TIES, check_choices, item_rng, repair, winners
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
+from goldspan.errors import InputError, NotFittedError
 from goldspan.spans import Codec, SpanArray, Tagged, find_errors, find_spans, write_codes
 from goldspan.spans.encoding import write_tag
 
@@ -74,6 +76,20 @@ class _Votes(Aggregator):
             notes=tuple(notes),
         )
         return result if known is None else sure_of(result, known)
+
+    def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:  # noqa: ARG002 - others' face
+        """Vote on other items; nothing that was learned counts, for votes learn nothing.
+
+        Args:
+            crowd: Other items with their answers.
+            runner: Accepted as by every method.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+        """
+        if "result_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
+        return type(self)(**self.get_params()).fit(crowd).result_
 
     def _winners(self, crowd: Crowd, counts: NDArray[np.int32], codec: Codec) -> NDArray[np.int16]:
         rule = (self.ties, self.random_state)

@@ -27,18 +27,20 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
     Args:
         crowd: The crowd.
         gold: A file with columns item and label (single labels), a file of any format that
-            holds gold with tokens (CoNLL, wide, …), a DataFrame, or a `Crowd`.
+            holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a `Crowd`, or
+            a `Consensus`.
         options: As for the answers.
 
     Raises:
         FormatError: Nothing of it fits, or an item has other tokens there.
     """
-    from goldspan.crowd.io import _is_dataframe, get_format, guess_format
+    from goldspan.crowd.io import get_format, guess_format, is_dataframe, rows_as_table
 
+    gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>")
     plain = replace(options, columns={}, workers=(), strict=False)
-    if _is_dataframe(gold):
+    if is_dataframe(gold):
         from goldspan.crowd.formats.long import read_frame
 
         if not crowd.is_classification:

@@ -99,10 +99,10 @@ def read_crowd(
 
     Args:
         source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
-            binary file, or a DataFrame of any make (a long table).
+            binary file; or a long table: a DataFrame of any make, or a list of dicts.
         format: "wide", "long", "folder", "spans", "label-studio", "doccano", "prodigy", "brat",
             "parquet" or "conll"; guessed from the content by default.
-        gold: A second file, folder or DataFrame with the known tags.
+        gold: The known tags: a second file, folder or table, a `Crowd`, or a `Consensus`.
         encoding: Encoding of the tags; guessed by default.
         columns: Names of columns by role, for example {"item": "question", "worker": "user"}.
         workers: Worker columns of a wide table; of other formats the workers to keep.
@@ -148,7 +148,8 @@ def read_crowd(
         delimiter=delimiter,
         progress=progress,
     )
-    if _is_dataframe(source):
+    source = rows_as_table(source)
+    if is_dataframe(source):
         from goldspan.crowd.formats.long import read_frame
 
         crowd = read_frame(source, options)
@@ -159,29 +160,86 @@ def read_crowd(
     if gold is not None:
         from goldspan.crowd.gold import attach_gold
 
-        known = isinstance(gold, Crowd) or _is_dataframe(gold)
+        known = hasattr(type(gold), "tagged_by_id") or is_dataframe(rows_as_table(gold))
         crowd = attach_gold(crowd, gold if known else open_source(gold, text_encoding), options)
     return crowd
 
 
+def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
+    r"""Return whatever a public function was given as a `Crowd`.
+
+    Args:
+        data: A `Crowd`, a `Consensus` (its crowd, with the consensus in the place of the gold), or
+            anything that `read_crowd` reads.
+        argument: Name of the argument, for messages.
+        reading: Options of `read_crowd`; of a crowd that is there already only `gold` can be set.
+
+    Raises:
+        InputError: It cannot be read, or there is nothing to read that options could be for.
+
+    >>> to_crowd(b"task,worker,label\n1,a,x\n").n_workers
+    1
+    """
+    reading = {name: value for name, value in reading.items() if value is not None}
+    unknown = sorted(reading.keys() - READING)
+    if unknown:
+        raise UnknownNameError("reading option", unknown[0], sorted(READING))
+    if hasattr(type(data), "as_gold"):
+        data = data.as_gold()
+    if not isinstance(data, Crowd):
+        return _read_argument(data, argument, reading)
+    gold = reading.pop("gold", None)
+    if reading:
+        raise InputError(
+            f"{argument}: this is a {type(data).__name__} already, {', '.join(reading)}=… say how "
+            "to read a file or a table: pass them to read_crowd"
+        )
+    if gold is None:
+        return data
+    from goldspan.crowd.gold import attach_gold
+
+    return attach_gold(data, gold, ReadOptions())
+
+
+def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crowd:
+    """Read a crowd; what is wrong is told with the name of the argument."""
+    try:
+        return read_crowd(data, **reading)
+    except FormatError as error:
+        headline = f"{argument} cannot be read" + (f": {error.headline}" if error.headline else ":")
+        raise FormatError(error.faults, headline) from None
+    except InputError as error:
+        if type(error) is not InputError:
+            raise
+        raise InputError(f"{argument}: {error}") from None
+
+
+READING = frozenset(read_crowd.__kwdefaults__ or ())
+"""The options of `read_crowd`."""
+
+
 def write_crowd(
-    crowd: Crowd,
+    crowd: Any,
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002 - the word users know
     text: bool = True,
+    **reading: Any,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
 
     That is found by reading the file again and comparing all of it.
 
     Args:
-        crowd: What to write.
+        crowd: What to write: a `Crowd`, a `Consensus` (with its labels as gold), or anything that
+            `read_crowd` reads.
         path: Where to; a name that ends in `.gz` is compressed. Nothing half-written is left.
         format: By default what the ending of the name says: `.tsv` wide, `.csv` long,
             `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
         text: Whether columns of tokens (conll, wide, long) come with the items' texts and offsets;
             other readers of such files may want neither.
+        reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
+            guessed.
 
     Returns:
         What of this crowd does not come back from the file, in words, with counts and first
@@ -192,6 +250,7 @@ def write_crowd(
     """
     from goldspan.crowd.losses import lost_in_file
 
+    crowd = to_crowd(crowd, "crowd", **reading)
     name = format or _format_of(Path(path))
     module = get_format(name)
     if not hasattr(module, "write"):
@@ -258,7 +317,30 @@ def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     return "wide" if "token" in roles and "tag" not in columns else None
 
 
-def _is_dataframe(source: Any) -> bool:
+def rows_as_table(source: Any) -> Any:
+    """Return a list of dicts as an Arrow table; anything else as it is.
+
+    Raises:
+        InputError: The list is empty, or a column mixes types.
+    """
+    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
+        return source
+    if not source:
+        raise InputError("the list of rows is empty: there is nothing to read")
+    import pyarrow as pa
+
+    columns = {str(name): None for row in source for name in row}
+    try:
+        return pa.table({name: [row.get(name) for row in source] for name in columns})
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"the list of dicts cannot be read: {why}: give every column values of one type"
+        ) from None
+
+
+def is_dataframe(source: Any) -> bool:
+    """Say whether something is a DataFrame of any make."""
     if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
         return False
     # Asked of the type: a lazy frame would compute its columns.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ from goldspan.crowd.pairings import SpanPairs, TokenPairs, span_pairs, token_pai
 from goldspan.errors import InputError
 from goldspan.spans import Rates, SpanArray, Tagged, find_spans
 from goldspan.spans.scoring import right_spans
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SCORES = ("worker_f1", "worker_accuracy", "worker_agreement")
 """Names of quartiles that are shares, printed in percent."""
@@ -91,6 +94,37 @@ class Agreement:
             ],
         }
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table of workers as a pandas DataFrame, one row per worker.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        from goldspan._notebook import data_frame
+
+        return data_frame(self.workers)
+
+    def _repr_html_(self) -> str:
+        """Show the measures and the workers in a notebook."""
+        from goldspan._notebook import MOST_ITEMS, block, table
+
+        measures = {
+            "Krippendorff's alpha": self.alpha,
+            "Fleiss' kappa": self.fleiss_kappa,
+            "Cohen's kappa (mean)": self.cohen_kappa,
+            "equal labels": self.observed,
+            "pairwise span F1": self.pairwise_span_f1,
+        }
+        facts = [
+            f"{name} {value:.3f}"
+            for name, value in measures.items()
+            if value is not None and not np.isnan(value)
+        ]
+        head, n_workers = self.workers.column_names, len(self.workers)
+        rows = self.workers.slice(0, MOST_ITEMS).to_pylist()
+        cells = [[str(row.pop("worker")), *row.values()] for row in rows]
+        return block("Agreement", facts, table(head, cells, n_workers, "workers"))
+
     def __str__(self) -> str:
         """Print the measures and the quartiles."""
         f1 = self.pairwise_span_f1
@@ -112,21 +146,26 @@ class Agreement:
         return "\n".join(lines)
 
 
-def agreement(crowd: Crowd, *, policy: str = "conlleval") -> Agreement:
+def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agreement:
     r"""Measure how well the workers agree.
 
     Args:
-        crowd: The crowd; the answers that count are used.
+        crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
+            DataFrame, a list of dicts; or a `Consensus`, which is compared with the workers as if
+            it were gold. The answers that count are used.
         policy: How malformed tags are read as spans.
+        reading: How to read `crowd` if it is not one yet, as for `read_crowd`; `gold` may be given
+            with a `Crowd` too.
 
     Raises:
-        InputError: Nobody answered anything.
+        InputError: Nobody answered anything, or `crowd` cannot be read.
 
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n")
-    >>> round(agreement(crowd).alpha, 3)
+    >>> round(agreement(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n").alpha, 3)
     0.0
     """
+    from goldspan.crowd.io import to_crowd
+
+    crowd = to_crowd(crowd, "crowd", **reading)
     if not len(crowd.latest):
         raise InputError("the crowd has no answer: there is nothing to compare")
     counts = _counts(crowd)

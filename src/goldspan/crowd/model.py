@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from goldspan.crowd.grouping import sorted_by
 from goldspan.crowd.repeats import latest_answers
 from goldspan.crowd.report import ImportReport
-from goldspan.errors import InputError
+from goldspan.errors import InputError, UnavailableError
 from goldspan.spans import Codec, Tagged
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Tagset = Codec
 """The tags of a crowd, their encoding and the pair table: a `goldspan.spans.Codec`."""
@@ -125,6 +128,8 @@ class Crowd:
         token_start: int32 [n_tokens], first character of every token in its text, or None.
         attributes: Arrow table of other columns of the items, or None.
         import_report: What the reader found.
+        label_type: What single labels were in the DataFrame that they came from: "text", "int",
+            "float" or "bool"; inside they are text. It is no part of `==`.
     """
 
     item_ids: pa.Array
@@ -138,6 +143,7 @@ class Crowd:
     token_start: NDArray[np.int32] | None = None
     attributes: pa.Table | None = None
     import_report: ImportReport = field(default_factory=ImportReport)
+    label_type: str = "text"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gold", read_only(self.gold))
@@ -204,16 +210,40 @@ class Crowd:
         """The gold as codes and offsets.
 
         Raises:
-            InputError: The crowd has no gold.
+            UnavailableError: The crowd has no gold.
         """
         if self.gold is None:
-            raise InputError("this crowd has no gold: read it with gold=… or a `gold` column")
+            raise UnavailableError("this crowd has no gold: read it with gold=… or a `gold` column")
         return Tagged(self.gold, self.offsets)
 
     @cached_property
     def tokens_list(self) -> list[list[str]]:
         """The tokens as lists of strings."""
         return list(self.tokens.to_pylist())
+
+    @cached_property
+    def label_values(self) -> list[Any]:
+        """The tags in the order of their codes, as `label_type` says: 3 where they came as numbers.
+
+        They stay text if one of them is not of that type, for example by renaming.
+        """
+        try:
+            return [_READ[self.label_type](tag) for tag in self.tagset.tags]
+        except (KeyError, ValueError):
+            return list(self.tagset.tags)
+
+    @property
+    def labels_are_text(self) -> bool:
+        """Whether `label_values` are the tags themselves."""
+        return self.label_values == list(self.tagset.tags)
+
+    def labels_of(self, codes: NDArray[np.int16]) -> pa.Array:
+        """Return the labels of codes as an Arrow array of `label_values`; null for -1."""
+        try:
+            values = pa.array([*self.label_values, None])
+        except OverflowError:  # beyond 64 bits with a sign
+            values = pa.array([*self.label_values, None], pa.uint64())
+        return values.take(pa.array(np.where(codes < 0, len(values) - 1, codes)))
 
     def item_index(self, item_id: str) -> int:
         """Find an item by its id.
@@ -323,6 +353,64 @@ class Crowd:
             "answers": answers,
         }
 
+    def to_arrow(self) -> pa.Table:
+        """Return the answers as a long table, which `read_crowd` reads.
+
+        One row per answered item for single labels, otherwise per answered token; every attempt is
+        there. The columns are item, doc, worker, position and token (not for single labels), label
+        (null where the worker skipped the token), gold, attempt, started, submitted and cost, as
+        far as they are known. A crowd without answers becomes the table of its gold: no worker,
+        `label` is the known label.
+        """
+        a, has_answers = self.answers, len(self.answers) > 0
+        if has_answers:
+            answer = np.repeat(np.arange(len(a)), a.lengths)
+            position = np.arange(len(a.codes)) - np.repeat(a.offset[:-1], a.lengths)
+            item, codes = a.item[answer], a.codes
+        else:
+            item = np.repeat(np.arange(self.n_items), np.diff(self.offsets))
+            position = np.arange(self.n_tokens) - self.offsets[item]
+            codes = np.full(self.n_tokens, -1, np.int16) if self.gold is None else self.gold
+        token = self.offsets[item] + position
+        columns: dict[str, Any] = {"item": self.item_ids.take(pa.array(item))}
+        if self.groups is not None:
+            columns["doc"] = self.groups.take(pa.array(item))
+        if has_answers:
+            columns["worker"] = self.worker_ids.take(pa.array(a.worker[answer]))
+        if not self.is_classification:
+            columns["position"] = pa.array(position)
+            columns["token"] = self.tokens.flatten().take(pa.array(token))
+        columns["label"] = self.labels_of(codes)
+        if has_answers and self.gold is not None:
+            columns["gold"] = self.labels_of(self.gold[token])
+        if has_answers and a.attempt.any():
+            columns["attempt"] = pa.array(a.attempt[answer])
+        for name in ("started", "submitted", "cost") if has_answers else ():
+            if (column := getattr(a, name)) is not None:
+                columns[name] = pa.array(column[answer], mask=column[answer] < 0)
+        return pa.table(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the answers as a pandas DataFrame in the long format; see `to_arrow`.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+
+        >>> import goldspan
+        >>> answers = [{"task": "q1", "worker": "ann", "label": 1}]
+        >>> goldspan.read_crowd(answers).to_pandas().to_dict("records")
+        [{'item': 'q1', 'worker': 'ann', 'label': 1}]
+        """
+        from goldspan._notebook import data_frame
+
+        return data_frame(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        """Show the first items in a notebook: their text, the answers and the gold."""
+        from goldspan.crowd.notebook import crowd_html
+
+        return crowd_html(self)
+
     def __repr__(self) -> str:
         """Say how much of everything there is."""
         return (
@@ -338,6 +426,21 @@ class Crowd:
     @cached_property
     def _worker_place(self) -> Mapping[str, int]:
         return {name: i for i, name in enumerate(self.worker_ids.to_pylist())}
+
+
+def _whole(tag: str) -> int:
+    """Read a whole number that is written as Python writes it."""
+    if str(int(tag)) != tag:
+        raise ValueError(tag)
+    return int(tag)
+
+
+_READ: Mapping[str, Any] = {
+    "int": _whole,
+    "float": float,
+    "bool": {"true": True, "false": False}.__getitem__,
+}
+"""How labels are read that were no text in a DataFrame."""
 
 
 def read_only(array: Any) -> Any:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
+from goldspan.errors import InputError, UnavailableError
 from goldspan.select.columns import Cells
 from goldspan.spans import locate, tokenize
 from goldspan.tagger import Text
@@ -113,10 +113,10 @@ class Pool:
         """Tokens of every item, int64 [n_items].
 
         Raises:
-            InputError: The items are rows of a table.
+            UnavailableError: The items are rows of a table.
         """
         if self.text is None:
-            raise InputError(
+            raise UnavailableError(
                 "this pool is a table of attributes: it has no tokens to count; give costs as "
                 "numbers, one per item"
             )

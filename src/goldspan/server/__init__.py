@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from goldspan._lazy import lazy
-from goldspan.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from goldspan.server.app import create_app
@@ -36,20 +35,11 @@ _HOME = {
     "open_service": "goldspan.server.service",
     "serve": "goldspan.server.running",
 }
-_EXTRA = {"argon2", "fastapi", "itsdangerous", "jinja2", "starlette", "uvicorn"}
 
-_get = lazy(__name__, _HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name at first use.
-
-    Raises:
-        MissingExtraError: A package of the extra is not installed.
-    """
-    try:
-        return _get(name)
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
-            raise
-        raise MissingExtraError(error.name, "server", "the server") from None
+__getattr__ = lazy(
+    __name__,
+    _HOME,
+    extra="server",
+    needs={"argon2", "fastapi", "itsdangerous", "jinja2", "starlette", "uvicorn"},
+    purpose="the server",
+)

@@ -20,6 +20,10 @@ from goldspan.spans.sides import align_by_id
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
+
+MOST_TYPES = 20
+"""Types that a notebook shows."""
 MIN_RESAMPLES = 100
 """Fewest resamples that an interval is computed from."""
 
@@ -125,6 +129,49 @@ class Score:
     def f1(self) -> float:
         """Micro F1, 0 to 1."""
         return self.micro.f1
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rates as a pandas DataFrame: one row per type, then micro and macro.
+
+        The columns are type, precision, recall, f1, n_right, n_predicted, n_true; the macro means
+        have no counts.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        import pyarrow as pa
+
+        from goldspan._notebook import data_frame
+
+        head, rows = self._rows()
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return data_frame(pa.table(dict(zip(head, columns, strict=True))))
+
+    def _repr_html_(self) -> str:
+        """Show the rates in a notebook."""
+        from goldspan._notebook import block, counted, table
+
+        facts = [f"F1 {self.f1:.3f}"]
+        if self.interval:
+            low, high = self.interval
+            facts.append(f"{100 * self.level:g} % interval {low:.3f} to {high:.3f}")
+        facts += [
+            counted(self.n_items, "item"),
+            f"policy {self.policy}",
+            f"encoding {self.encoding}",
+        ]
+        facts.append(f"token accuracy {self.accuracy:.3f}")
+        head, rows = self._rows()
+        if len(rows) > MOST_TYPES:
+            facts.append(f"the {MOST_TYPES} most frequent of {len(self.types)} types")
+            often = sorted(rows[:-2], key=lambda row: -row[-1])[:MOST_TYPES]
+            rows = [row for row in rows if row in often or row in rows[-2:]]
+        return block("Score", facts, table(head, rows, len(rows), "types", most=len(rows)))
+
+    def _rows(self) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns, and a row per type, for micro and for macro."""
+        rows = [(name, *rates) for name, rates in [*self.types.items(), ("micro", self.micro)]]
+        return ["type", *Rates._fields], [*rows, ("macro", *self.macro, None, None, None)]
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain dictionaries and lists, for JSON."""

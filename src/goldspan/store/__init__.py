@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from goldspan._lazy import lazy
-from goldspan.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from goldspan.store.backup import backup_ledger, restore_ledger
@@ -45,18 +44,4 @@ _HOME = {
     "restore_ledger": "goldspan.store.backup",
 }
 
-_get = lazy(__name__, _HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name at first use.
-
-    Raises:
-        MissingExtraError: SQLAlchemy is not installed.
-    """
-    try:
-        return _get(name)
-    except ModuleNotFoundError as error:
-        if error.name != "sqlalchemy":
-            raise
-        raise MissingExtraError("sqlalchemy", "store", "the store") from None
+__getattr__ = lazy(__name__, _HOME, extra="store", needs={"sqlalchemy"}, purpose="the store")

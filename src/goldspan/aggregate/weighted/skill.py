@@ -7,9 +7,13 @@ a worker who is always wrong still counts a little for what he says.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregate.base import as_crowd
 from goldspan.aggregate.bsc.engine import Stopping
 from goldspan.aggregate.consensus import Consensus
 from goldspan.aggregate.weighted.ballots import in_grains
@@ -17,6 +21,7 @@ from goldspan.aggregate.weighted.base import Case, Weighing, WeightedVote
 from goldspan.aggregate.weighted.judged import Judged, by_truth
 from goldspan.aggregate.weighted.rounds import run_rounds
 from goldspan.aggregate.winners import winners
+from goldspan.errors import NotFittedError
 from goldspan.tagger.parameters import check_number, check_whole
 
 
@@ -31,10 +36,55 @@ class _Skilled(WeightedVote):
         codes = winners(votes, ballots.voted, crowd, crowd.tagset, rule, legal=self.legal)
         return codes if case.known is None else np.where(case.known >= 0, case.known, codes)
 
+    def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
+        """Vote on other items with the skills of the workers as `fit` left them.
+
+        Args:
+            crowd: Other items with their answers; workers are found by id, and those whom the fit
+                did not see have no weight.
+            runner: Where to work.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: The crowd has no answer.
+        """
+        if "result_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
+        found = as_crowd(crowd)
+        table = self.result_.workers
+        skills = dict(
+            zip(table.column("worker").to_pylist(), table.column("weight").to_pylist(), strict=True)
+        )
+        ids = found.worker_ids.to_pylist()
+        new = sum(name not in skills for name in ids)
+        vote = _WithSkills(ties=self.ties, legal=self.legal, random_state=self.random_state)
+        vote.name, vote.skill = self.name, np.array([skills.get(name, 0.0) for name in ids])
+        result = vote.fit(found, runner=runner).result_
+        notes = (*result.notes, f"{new} workers whom the fit did not see have no weight")
+        return replace(
+            result,
+            method=self.name,
+            params=self.get_params(),
+            stop_reason="predicted with fixed parameters",
+            notes=notes if new else result.notes,
+        )
+
     def _agreement(self, case: Case, codes: NDArray[np.int16]) -> NDArray[np.float64]:
         """Share of labels that agree, [n_workers], the past included; 0 without any."""
         judged: Judged = by_truth(case.crowd, codes, case.ballots) + case.past
         return np.nan_to_num(judged.share(), nan=0.0)
+
+
+class _WithSkills(WeightedVote):
+    """One vote with skills that are known, float64 [n_workers]."""
+
+    skill: NDArray[np.float64]
+
+    def __init__(self, *, ties: str, legal: bool, random_state: int | None) -> None:
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=None)
+
+    def _weigh(self, case: Case) -> Weighing:  # noqa: ARG002 - there is nothing to find
+        return Weighing(self.skill)
 
 
 class Wawa(_Skilled):

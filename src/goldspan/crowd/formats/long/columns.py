@@ -88,6 +88,20 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
         raise FormatError([Fault(message, file=name, kind="column-type")]) from None
 
 
+def type_of(column: pa.DataType) -> str:
+    """Say what the values of a column are: "int", "float", "bool", or "text" for all else."""
+    if pa.types.is_dictionary(column):
+        column = column.value_type
+    for name, is_such in (
+        ("bool", pa.types.is_boolean),
+        ("int", pa.types.is_integer),
+        ("float", pa.types.is_floating),
+    ):
+        if is_such(column):
+            return name
+    return "text"
+
+
 def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
     """Turn a column of any type into numbered strings, as `as_strings` makes them.
 

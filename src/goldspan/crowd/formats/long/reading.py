@@ -16,6 +16,7 @@ from goldspan.crowd.formats.long.columns import (
     frame_columns,
     numbered,
     parquet_table,
+    type_of,
 )
 from goldspan.crowd.formats.long.gold import read_gold
 from goldspan.crowd.formats.long.places import (
@@ -105,9 +106,13 @@ def read_frame(frame: Any, options: ReadOptions) -> Crowd:
         found.update(find_roles(header, name, options))
         return found.values()
 
-    crowd = _read(rows_of_table(frame_columns(frame, choose), name, found), options, ())
+    table = frame_columns(frame, choose)
+    label_type = type_of(table.column(found["label"]).type)
+    rows = rows_of_table(table, name, found)
+    del table  # only the columns that are read stay in memory
+    crowd = _read(rows, options, ())
     pa.default_memory_pool().release_unused()  # the room of the columns
-    return crowd
+    return replace(crowd, label_type=label_type)
 
 
 def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:

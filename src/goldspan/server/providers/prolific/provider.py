@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from goldspan.errors import GoldspanError, InputError, UnknownNameError
+from goldspan.errors import GoldspanError, InputError, UnavailableError, UnknownNameError
 from goldspan.money import to_micro
 from goldspan.server.errors import Refused
 from goldspan.server.providers.outbox import Outbox
@@ -57,13 +57,15 @@ class Prolific:
         """Prolific's API.
 
         Raises:
-            InputError: The token is missing.
+            UnavailableError: The token is missing.
         """
         if self._given is not None:
             return self._given
         token = secret_of(TOKEN)
         if token is None:
-            raise InputError(f"Prolific needs a token: set {TOKEN}, or {TOKEN}_FILE to a file")
+            raise UnavailableError(
+                f"Prolific needs a token: set {TOKEN}, or {TOKEN}_FILE to a file"
+            )
         return Api(token)
 
     def identify(self, parameters: Mapping[str, str]) -> str:
