@@ -22,6 +22,14 @@ _OPTIONS = {"text_encoding=…": "--text-encoding"}
 Input = Annotated[
     str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
 ]
+Overlap = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Answers per item, in place of what the plan says in redundancy.",
+        show_default=False,
+    ),
+]
 Format = Annotated[
     str | None,
     typer.Option(
