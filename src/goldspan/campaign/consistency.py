@@ -162,7 +162,7 @@ def _control(plan: Any) -> Iterator[str]:
 
 
 def _money(plan: Any) -> Iterator[str]:
-    each = to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+    each = _least_price(plan)
     if plan.budget.money is None:
         if each:
             yield (
@@ -183,8 +183,14 @@ def _money(plan: Any) -> Iterator[str]:
         )
 
 
+def _least_price(plan: Any) -> int:
+    """Return what an answer to a single token costs, in millionths."""
+    return to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+
+
 def _gain(plan: Any) -> Iterator[str]:
-    if plan.stop.least_gain is not None and plan.budget.money is None:
+    unpaid = plan.budget.money is None and not _least_price(plan)
+    if plan.stop.least_gain is not None and unpaid:
         yield (
             "stop.least_gain: is a gain per unit of money, and nobody is paid: leave it out, or "
             "give prices and budget.money"
@@ -262,7 +268,7 @@ _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (_provider, ("crowd", "provider")),
     (_control, ("control",)),
     (_money, ("prices", "budget", "redundancy")),
-    (_gain, ("budget", "stop")),
+    (_gain, ("prices", "budget", "stop")),
     (_select, ("select", "model", "evaluate")),
     (_aggregate, ("aggregate", "task")),
     (_method_and_rule, ("aggregate", "task", "redundancy")),
