@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from unicodedata import category
 
+from goldspan.aggregate.registry import canonical
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.money import UNLIMITED, to_micro
 
@@ -215,7 +216,7 @@ class Selecting(Section):
 class Aggregating(Section):
     """How answers become labels; by default bsc-seq for spans, ds for single labels."""
 
-    method: str | None = None
+    method: Annotated[str, AfterValidator(canonical)] | None = None
     params: dict[str, Any] = {}
 
 

@@ -42,6 +42,17 @@ from goldspan.cli.train import train
 from goldspan.cli.workers import workers
 from goldspan.errors import GoldspanError
 
+_GROUPS = {
+    "Campaigns": ("plan", "run", "serve", "links", "desk", "report"),
+    "A campaign's store and payments": ("backup", "restore", "outbox"),
+    "Answers": ("aggregate", "score", "agree"),
+    "People": ("workers", "next", "plan-test", "control", "bill"),
+    "Items": ("select", "simulate"),
+    "Models": ("train", "tag", "tagger"),
+    "Files": ("inspect", "convert", "check"),
+    "Replications of papers": ("study",),
+}
+"""The commands by what they are for, as `--help` lists them."""
 _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
 
 
@@ -61,6 +72,16 @@ class _Commands(TyperGroup):
         self.rich_markup_mode = None
         super().format_help(ctx, formatter)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by what they are for."""
+        del ctx
+        width = max(map(len, self.commands))
+        limit = formatter.width - 6 - width
+        for title, names in _GROUPS.items():
+            short = [(name, self.commands[name].get_short_help_str(limit)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in short])
+
 
 app = typer.Typer(
     name="goldspan",
@@ -68,7 +89,7 @@ app = typer.Typer(
     help="From a crowd of imperfect annotators to gold.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
