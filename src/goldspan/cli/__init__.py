@@ -19,6 +19,7 @@ from goldspan.cli.agree import agree
 from goldspan.cli.backup import backup, restore
 from goldspan.cli.bill import bill
 from goldspan.cli.check import check
+from goldspan.cli.compiling import notice
 from goldspan.cli.control import control
 from goldspan.cli.convert import convert
 from goldspan.cli.desk import desk
@@ -177,7 +178,8 @@ def main() -> None:
 
 def _run() -> int | str | None:
     try:
-        app()
+        with notice.shown():
+            app()
     except SystemExit as end:
         return end.code
     except GoldspanError as error:

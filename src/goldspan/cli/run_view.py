@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from goldspan.cli.compiling import notice
 from goldspan.cli.output import warn
 from goldspan.cli.run_watch import Course
 
@@ -38,7 +39,7 @@ def shown(course: Course, *, quiet: bool) -> Iterator[Callable[[str], None]]:
             course.doing = line
 
     look: dict[str, Any] = {"console": console, "refresh_per_second": 4, "transient": True}
-    with Live(get_renderable=lambda: view(course), **look):
+    with notice.beside_another_display(), Live(get_renderable=lambda: view(course), **look):
         yield tell
 
 

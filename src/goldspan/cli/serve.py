@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goldspan.cli.compiling import notice
 from goldspan.cli.output import say, warn
 from goldspan.cli.served import command_line
 
@@ -90,7 +91,8 @@ def serve(
                 if not no_loop:
                     service.start()
                 _log()
-                run(app, listening)
+                with notice.beside_another_display():  # the log
+                    run(app, listening)
         except KeyboardInterrupt:
             warn("goldspan: stopped; all answers are kept, the same command goes on")
             raise typer.Exit(130) from None
