@@ -23,6 +23,7 @@ from goldspan.cli.compiling import notice
 from goldspan.cli.control import control
 from goldspan.cli.convert import convert
 from goldspan.cli.desk import desk
+from goldspan.cli.init import init
 from goldspan.cli.inspect import inspect
 from goldspan.cli.links import links
 from goldspan.cli.next import next  # noqa: A004 - the command's name
@@ -44,7 +45,7 @@ from goldspan.cli.workers import workers
 from goldspan.errors import GoldspanError
 
 _GROUPS = {
-    "Campaigns": ("plan", "run", "serve", "links", "desk", "report"),
+    "Campaigns": ("init", "plan", "run", "serve", "links", "desk", "report"),
     "A campaign's store and payments": ("backup", "restore", "outbox"),
     "Answers": ("aggregate", "score", "agree"),
     "People": ("workers", "next", "plan-test", "control", "bill"),
@@ -110,7 +111,9 @@ def root(
 ) -> None:
     """From a crowd of imperfect annotators to gold.
 
-    Start with: goldspan inspect FILE
+    To label texts of your own: goldspan init FILE --labels NAMES
+
+    With annotations that are there already: goldspan inspect FILE
     """
     del version
 
@@ -135,6 +138,7 @@ def _epilogs() -> dict[str, str]:
 
 
 _COMMANDS: dict[Callable[..., None], str] = {
+    init: "A plan to label texts of your own, or the example.",
     inspect: "What a file holds, what is wrong with it, what to run next.",
     aggregate: "From a crowd's answers to gold, with a confidence.",
     score: "Precision, recall and F1 against the truth.",
