@@ -39,7 +39,17 @@ ROOMS = {
     "server": {"campaign", "store"},
 }
 # A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
-SHARED = {"errors", "money", "old_name", "protocols", "plugins", "_kernel", "_lazy", "_notebook", "__version__"}
+SHARED = {
+    "errors",
+    "money",
+    "old_name",
+    "protocols",
+    "plugins",
+    "_kernel",
+    "_lazy",
+    "_notebook",
+    "__version__",
+}
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
 
 

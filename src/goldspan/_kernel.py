@@ -10,6 +10,24 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import event
+
+from goldspan._compiling import tell
+
+
+class _Compiled(event.Listener):
+    """Passes on what Numba says of its compiler, which it does not ask where the cache helps."""
+
+    def on_start(self, event: Any) -> None:
+        del event
+        tell(begins=True)
+
+    def on_end(self, event: Any) -> None:
+        del event
+        tell(begins=False)
+
+
+event.register("numba:compile", _Compiled())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

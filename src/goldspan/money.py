@@ -11,6 +11,8 @@ MICRO = 1_000_000
 """Millionths in a unit: 0.05 dollars are 50,000 of them."""
 MOST = 10**12
 """The largest amount in units: in millionths it still fits into int64."""
+UNLIMITED = MOST * MICRO
+"""The cap, in millionths, of a campaign whose answers cost nothing: a store needs a number."""
 
 
 def to_micro(amount: Any, what: str = "an amount", most: int = MOST) -> int:

@@ -157,7 +157,7 @@ def test_a_crowd_without_an_answer_is_refused(method):
 
 @pytest.mark.parametrize(
     "method",
-    ["", "bsc", "ibcc+words", "bsc-cm+cfr", "mv-token+words", "bsc-cm+", "mv-token+", "+words"],
+    ["", "bsc-s", "ibcc+words", "bsc-cm+cfr", "mv-token+words", "bsc-cm+", "mv-token+", "+words"],
 )
 def test_a_method_that_is_not_there_is_refused_with_the_names(method):
     with pytest.raises(UnknownNameError, match=r"bsc-seq\+words"):

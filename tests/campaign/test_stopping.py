@@ -17,7 +17,8 @@ def rounds_of(values, **more):
     """Give rounds of 50 items each, with scores on random items and the like."""
     return [
         {
-            "items": 50 * n, "spent": 5_000_000 * n, "hours": n, "ask_again": None, "stable": None,
+            "items": 50 * n, "answers": 150 * n, "spent": 5_000_000 * n, "hours": n,
+            "ask_again": None, "stable": None,
             "score": {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 50},
             "control": {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 50},
             **{key: each[n - 1] for key, each in more.items()},

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 from goldspan.campaign import Campaign, open_setting, read_plan
-from goldspan.money import to_micro
 from goldspan.simulate.crowd import BEGIN
 from goldspan.store import create_ledger
 
@@ -28,12 +27,17 @@ PLAN = {
 
 
 def plan_of(changes=None, **sections):
-    """Give the tiny plan with other sections; keys of a section that are given replace its own."""
+    """Give the tiny plan with other sections; keys of a section that are given replace its own.
+
+    None takes a section out.
+    """
     made = copy.deepcopy(PLAN)
     for name, section in {**(changes or {}), **sections}.items():
         old = made.get(name)
-        made[name] = {**old, **section} if isinstance(old, dict) else section
-    return made
+        made[name] = (
+            {**old, **section} if isinstance(old, dict) and section is not None else section
+        )
+    return {name: section for name, section in made.items() if section is not None}
 
 
 def write_files(folder: Path, n=20):
@@ -85,7 +89,7 @@ def setting_of(folder, **sections):
 def ledger_of(setting, place):
     plan = setting.plan
     return create_ledger(
-        place, name=plan.name, cap=to_micro(plan.budget.money), currency="", now=BEGIN,
+        place, name=plan.name, cap=plan.cap, currency="", now=BEGIN,
         tagset=setting.codec,
     )  # fmt: skip
 

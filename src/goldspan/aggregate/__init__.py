@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
-from goldspan.aggregate.registry import METHODS, TEXTS
+from goldspan.aggregate.registry import METHODS, TEXTS, canonical, nearest
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.plugins import plugins
 
@@ -48,16 +48,22 @@ def methods() -> dict[str, str]:
 
 
 def get_aggregator(method: str, **params: Any) -> Aggregator:
-    """Make an aggregator by its name.
+    """Make an aggregator by its name, or by one of its other names: "dawid-skene" is "ds".
 
     Raises:
         UnknownNameError: There is no such method; the message names them all.
         InputError: The method has no such parameter.
     """
+    place = None
+    if method.partition("+")[0] not in METHODS:
+        place = plugins("goldspan.methods").get(method)
+        method = method if place else canonical(method)
     base, plus, text = method.partition("+")
-    place = METHODS[base][0] if base in METHODS else plugins("goldspan.methods").get(method)
+    place = METHODS[base][0] if base in METHODS else place
     if place is None or (plus and (text not in TEXTS or not base.startswith("bsc-"))):
-        raise UnknownNameError("method", method, methods())
+        near = nearest(method)
+        hint = f"{near} may be meant" if near else ""
+        raise UnknownNameError("method", method, methods(), hint)
     module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)
     known = made.parameter_names()
@@ -86,7 +92,8 @@ def aggregate(
     Args:
         crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
             DataFrame with columns task, worker, label, a list of dicts.
-        method: Name of the method; `goldspan.aggregate.methods()` lists them.
+        method: Name of the method; `goldspan.aggregate.methods()` lists them. Names by which other
+            packages know them do too: "majority-vote", "dawid-skene".
         gold: Known labels to learn from: they are taken as the truth.
         start: An earlier result of the same method to go on from.
         runner: Where to work, for example `goldspan.compute.Threads(2)`; by default this thread.

@@ -6,6 +6,9 @@ theirs under the entry-point group "goldspan.methods".
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
+
 METHODS: dict[str, tuple[str, str]] = {
     "mv-token": ("goldspan.aggregate.votes:TokenVote", "majority vote per token (plurality)"),
     "mv-seq": ("goldspan.aggregate.votes:SequenceVote", "the tag sequence that most workers gave"),
@@ -50,3 +53,54 @@ TEXTS: dict[str, str] = {
     "crf": "and a cross-fitted CRF, which is the tagger that you keep",
 }
 """What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`."""
+
+ALIASES: dict[str, str] = {
+    "majority": "mv-token",
+    "majority-vote": "mv-token",
+    "majority-voting": "mv-token",
+    "mv": "mv-token",
+    "vote": "mv-token",
+    "plurality": "mv-token",
+    "dawid-skene": "ds",
+    "one-coin-dawid-skene": "one-coin",
+    "worker-agreement-with-aggregate": "wawa",
+    "zero-based-skill": "zbs",
+    "karger-oh-shah": "kos",
+    "bcc": "ibcc",
+    "independent-bcc": "ibcc",
+    "bsc": "bsc-seq",
+    "bayesian-sequence-combination": "bsc-seq",
+    "average": "mean",
+}
+"""Names under which other papers and packages know a method."""
+
+
+def canonical(method: str) -> str:
+    """Return the registered name of a method that is written in another way.
+
+    Case, hyphens and underscores do not matter. What is not known stays as it is.
+
+    >>> canonical("DawidSkene"), canonical("majority_vote"), canonical("BSC+crf")
+    ('ds', 'mv-token', 'bsc-seq+crf')
+    """
+    base, plus, text = method.partition("+")
+    if base in METHODS:
+        return method
+    return f"{_known().get(_squeezed(base), base)}{plus}{text}"
+
+
+def nearest(method: str) -> str | None:
+    """Return the method whose name, or another name of which, looks most like a text."""
+    known = _known()
+    found = get_close_matches(_squeezed(method.partition("+")[0]), known, n=1)
+    return known[found[0]] if found else None
+
+
+def _known() -> dict[str, str]:
+    return {_squeezed(name): meant for name, meant in ALIASES.items()} | {
+        _squeezed(name): name for name in METHODS
+    }
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.casefold())

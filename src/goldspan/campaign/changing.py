@@ -15,15 +15,15 @@ from goldspan.campaign.plan import Plan
 from goldspan.campaign.setting import Setting, begun_tokens
 from goldspan.campaign.versions import versions
 from goldspan.errors import FaultsError, InputError
-from goldspan.money import from_micro, to_micro
+from goldspan.money import from_micro
 from goldspan.protocols import Ledger
 
 CHANGE = "change"
 """Kind of the records of changes, under a number each."""
 TOLD = "told"
 """Kind of the records of what is told once."""
-FREE = ("budget", "stop", "page", "provider")
-"""Sections that may change."""
+FREE = ("budget", "stop", "page", "provider", "crowd.annotators")
+"""Sections, and a key of one, that may change."""
 _WHY = {
     "task": "the answers are of this task",
     "pool": "the items were taken from it",
@@ -53,8 +53,9 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
     ]
     _refuse(changed)
     if changed:
+        _check_cap(setting.plan.cap, ledger)
         _keep(plan, changed, ledger, now)
-    cap = to_micro(setting.plan.budget.money)
+    cap = setting.plan.cap
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
     return [_line(key, old, new) for key, old, new in changed]
@@ -128,11 +129,10 @@ def _keep(plan: Mapping[str, Any], changed: list[Any], ledger: Ledger, now: int)
     stops = list(ledger.records("stop").items())
     stopped = stops[-1][0].partition(".")[0] if stops and stops[-1][1]["stop"] else ""
     body = {
-        "sections": {name: plan[name] for name in FREE},
+        "sections": {name: plan[name] for name in (one.partition(".")[0] for one in FREE)},
         "changed": [_line(*one) for one in changed],
         "stopped": stopped,
     }
-    _check_cap(to_micro(plan["budget"]["money"]), ledger)
     ledger.record(CHANGE, f"{len(ledger.records(CHANGE)) + 1}", body, now)
 
 
@@ -178,7 +178,7 @@ def _is_the_same(key: str, old: Any, new: Any, setting: Setting) -> bool:
 
 
 def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
-    wrong = [one for one in changed if one[0].partition(".")[0] not in FREE]
+    wrong = [one for one in changed if not {one[0], one[0].partition(".")[0]} & {*FREE}]
     if not wrong:
         return
     told = "; ".join(f"{_line(*one)} ({_why(one[0])})" for one in wrong)

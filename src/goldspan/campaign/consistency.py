@@ -71,6 +71,17 @@ def _crowd(plan: Any) -> Iterator[str]:
             yield f"crowd.workers: {error}"
 
 
+def _annotators(plan: Any) -> Iterator[str]:
+    names = plan.crowd.annotators
+    if names and plan.crowd.source != "web":
+        yield 'crowd.annotators: belongs to source = "web"'
+    if len(set(names)) < len(names):
+        yield f"crowd.annotators: a name appears twice in {', '.join(names)}"
+    for name in names:
+        if not name.strip() or len(name) > 200 or not name.isprintable():
+            yield f"crowd.annotators: a name has 1 to 200 printable characters, not {name!r}"
+
+
 def _record(plan: Any) -> Iterator[str]:
     crowd = plan.crowd
     if (crowd.source == "replay") != (crowd.answers is not None):
@@ -94,6 +105,14 @@ def _redundancy(plan: Any) -> Iterator[str]:
 def _enough_workers(plan: Any) -> Iterator[str]:
     from goldspan.simulate import read_team
 
+    if plan.crowd.annotators and plan.crowd.source == "web":
+        n = len(plan.crowd.annotators)
+        if n < plan.redundancy.max:
+            yield (
+                f"redundancy: an item may take {plan.redundancy.max} answers, each of another "
+                f"annotator, and crowd.annotators names {n}: set overlap = {n} or less, or name "
+                "more annotators"
+            )
     if plan.crowd.source == "simulated":
         try:
             n = len(read_team(list(plan.crowd.workers)))
@@ -128,6 +147,8 @@ def _unasked(plan: Any) -> Iterator[str]:
 def _provider(plan: Any) -> Iterator[str]:
     if plan.provider is not None and plan.crowd.source != "web":
         yield 'provider: belongs to source = "web"'
+    if plan.provider is not None and plan.provider.name != "link" and plan.crowd.annotators:
+        yield f"crowd.annotators: the annotators come from {plan.provider.name}, not by name"
 
 
 def _control(plan: Any) -> Iterator[str]:
@@ -143,17 +164,38 @@ def _control(plan: Any) -> Iterator[str]:
 
 
 def _money(plan: Any) -> Iterator[str]:
-    each = to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+    each = _least_price(plan)
+    if plan.budget.money is None:
+        if each:
+            yield (
+                "budget.money: is missing: answers cost something, so say what may be spent at "
+                "most; if nobody is paid, leave out prices"
+            )
+        return
     money = to_micro(plan.budget.money)
     if not each:
         yield (
-            "prices: an answer must cost something: set per_answer, per_token or both; if nobody "
-            "is paid, give per_answer = 1, and as budget.money the number of answers"
+            "prices: an answer must cost something where there is a budget.money: set per_answer, "
+            "per_token or both; if nobody is paid, leave out prices and budget.money"
         )
     elif money < each * plan.redundancy.min:
         yield (
             f"budget.money: {from_micro(money)} do not pay for one item, whose "
             f"{plan.redundancy.min} answers cost at least {from_micro(each * plan.redundancy.min)}"
+        )
+
+
+def _least_price(plan: Any) -> int:
+    """Return what an answer to a single token costs, in millionths."""
+    return to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+
+
+def _gain(plan: Any) -> Iterator[str]:
+    unpaid = plan.budget.money is None and not _least_price(plan)
+    if plan.stop.least_gain is not None and unpaid:
+        yield (
+            "stop.least_gain: is a gain per unit of money, and nobody is paid: leave it out, or "
+            "give prices and budget.money"
         )
 
 
@@ -219,6 +261,7 @@ def _evaluate(plan: Any) -> Iterator[str]:
 _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (_task, ("task",)),
     (_crowd, ("crowd",)),
+    (_annotators, ("crowd",)),
     (_record, ("crowd",)),
     (_redundancy, ("redundancy",)),
     (_enough_workers, ("crowd", "redundancy")),
@@ -227,6 +270,7 @@ _CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
     (_provider, ("crowd", "provider")),
     (_control, ("control",)),
     (_money, ("prices", "budget", "redundancy")),
+    (_gain, ("prices", "budget", "stop")),
     (_select, ("select", "model", "evaluate")),
     (_aggregate, ("aggregate", "task")),
     (_method_and_rule, ("aggregate", "task", "redundancy")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from goldspan.campaign.plan import Control, Plan
 from goldspan.campaign.setting import Setting
-from goldspan.money import from_micro, to_micro
+from goldspan.money import from_micro
 
 
 def course(setting: Setting) -> dict[str, Any]:
@@ -18,13 +18,18 @@ def course(setting: Setting) -> dict[str, Any]:
         the most answers; `cap`; `pays_least` and `pays_most`, the items that the cap pays for;
         `opening`, what practice and test of a worker cost, on average over the control questions;
         `bears`, the workers whose openings the cap pays beside the cheapest course, and
-        `bears_most`, those whose openings alone use it up; None where there is no opening.
+        `bears_most`, those whose openings alone use it up; None where there is no opening. Where
+        nobody is paid, in place of the money `fewest` and `most`, the answers of the shortest and
+        the longest course.
     """
     plan = setting.plan
     own = [n for n, name in enumerate(setting.ids) if name not in setting.control]
-    once, opening = int(setting.costs[own].sum()), _opening(setting)
-    cap, each = to_micro(plan.budget.money), once / len(own)
     low, high = plan.redundancy.min, plan.redundancy.max
+    if not plan.is_paid:
+        facts = {"items": len(own), "control": len(setting.control)}
+        return {**facts, "fewest": low * len(own), "most": high * len(own)}
+    once, opening = int(setting.costs[own].sum()), _opening(setting)
+    cap, each = plan.cap, once / len(own)
     rest = max(0, cap - round(once * low / _labelling(plan)))
     return {
         "items": len(own),
@@ -58,7 +63,8 @@ def _labelling(plan: Plan) -> float:
 
 def describe_plan(setting: Setting) -> list[str]:
     """Say what a plan will do, a line each."""
-    return [*_work(setting), *_costs(setting), *_end(setting)]
+    costs = _costs(setting) if setting.plan.is_paid else _answers(setting)
+    return [*_work(setting), *costs, *_end(setting)]
 
 
 def _work(setting: Setting) -> Iterator[str]:
@@ -75,7 +81,8 @@ def _work(setting: Setting) -> Iterator[str]:
     rest = "" if first == plan.select.batch else f", later {plan.select.batch}"
     yield f"rounds: {first} items{rest}, by {plan.select.by!r}"
     low, high = plan.redundancy.min, plan.redundancy.max
-    yield f"answers: {low} per item, one more at a time up to {high} until {plan.redundancy.stop}"
+    more = f", one more at a time up to {high} until {plan.redundancy.stop}" if low < high else ""
+    yield f"answers: {low} per item{more}"
     if plan.control is not None:
         share = f"{100 * plan.control.share:g} % of every worker's answers"
         yield f"control: {plan.control.n} known items, {share}{_test(plan.control)}"
@@ -105,7 +112,9 @@ def _page(plan: Plan) -> Iterator[str]:
     page, provider = plan.page, plan.provider
     yield f"title: {page.title or plan.name}"
     name = "link" if provider is None else provider.name
-    yield f"provider: {'personal links: `goldspan links`' if name == 'link' else name}"
+    named = ", ".join(plan.crowd.annotators)
+    links = f"personal links for {named}" if named else "personal links: `goldspan links`"
+    yield f"provider: {links if name == 'link' else name}"
     if page.training:
         yield f"practice: {page.training} control questions, with the right answer shown"
 
@@ -134,6 +143,13 @@ def _costs(setting: Setting) -> Iterator[str]:
         yield f"workers: {_entry(found, plan, unit)}"
 
 
+def _answers(setting: Setting) -> Iterator[str]:
+    """Say how much work it is where nobody is paid."""
+    found = course(setting)
+    few, most = found["fewest"], found["most"]
+    yield f"work: {few if few == most else f'{few} to {most}'} answers in all, unpaid"
+
+
 def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
     """Say what workers cost before they label anything new."""
     practises = plan.crowd.source == "web" and plan.page.training > 0
@@ -147,7 +163,8 @@ def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
 
 def _end(setting: Setting) -> Iterator[str]:
     stop, hours = setting.plan.stop, setting.plan.budget.hours
-    hard = ["the money is spent", "the pool is labelled"]
+    hard = ["the money is spent"] if setting.plan.is_paid else []
+    hard += ["the pool is labelled"]
     hard += [] if hours is None else [f"{hours:g} hours are over"]
     hard += [] if stop.most_rounds is None else [f"{stop.most_rounds} rounds are done"]
     yield f"ends when {' or '.join(hard)}"

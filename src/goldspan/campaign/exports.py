@@ -39,7 +39,7 @@ def write_exports(
     Returns:
         The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.goldspan (single
         labels: predictions.csv, every item of the pool), bill.csv, rounds.jsonl, record.json. What
-        there is nothing for, is not written.
+        there is nothing for, is not written: unpaid work has no bill.
 
     Raises:
         InputError: The folder cannot be made, or a file not written.
@@ -89,7 +89,7 @@ def _model(campaign: Campaign, folder: Path) -> Iterator[Path]:
 
 def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
     crowd, prices = campaign.progress.crowd, campaign.setting.plan.prices
-    if not len(crowd.latest):
+    if not len(crowd.latest) or not campaign.setting.plan.is_paid:
         return
     plan = PayPlan(
         per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency

@@ -235,7 +235,7 @@ class Campaign:
             "items": len(found.labelled.items),
             "answers": len(found.crowd.latest),
             "spent": totals.spent,
-            "cap": totals.cap,
+            "cap": totals.cap if self.setting.plan.is_paid else None,
             "hours": (self.steps.label.now() - begin) / HOUR,
             "score": _plain(evaluation.score),
             "control": _plain(evaluation.control),
@@ -277,6 +277,7 @@ def _line(number: int, facts: Mapping[str, Any]) -> str:
     shown = "" if score is None else f", {facts['model']} {100 * score['value']:.1f}"
     if score is not None:
         shown += f" ({100 * score['low']:.1f} to {100 * score['high']:.1f})"
-    money = f"{from_micro(facts['spent'])} of {from_micro(facts['cap'])}"
     answers = f"{facts['items']} items, {facts['answers']} answers"
-    return f"round {number}: {answers}, spent {money}{shown}"
+    if facts["cap"] is not None:
+        answers += f", spent {from_micro(facts['spent'])} of {from_micro(facts['cap'])}"
+    return f"round {number}: {answers}{shown}"

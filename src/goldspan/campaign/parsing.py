@@ -34,11 +34,12 @@ _LIMITS = {
 }
 
 
-def read_plan(source: str | Path | Mapping[str, Any]) -> Plan:
+def read_plan(source: str | Path | Mapping[str, Any], *, overlap: int | None = None) -> Plan:
     """Read the plan of a campaign.
 
     Args:
         source: Path of a TOML file, or what such a file holds.
+        overlap: Answers of every item, in place of what the plan says.
 
     Raises:
         InputError: The file cannot be read or is no TOML.
@@ -52,6 +53,10 @@ def read_plan(source: str | Path | Mapping[str, Any]) -> Plan:
     5
     """
     where, content = _content(source)
+    if overlap is not None:
+        kept = content.get("redundancy", {})
+        rest = {k: v for k, v in dict(kept).items() if k not in {"min", "max"}}
+        content = {**content, "redundancy": {**rest, "overlap": overlap}}
     try:
         plan = Plan.model_validate(content)
         messages = list(contradictions(plan))

@@ -54,6 +54,9 @@ class Picking:
         return Picks(tuple(items), tuple(found.rule[: len(items)]), stopped)
 
     def _costs(self) -> Cost | None:
+        """Give what the rules weigh gains against; where nobody is paid, items are alike."""
+        if not self.setting.plan.is_paid:
+            return None
         prices = self.setting.plan.prices
         per_token = prices.per_token if self.setting.pool.text is not None else 0
         fixed = prices.per_answer

@@ -6,11 +6,13 @@ is a fault.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from unicodedata import category
 
+from goldspan.aggregate.registry import canonical
 from goldspan.errors import InputError, MissingExtraError
-from goldspan.money import to_micro
+from goldspan.money import UNLIMITED, to_micro
 
 try:
     from pydantic import (
@@ -21,6 +23,7 @@ try:
         StrictFloat,
         StrictInt,
         StrictStr,
+        model_validator,
     )
 except ImportError:  # pragma: no cover - the extra is installed where the tests run
     raise MissingExtraError("pydantic", "campaign", "a campaign's plan") from None
@@ -104,6 +107,7 @@ class Workers(Section):
         out: Folder of the tasks that go out.
         back: Folder of the answers that come back.
         answers: File of the recorded crowd.
+        annotators: Names of people in a browser: `goldspan serve` prints a personal link for each.
     """
 
     source: Literal["simulated", "files", "web", "replay"]
@@ -113,20 +117,41 @@ class Workers(Section):
     out: str = "tasks"
     back: str = "answers"
     answers: str | None = None
+    annotators: Words = ()
 
 
 class Redundancy(Section):
     """How many answers an item gets: min, then one more at a time until the rule is content.
 
     Attributes:
+        overlap: Answers of every item, no fewer and no more: in place of min and max.
         min: Answers that every item gets.
         max: Most answers of an item.
         stop: When an item has enough, as for `goldspan next --rule`.
     """
 
+    # Kept as min and max, which say the same.
+    overlap: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
     min: Count = 2
     max: Count = 5
     stop: str = "confident(0.95)"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _same_for_all(cls, given: Any) -> Any:
+        """Read overlap = 2 as min = max = 2."""
+        if not isinstance(given, Mapping) or given.get("overlap") is None:
+            return given
+        both = [name for name in ("min", "max") if name in given]
+        if both:
+            raise InputError(
+                f"overlap = {given['overlap']} is the number of answers of every item, so "
+                f"{' and '.join(both)} cannot be set beside it: leave out the one or the other"
+            )
+        n = given["overlap"]
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            return given  # the field says so
+        return {**given, "min": n, "max": n}
 
 
 class Control(Section):
@@ -164,7 +189,7 @@ class Judging(Section):
 
 
 class Prices(Section):
-    """What an answer costs: per_answer + per_token * tokens."""
+    """What an answer costs: per_answer + per_token * tokens; nothing where nobody is paid."""
 
     per_answer: Money = 0
     per_token: Money = 0
@@ -172,9 +197,14 @@ class Prices(Section):
 
 
 class Budget(Section):
-    """What may be used up: money, and hours from the first question on."""
+    """What may be used up: money, and hours from the first question on.
 
-    money: Money
+    Attributes:
+        money: What may be spent at most; belongs to prices.
+        hours: From the first question on.
+    """
+
+    money: Money | None = None
     hours: Annotated[float, Field(gt=0)] | None = None
 
 
@@ -195,7 +225,7 @@ class Selecting(Section):
 class Aggregating(Section):
     """How answers become labels; by default bsc-seq for spans, ds for single labels."""
 
-    method: str | None = None
+    method: Annotated[str, AfterValidator(canonical)] | None = None
     params: dict[str, Any] = {}
 
 
@@ -293,8 +323,8 @@ class Plan(Section):
     redundancy: Redundancy = Redundancy()
     control: Control | None = None
     judging: Judging = Judging()
-    prices: Prices
-    budget: Budget
+    prices: Prices = Prices()
+    budget: Budget = Budget()
     select: Selecting = Selecting()
     aggregate: Aggregating = Aggregating()
     model: Learning = Learning()
@@ -312,6 +342,16 @@ class Plan(Section):
     def method(self) -> str:
         """How answers become labels."""
         return self.aggregate.method or ("ds" if self.is_single else "bsc-seq")
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether answers are paid; else nothing speaks of money."""
+        return self.budget.money is not None
+
+    @property
+    def cap(self) -> int:
+        """What may be spent, in millionths of the currency unit; unpaid work has no limit."""
+        return UNLIMITED if self.budget.money is None else to_micro(self.budget.money)
 
     def cost(self, n_tokens: int) -> int:
         """Give what an answer to an item costs, in millionths of the currency unit."""

@@ -45,14 +45,15 @@ class CampaignRecord:
         curve: The last learning curve with its 95 % band, to be drawn: `items`, `score`, `low`,
             `high`, a list each; None while there are too few points.
         spending: The course of the money: hours since the beginning, answers and what was paid
-            for them; at most 200 moments.
+            for them; at most 200 moments, none where nobody is paid.
         redundancy: How many picked items have 0, 1, … answers, control questions aside.
         coverage: Of the pool after every round, see `goldspan.campaign.covered`; None where it is
             not known.
         stop: The rule that stopped the campaign, why, and its facts; None while it runs.
         money: cap, reserved, spent; `fixed`: what the labelled items had cost with the most answers
             each; `saving`: the share of that which was not spent, below 0 if more was;
-            `everything`: what the whole pool costs with the most answers each.
+            `everything`: what the whole pool costs with the most answers each. None where nobody
+            is paid.
         counts: items, answers and control questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         version: Of this form.
@@ -71,7 +72,7 @@ class CampaignRecord:
     redundancy: tuple[int, ...]
     coverage: Mapping[str, Any] | None
     stop: Mapping[str, Any] | None
-    money: Mapping[str, Any]
+    money: Mapping[str, Any] | None
     counts: Mapping[str, int]
     version: int = VERSION
 
@@ -99,11 +100,11 @@ class CampaignRecord:
             _workers(ledger, crowd),
             {name: one["facts"] for name, one in stops.items() if one["facts"]},
             drawn_curve(plan, rounds),
-            _spending(ledger, crowd),
+            _spending(ledger, crowd) if plan.is_paid else (),
             _redundancy(ledger),
             coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
             last if last is not None and last["stop"] else None,
-            _money(ledger, plan, pool),
+            _money(ledger, plan, pool) if plan.is_paid else None,
             _counts(ledger, crowd, pool),
         )
 

@@ -270,10 +270,7 @@ def _untrained(setting: Setting) -> Iterator[str]:
 
 
 def _too_little(setting: Setting) -> Iterator[str]:
-    from goldspan.money import to_micro
-
-    plan = setting.plan
-    money = to_micro(plan.budget.money)
+    plan, money = setting.plan, setting.plan.cap
     least = int(setting.costs.min()) * plan.redundancy.min
     if money < least:
         yield (

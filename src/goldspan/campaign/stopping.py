@@ -61,13 +61,14 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
 
     Returns:
         Plain values: `curve` (None while there are too few points), `next` (of the next 100 items
-        the score, its interval, gain and cost), `ask_again` (of 100 answers to doubtful items the
-        tokens they set right, and the cost), `per_money` (both in one unit: the rise of the share
-        of right labels in the whole pool per unit of money; None where it is not known), and
-        `to_target`.
+        the score, its interval, gain, cost and answers), `ask_again` (of 100 answers to doubtful
+        items the tokens they set right, and the cost), `per_money` (both in one unit: the rise of
+        the share of right labels in the whole pool per unit of money; None where it is not known),
+        and `to_target`.
     """
     last, curve = rounds[-1], curve_of(plan, rounds)
     each = last["spent"] / max(1, last["items"])
+    answers = last["answers"] / max(1, last["items"])  # control questions among them
     facts: dict[str, Any] = {"curve": None, "next": None, "per_money": None, "to_target": None}
     facts["ask_again"] = last["ask_again"]
     if curve is None:
@@ -76,7 +77,7 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
     low, high = curve.interval(curve.last + NEXT)
     facts["next"] = {
         "items": NEXT, "score": curve.at(curve.last + NEXT), "low": low, "high": high,
-        "gain": curve.gain(NEXT), "cost": round(each * NEXT),
+        "gain": curve.gain(NEXT), "cost": round(each * NEXT), "answers": round(answers * NEXT),
     }  # fmt: skip
     facts["per_money"] = _per_money(plan, last, curve)
     if plan.stop.target is not None:
@@ -86,6 +87,7 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
             "reachable": items is not None,
             "items": more if more is None or more < 1e9 else None,
             "cost": None if more is None or more >= 1e9 else round(each * more),
+            "answers": None if more is None or more >= 1e9 else round(answers * more),
             "chance": curve.reaches(plan.stop.target),
         }
     return facts

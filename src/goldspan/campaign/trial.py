@@ -4,6 +4,9 @@ What does not suit – shares of votes and a rule on probabilities, a mean of la
 numbers, a model that cannot read the pool – would else be found out when the first answers are
 paid. The method and the stopping rule are tried on a made-up crowd, the model and the rules that
 ask it on items of the pool with made-up labels.
+
+What is known to suit is not tried: its kernels would be compiled for nothing, which takes a minute
+on a new machine. A test tries all of it.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregate import get_aggregator
-from goldspan.campaign.models import Best, make_model
+from goldspan.campaign.models import TAGGERS, Best, make_model
 from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
 from goldspan.hiring.redundancy.registry import get_rule
 from goldspan.select import Pool, Selector, read_selector
+from goldspan.select.registry import SELECTORS
 from goldspan.select.schedule import Schedule
 from goldspan.simulate import draw_truth, simulate_crowd
 from goldspan.spans import Span, write
@@ -29,7 +33,13 @@ from goldspan.spans import Span, write
 if TYPE_CHECKING:
     from goldspan.campaign.setting import Setting
 
+ANY_TASK = {"ds", "one-coin", "ibcc", "mace", "bsc-acc", "bsc-mace", "bsc-cv", "bsc-cm", "bsc-seq"}
+"""Methods that, with the parameters that they have by default, give probabilities for any task."""
+ANY_METHOD = {"confident", "fixed", "clear_majority"}
+"""Stopping rules that understand these."""
 N_ITEMS = 12
+COMMITTEES = {"vote", "committee-kl"}
+"""Rules that ask several models."""
 N_ROWS = 200
 """Items of the pool that a classifier is tried on."""
 
@@ -56,6 +66,9 @@ def try_method(
     ...
     goldspan.errors.InputError: confident needs probabilities, but has mv-token, ...
     """
+    if method in ANY_TASK and not params and rule.partition("(")[0].strip() in ANY_METHOD:
+        get_rule(rule)
+        return
     truth = draw_truth(N_ITEMS, list(labels)) if labels else _sentences(types, encoding)
     crowd = simulate_crowd(truth, ["flip(0.1) x3"]).with_gold(None)
     result = get_aggregator(method, **params).fit(crowd).result_
@@ -71,12 +84,25 @@ def model_faults(setting: Setting) -> Iterator[str]:
     Yields:
         What does not suit; every message begins with a key.
     """
+    if _is_known_to_suit(setting):
+        return
     items = _some(setting)
     labels = _made_up(setting, items)
     with warnings.catch_warnings():  # they would be about made-up labels
         warnings.simplefilter("ignore")
         for model in _models(setting):
             yield from _faults(setting, model, items, labels)
+
+
+def _is_known_to_suit(setting: Setting) -> bool:
+    """Whether the model is a tagger as it is by default, which any rule of goldspan can ask.
+
+    Rules of a committee need several models, and rules of other packages are not known.
+    """
+    chosen, names = setting.plan.model, {rule.name for rule in rules_of(setting.plan.select.by)}
+    if setting.plan.is_single or chosen.params or not names <= {*SELECTORS} - COMMITTEES:
+        return False
+    return chosen.name in {"auto", "none", *TAGGERS}
 
 
 def rules_of(by: str) -> list[Selector]:

@@ -20,9 +20,11 @@ from goldspan.cli.agree import agree
 from goldspan.cli.backup import backup, restore
 from goldspan.cli.bill import bill
 from goldspan.cli.check import check
+from goldspan.cli.compiling import notice
 from goldspan.cli.control import control
 from goldspan.cli.convert import convert
 from goldspan.cli.desk import desk
+from goldspan.cli.init import init
 from goldspan.cli.inspect import inspect
 from goldspan.cli.links import links
 from goldspan.cli.next import next  # noqa: A004 - the command's name
@@ -44,6 +46,17 @@ from goldspan.cli.workers import workers
 from goldspan.errors import GoldspanError
 from goldspan.old_name import OldNameWarning
 
+_GROUPS = {
+    "Campaigns": ("init", "plan", "run", "serve", "links", "desk", "report"),
+    "A campaign's store and payments": ("backup", "restore", "outbox"),
+    "Answers": ("aggregate", "score", "agree"),
+    "People": ("workers", "next", "plan-test", "control", "bill"),
+    "Items": ("select", "simulate"),
+    "Models": ("train", "tag", "tagger"),
+    "Files": ("inspect", "convert", "check"),
+    "Replications of papers": ("study",),
+}
+"""The commands by what they are for, as `--help` lists them."""
 _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
 
 
@@ -63,6 +76,16 @@ class _Commands(TyperGroup):
         self.rich_markup_mode = None
         super().format_help(ctx, formatter)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by what they are for."""
+        del ctx
+        width = max(map(len, self.commands))
+        limit = formatter.width - 6 - width
+        for title, names in _GROUPS.items():
+            short = [(name, self.commands[name].get_short_help_str(limit)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in short])
+
 
 app = typer.Typer(
     name="goldspan",
@@ -70,7 +93,7 @@ app = typer.Typer(
     help="From a crowd of imperfect annotators to gold.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -90,7 +113,9 @@ def root(
 ) -> None:
     """From a crowd of imperfect annotators to gold.
 
-    Start with: goldspan inspect FILE
+    To label texts of your own: goldspan init FILE --labels NAMES
+
+    With annotations that are there already: goldspan inspect FILE
     """
     del version
 
@@ -115,6 +140,7 @@ def _epilogs() -> dict[str, str]:
 
 
 _COMMANDS: dict[Callable[..., None], str] = {
+    init: "A plan to label texts of your own, or the example.",
     inspect: "What a file holds, what is wrong with it, what to run next.",
     aggregate: "From a crowd's answers to gold, with a confidence.",
     score: "Precision, recall and F1 against the truth.",
@@ -175,7 +201,8 @@ _usual = warnings.formatwarning
 
 def _run() -> int | str | None:
     try:
-        app()
+        with notice.shown():
+            app()
     except SystemExit as end:
         return end.code
     except GoldspanError as error:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 def aggregate(
     source: r.Input,
     method: Annotated[
-        str, typer.Option("--method", "-m", help="One of the methods listed below.")
+        str,
+        typer.Option(
+            "--method",
+            "-m",
+            help="One of the methods listed below.",
+            autocompletion=r.method_names,
+        ),
     ] = "mv-token",
     output: Annotated[
         str | None,
@@ -104,6 +110,8 @@ def aggregate(
 
       goldspan aggregate labels.csv --columns item=question --gold truth.csv --json
     """
+    from goldspan.aggregate.registry import canonical
+
     inputs = [path for path in (source, gold, known, calibrate) if path]
     outputs = [path for path in (output, report, workers_table, checkpoint, tagger) if path]
     for path in outputs:
@@ -114,6 +122,7 @@ def aggregate(
     if output == "-" and json:
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     _check_endings(output, workers_table)
+    method = canonical(method)
     if tagger and "crf" not in method:
         raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf")
     options = r.Reading(

@@ -9,6 +9,8 @@ import typer
 from goldspan.cli import reading as r
 from goldspan.cli.output import emit_json, not_held, say, steps, warn
 
+_TO = "Encoding of the output; the same by default. A format's name is understood as --to-format."
+
 
 def convert(
     source: r.Input,
@@ -18,11 +20,12 @@ def convert(
     from_: Annotated[
         str | None, typer.Option("--from", help="Encoding of the input; guessed by default.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", help="Encoding of the output; the same by default.")
-    ] = None,
+    to: Annotated[str | None, typer.Option("--to", help=_TO)] = None,
     to_format: Annotated[
-        str | None, typer.Option(help="Format of the output; by its ending by default.")
+        str | None,
+        typer.Option(
+            help="Format of the output; by its ending by default.", autocompletion=r.format_names
+        ),
     ] = None,
     no_text: r.NoText = False,
     repair: Annotated[
@@ -58,7 +61,11 @@ def convert(
       goldspan convert answers.tsv.gz -o answers.parquet
 
       goldspan convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
+
+      goldspan convert answers.tsv --to-format label-studio -o tasks.json
     """
+    format, from_ = _sorted_out(format, from_, "--format", "--from")  # noqa: A001 - as above
+    to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
     r.check_output(output, source)
     options = r.Reading(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
@@ -89,3 +96,33 @@ def convert(
         warn(not_held(what))
     if output not in {None, "-"}:
         say(f"written: {output} ({before} to {crowd.tagset.encoding}, {crowd.n_items} items)")
+
+
+def _sorted_out(
+    format_: str | None, encoding: str | None, for_format: str, for_encoding: str
+) -> tuple[str | None, str | None]:
+    """Return a format and an encoding; the name of a format may stand in the encoding's option.
+
+    Raises:
+        typer.BadParameter: Two formats are given.
+        UnknownNameError: It is neither an encoding nor a format.
+    """
+    from goldspan.crowd.registry import FORMATS
+    from goldspan.errors import UnknownNameError
+    from goldspan.spans import ENCODINGS, get_encoding
+
+    if encoding is None:
+        return format_, None
+    if encoding.casefold() in FORMATS:
+        if format_ is not None:
+            raise typer.BadParameter(
+                f"{for_encoding} {encoding} is a format, and {for_format} {format_} names another: "
+                f"{for_encoding} takes an encoding, such as BIO"
+            )
+        return encoding.casefold(), None
+    try:
+        get_encoding(encoding)
+    except UnknownNameError:
+        hint = f"formats are named by {for_format}: {', '.join(FORMATS)}"
+        raise UnknownNameError(f"encoding in {for_encoding}", encoding, ENCODINGS, hint) from None
+    return format_, encoding

@@ -17,37 +17,46 @@ def overview(now: dict[str, Any]) -> str:
     """Say how far it is."""
     money, items, answers = now["money"], now["items"], now["answers"]
     why = now["error"] or now["why"]
-    state, hours, unit = STATES.get(now["state"], now["state"]), now["hours"], money["currency"]
+    state, hours = STATES.get(now["state"], now["state"]), now["hours"]
     left = "" if hours["left"] is None else f", {_time(hours['left'])} left"
     lines = [
         f"{now['title']}: {state}{f' ({why})' if why else ''}",
         f"items: {items['answered']} of {items['pool']} have answers",
         f"answers: {answers['counting']}, {answers['control']} of them control",
         f"workers: {answers['workers']}",
-        f"money: {money['spent']} of {money['cap']} {unit}".rstrip(),
-        f"spent on labels: {money['labels']}, on practice, test and control: {money['control']}",
-        f"reserved: {money['reserved']}, left: {money['left']}",
+        *([] if money is None else _money(money)),
         f"time: {_time(hours['used'])}{left}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []
     lines += [_round(one) for one in now["rounds"][-1:]]
-    return "\n".join([*lines, *_forecast(now["learning"], money["currency"])])
+    return "\n".join([*lines, *_forecast(now["learning"], money)])
+
+
+def _money(money: dict[str, Any]) -> list[str]:
+    return [
+        f"money: {money['spent']} of {money['cap']} {money['currency']}".rstrip(),
+        f"spent on labels: {money['labels']}, on practice, test and control: {money['control']}",
+        f"reserved: {money['reserved']}, left: {money['left']}",
+    ]
 
 
 def workers(rows: list[dict[str, Any]]) -> str:
     """List the workers."""
     if not rows:
         return "nobody has opened a task yet"
-    made = [["worker", "answers", "earned", "control", "right", "between", "standing", "why"]]
+    paid = any(one["earned"] is not None for one in rows)
+    head = ["worker", "answers", "earned", "control", "right", "between", "standing", "why"]
+    made = [head if paid else [name for name in head if name != "earned"]]
     for one in rows:
         test, found = one["control"], one["verdict"]
         right = [f"{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"] if found else []
         known = f"{test['right']:g} of {test['total']:g} {test['unit']}"
         made.append([
-            one["worker"], str(one["answers"]), one["earned"], known if test["answered"] else "",
+            one["worker"], str(one["answers"]), *([one["earned"]] if paid else []),
+            known if test["answered"] else "",
             *(right or ["", ""]), one["standing"], found["why"] if found else "",
         ])  # fmt: skip
-    return table(made, (1, 2, 3, 4))
+    return table(made, (1, 2, 3, 4) if paid else (1, 2, 3))
 
 
 def agreement(found: dict[str, Any]) -> str:
@@ -161,15 +170,22 @@ def _round(one: dict[str, Any]) -> str:
     return f"round {one['round']}: {one['items']} items, {one['answers']} answers{told}"
 
 
-def _forecast(learning: dict[str, Any], currency: str) -> list[str]:
+def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[str]:
+    """Say what more labels take: money, or answers where nobody is paid."""
     found, lines = learning["forecast"] or {}, []
+
+    def takes(facts: dict[str, Any]) -> str:
+        if money is None:
+            return f"{facts['answers']} answers"
+        return f"{facts['cost']} {money['currency']}".rstrip()
+
     if found.get("next"):
         ahead = found["next"]
         lines.append(
             f"{ahead['items']} more items: score {ahead['score']:.3f} "
-            f"({ahead['low']:.3f}–{ahead['high']:.3f}) for {ahead['cost']} {currency}".rstrip()
+            f"({ahead['low']:.3f}–{ahead['high']:.3f}) for {takes(ahead)}"
         )
     goal = found.get("to_target")
-    if goal and goal["cost"] is not None:
-        lines.append(f"to the target {learning['target']:g}: {goal['cost']} {currency}".rstrip())
+    if goal and goal["cost" if money else "answers"] is not None:
+        lines.append(f"to the target {learning['target']:g}: {takes(goal)}")
     return lines

@@ -47,7 +47,10 @@ def next(  # noqa: A001 - the command's name
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", "-m", help="How to aggregate; by default ds, for tagged tokens bsc-seq."
+            "--method",
+            "-m",
+            help="How to aggregate; by default ds, for tagged tokens bsc-seq.",
+            autocompletion=r.method_names,
         ),
     ] = None,
     known: Annotated[

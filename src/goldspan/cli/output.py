@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from goldspan.cli.compiling import notice
+
 
 def say(text: str, *, to_stderr: bool = False) -> None:
     """Print a line of text, also where the terminal cannot show every character."""
@@ -146,6 +148,12 @@ def steps(total: int, *, quiet: bool = False) -> Iterator[Steps]:
     if quiet or not sys.stderr.isatty():
         yield Steps()
         return
+    with notice.beside_another_display(), _bar(total) as shown:
+        yield shown
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Steps]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 

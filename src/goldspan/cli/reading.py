@@ -19,13 +19,40 @@ _READ = "Reading"
 _OPTIONS = {"text_encoding=…": "--text-encoding"}
 """What messages say of arguments, and of options."""
 
+
+def format_names(incomplete: str) -> list[str]:
+    """Complete the name of a format."""
+    from goldspan.crowd.registry import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def method_names(incomplete: str) -> list[str]:
+    """Complete the name of a method."""
+    from goldspan.aggregate.registry import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
 Input = Annotated[
     str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
+]
+Overlap = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Answers per item, in place of what the plan says in redundancy.",
+        show_default=False,
+    ),
 ]
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format", "-f", help="Format; guessed from the content by default.", rich_help_panel=_READ
+        "--format",
+        "-f",
+        help="Format; guessed from the content by default.",
+        rich_help_panel=_READ,
+        autocompletion=format_names,
     ),
 ]
 NoText = Annotated[

@@ -34,6 +34,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    overlap: r.Overlap = None,
     json: r.AsJson = False,
 ) -> None:
     """Run a campaign until it stops, or until answers from outside are awaited.
@@ -53,7 +54,8 @@ def run(
     from goldspan.campaign.exports import write_exports
     from goldspan.campaign.findings import Findings
 
-    setting = open_setting(read_plan(source), Path(source).parent)
+    setting = open_setting(read_plan(source, overlap=overlap), Path(source).parent)
+    again = ["run", source, *([] if overlap is None else ["--overlap", str(overlap)])]
     _make_folder(out)
     try:
         with _ledger(setting, store or f"sqlite:///{Path(out) / STORE}") as ledger:
@@ -67,7 +69,7 @@ def run(
                 findings = Findings.of(ledger, campaign.progress.result)
                 files += _page(findings, out)
             if isinstance(found, Waiting):
-                _wait(found, command_line(["run", source], out, store), files, as_json=json)
+                _wait(found, command_line(again, out, store), files, as_json=json)
             else:
                 _tell(findings.record, files, as_json=json)
     except KeyboardInterrupt:
@@ -88,7 +90,6 @@ def _make_folder(out: str) -> None:
 def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
     import time
 
-    from goldspan.money import to_micro
     from goldspan.simulate.crowd import BEGIN
     from goldspan.store import create_ledger
 
@@ -96,7 +97,7 @@ def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
     by_itself = plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
     now = BEGIN if by_itself else time.time_ns() // 1_000_000
     with create_ledger(
-        place, name=plan.name, cap=to_micro(plan.budget.money), currency=plan.prices.currency,
+        place, name=plan.name, cap=plan.cap, currency=plan.prices.currency,
         tagset=setting.codec, now=now,
     ) as ledger:  # fmt: skip
         yield ledger
@@ -136,20 +137,22 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     from goldspan.money import from_micro
 
     money, counts = record.money, record.counts
-    unit = f" {money['currency']}" if money["currency"] else ""
     control = f", {counts['control_answers']} of them to control questions"
     shown = control if counts["control_answers"] else ""
     items = f"{counts['items']} of {counts['pool']} items"
     yield f"labelled: {items} by {counts['answers']} answers{shown}"
-    yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
+    if money is not None:
+        unit = f" {money['currency']}" if money["currency"] else ""
+        yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
     last: Any = record.rounds[-1] if record.rounds else None
     if last is not None:
         yield from _quality(last, "F1" if record.plan["task"]["types"] else "accuracy")
-    each = f"{record.plan['redundancy']['max']} answers each"
-    if money["fixed"]:
-        fixed = f"{from_micro(money['fixed'])}{unit}, the same items with {each}"
-        yield f"saving: {100 * money['saving']:.0f} % of {fixed}"
-    yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
+    if money is not None:
+        each = f"{record.plan['redundancy']['max']} answers each"
+        if money["fixed"]:
+            fixed = f"{from_micro(money['fixed'])}{unit}, the same items with {each}"
+            yield f"saving: {100 * money['saving']:.0f} % of {fixed}"
+        yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
 

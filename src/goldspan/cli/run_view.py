@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from goldspan.cli.compiling import notice
 from goldspan.cli.output import warn
 from goldspan.cli.run_watch import Course
 
@@ -32,13 +33,13 @@ def shown(course: Course, *, quiet: bool) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True)
 
     def tell(line: str) -> None:
-        if "spent" in line or line.startswith("  "):
+        if " answers" in line or line.startswith("  "):
             console.print(line, markup=False, highlight=False)
         else:
             course.doing = line
 
     look: dict[str, Any] = {"console": console, "refresh_per_second": 4, "transient": True}
-    with Live(get_renderable=lambda: view(course), **look):
+    with notice.beside_another_display(), Live(get_renderable=lambda: view(course), **look):
         yield tell
 
 
@@ -60,7 +61,8 @@ def view(course: Course) -> RenderableType:
 
     row("items", f"{course.items:,} of {course.pool:,}", course.items, course.pool)
     row("answers", answers_words(course))
-    row("money", money_words(course), course.spent, course.cap)
+    if course.cap is not None:
+        row("money", money_words(course, course.cap), course.spent, course.cap)
     for name, value in score_words(course):
         row(name, value)
     if course.decision:
@@ -78,13 +80,13 @@ def answers_words(course: Course) -> str:
     return f"{course.answers:,}, {course.doubtful:,} doubtful {noun}"
 
 
-def money_words(course: Course) -> str:
+def money_words(course: Course, cap: int) -> str:
     """Say how much of the cap is spent."""
     from goldspan.money import MICRO
 
     unit = f" {course.currency}" if course.currency else ""
-    share = f" ({100 * course.spent / course.cap:.0f} %)" if course.cap else ""
-    return f"{course.spent / MICRO:,.2f} of {course.cap / MICRO:,.2f}{unit}{share}"
+    share = f" ({100 * course.spent / cap:.0f} %)" if cap else ""
+    return f"{course.spent / MICRO:,.2f} of {cap / MICRO:,.2f}{unit}{share}"
 
 
 def score_words(course: Course) -> list[tuple[str, str]]:

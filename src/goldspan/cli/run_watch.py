@@ -67,7 +67,7 @@ class Course:
         measure: What its scores are.
         currency: Of its money.
         pool: Items in all, control questions aside.
-        cap: What may be spent, in millionths.
+        cap: What may be spent, in millionths; None where nobody is paid.
         round: The number of the round, 0 before the first.
         items: Items picked so far.
         answers: Answers that count.
@@ -82,7 +82,7 @@ class Course:
     measure: str
     currency: str
     pool: int
-    cap: int
+    cap: int | None
     round: int = 0
     items: int = 0
     answers: int = 0
@@ -103,7 +103,7 @@ class Course:
             measure="accuracy" if plan.is_single else "F1",
             currency=totals.currency,
             pool=len(setting.ids) - len(setting.control),
-            cap=totals.cap,
+            cap=totals.cap if plan.is_paid else None,
             round=len(picks),
             items=sum(len(one["items"]) for one in picks),
             answers=ledger.n_answers,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goldspan.cli import reading as r
+from goldspan.cli.compiling import notice
 from goldspan.cli.output import say, warn
 from goldspan.cli.served import command_line
 
 if TYPE_CHECKING:
     from goldspan.server import Entrance, ServerSettings
+
+DAYS = 30
+"""How long the links of the plan's annotators hold."""
 
 
 def serve(
@@ -47,13 +53,15 @@ def serve(
             "--reset-password", help="Take the requester's password away and end all sessions."
         ),
     ] = False,
+    overlap: r.Overlap = None,
     no_loop: Annotated[
         bool, typer.Option("--no-loop", help="Take answers, and decide nothing new.")
     ] = False,
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
-    At the first start it prints a link that holds once, to choose the requester's password. Ctrl-C
+    At the first start it prints a link that holds once, to choose the requester's password, and a
+    personal link for each of the plan's annotators: links are shown once and kept nowhere. Ctrl-C
     ends it; what was acknowledged is kept, and the same command goes on. A campaign has one server.
 
     Examples:
@@ -72,25 +80,31 @@ def serve(
     from goldspan.server.service import check_web
     from goldspan.store.serving import serving
 
-    check_web(read_plan(source))  # before the secret and the store are made
+    check_web(read_plan(source, overlap=overlap))  # before the secret and the store are made
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
     with listen(host, port) as listening:
         url = public_url or _url(host, listening.getsockname()[1])
         settings = ServerSettings(load_keys(out), url)
-        options: dict[str, Any] = {"clock": settings.clock, "report": write_findings}
+        options: dict[str, Any] = {
+            "clock": settings.clock,
+            "report": write_findings,
+            "overlap": overlap,
+        }
         service = open_service(source, out, settings.keys, store, **options)
         try:
             with serving(service.ledger.database, settings.public_url):
                 entrance = Entrance.of(service.ledger, service.setting.key, settings)
                 entrance.links.move(settings.public_url)
                 links = command_line(["links", source, "--workers", "ann,bob"], out, store)
-                _greet(entrance, settings, source, links, reset=reset_password)
+                people = service.setting.plan.crowd.annotators
+                _greet(entrance, settings, source, links, people, reset=reset_password)
                 app = create_app(service, settings)
                 if not no_loop:
                     service.start()
                 _log()
-                run(app, listening)
+                with notice.beside_another_display():  # the log
+                    run(app, listening)
         except KeyboardInterrupt:
             warn("goldspan: stopped; all answers are kept, the same command goes on")
             raise typer.Exit(130) from None
@@ -111,9 +125,15 @@ def _url(host: str, port: int) -> str:
 
 
 def _greet(
-    entrance: Entrance, settings: ServerSettings, source: str, links: str, *, reset: bool
+    entrance: Entrance,
+    settings: ServerSettings,
+    source: str,
+    links: str,
+    annotators: Sequence[str],
+    *,
+    reset: bool,
 ) -> None:
-    """Say where the server is, and how the requester comes in."""
+    """Say where the server is, and how the requester and the annotators come in."""
     account = entrance.account
     say(f"goldspan serves {Path(source).name} at {settings.public_url}")
     if reset or not account.has_password:
@@ -122,7 +142,14 @@ def _greet(
         say(f"  {settings.address(f'/setup/{token}')}")
     else:
         say(f"the requester logs in at {settings.address('/login')}")
-    say(f"links for workers: {links}")
+    known = {link.worker for link in entrance.links.all()}
+    new = [name for name in annotators if name not in known]
+    if new:
+        say(f"a personal link for each annotator, shown only now; it holds for {DAYS} days:")
+        width = max(map(len, new))
+        for link, token in entrance.links.make(new, DAYS):
+            say(f"  {link.worker.ljust(width)}  {settings.address(f'/w/{token}')}")
+    say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
     say("Ctrl-C ends it")
     sys.stdout.flush()  # the link must be seen now, also where the output is a file
 

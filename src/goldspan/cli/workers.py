@@ -27,7 +27,10 @@ def workers(
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", "-m", help="How the crowd judges; by default ds, for tags bsc-seq."
+            "--method",
+            "-m",
+            help="How the crowd judges; by default ds, for tags bsc-seq.",
+            autocompletion=r.method_names,
         ),
     ] = None,
     measure: Annotated[

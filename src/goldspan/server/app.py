@@ -73,6 +73,7 @@ def pages(house: House) -> APIRouter:
     setting, sessions = house.service.setting, house.entrance.sessions
     plan = setting.plan
     shown = LabelPage(
+        paid=plan.is_paid,
         campaign=setting.key,
         title=plan.page.title or plan.name,
         kind="single" if plan.is_single else "spans",

@@ -84,7 +84,7 @@ class Round(BaseModel):
     round: int
     items: int
     answers: int
-    spent: str
+    spent: str | None
     hours: float
     score: dict[str, Any] | None
     control: dict[str, Any] | None
@@ -114,7 +114,7 @@ class Overview(BaseModel):
     waiting: Awaited | None
     items: ItemCounts
     answers: AnswerCounts
-    money: Money
+    money: Money | None
     hours: Hours
     rounds: list[Round]
     learning: Learning
@@ -150,6 +150,7 @@ class Worker(BaseModel):
     """What is known of a worker.
 
     Attributes:
+        earned: Money, as decimal text; None where nobody is paid.
         decided: The requester's last word, "" for none.
         standing: What stands now, in a word: the requester's decision, else the rules'.
     """
@@ -157,7 +158,7 @@ class Worker(BaseModel):
     worker: str
     answers: int
     drafts: int
-    earned: str
+    earned: str | None
     control: Control
     verdict: Verdict | None
     barred: bool
@@ -238,7 +239,7 @@ class Answered(BaseModel):
     worker: str
     status: str
     counts: bool
-    paid: str
+    paid: str | None
     submitted: int
     seconds: float | None
     labels: Labels

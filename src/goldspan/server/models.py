@@ -105,13 +105,13 @@ class Me(BaseModel):
 
     Attributes:
         done: Answers that were taken.
-        earned: Money, as decimal text.
+        earned: Money, as decimal text; None where nobody is paid.
         currency: Its unit.
         drafts: Answers that are kept and do not count.
     """
 
     done: int
-    earned: str
+    earned: str | None
     currency: str
     drafts: int
 
@@ -170,7 +170,7 @@ class AnswerAnswer(BaseModel):
     status: Literal["accepted", "late", "draft", "duplicate"]
     me: Me
     message: str = ""
-    paid: str = "0"
+    paid: str | None = "0"
     feedback: Feedback | None = None
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from goldspan.campaign import Setting
 from goldspan.errors import InputError
-from goldspan.money import to_micro
 from goldspan.protocols import Ledger
 from goldspan.server.security.links import LINK
 from goldspan.store import SqlLedger, create_ledger
@@ -41,7 +40,7 @@ def open_store(setting: Setting, out: str | Path, store: str | None, now: int) -
     _make_private(Path(out), _file_of(place))
     plan = setting.plan
     return create_ledger(
-        place, name=plan.name, cap=to_micro(plan.budget.money),
+        place, name=plan.name, cap=plan.cap,
         currency=plan.prices.currency, tagset=setting.codec, now=now,
     )  # fmt: skip
 

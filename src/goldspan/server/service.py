@@ -140,7 +140,13 @@ def check_web(plan: Plan) -> None:
 
 
 def open_service(
-    plan: str | Path, out: str | Path, keys: Keys, store: str | None = None, **options: Any
+    plan: str | Path,
+    out: str | Path,
+    keys: Keys,
+    store: str | None = None,
+    *,
+    overlap: int | None = None,
+    **options: Any,
 ) -> Service:
     """Open a campaign to be served; the same call goes on where it was.
 
@@ -149,12 +155,13 @@ def open_service(
         out: The folder of what comes out; the store is there if no other is named.
         keys: The server's secret.
         store: Path or address of the store.
+        overlap: Answers of every item, in place of what the plan says.
         options: As for `Service`.
 
     Raises:
         InputError: The plan or its files are faulty, or the store holds another campaign.
     """
-    read = read_plan(plan)
+    read = read_plan(plan, overlap=overlap)
     check_web(read)
     setting = open_setting(read, Path(plan).parent)
     clock = options.get("clock", wall_clock)

@@ -97,7 +97,7 @@ class Work:
         return {
             "status": receipt.status,
             "message": _SAID[receipt.status].format(reason=receipt.reason),
-            "paid": from_micro(receipt.cost),
+            "paid": self._amount(receipt.cost),
             "feedback": self._feedback(worker, item, labels),
             "me": self.me(worker),
         }
@@ -129,10 +129,14 @@ class Work:
         person = self.people[worker]
         return {
             "done": person.counting,
-            "earned": from_micro(person.earned),
+            "earned": self._amount(person.earned),
             "currency": self.setting.plan.prices.currency,
             "drafts": person.drafts,
         }
+
+    def _amount(self, micro: int) -> str | None:
+        """Write an amount; nothing where nobody is paid."""
+        return from_micro(micro) if self.setting.plan.is_paid else None
 
     def _take(self, key: str, worker: str, item: str, labels: list[str]) -> Receipt:
         try:
@@ -174,10 +178,12 @@ class Work:
         return {"state": "wait", "seconds": POLL, "message": message}
 
     def _done(self, worker: str, message: str) -> dict[str, Any]:
-        """Tell a worker that there is nothing more, and what they are paid."""
+        """Tell a worker that there is nothing more, and what they have done."""
         me = self.me(worker)
         answers = "1 answer that counts" if me["done"] == 1 else f"{me['done']} answers that count"
-        paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
+        paid = f"You have given {answers}."
+        if me["earned"] is not None:
+            paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
         said = f"{message} {paid}" if me["done"] else message
         return {"state": "done", "message": said, "completion": self.completion(worker)}
 

@@ -38,7 +38,9 @@ def _hard(record: Numbers) -> Iterator[tuple[str, str, str]]:
     plan, money, counts = record.plan, record.money, record.counts
     hours = plan["budget"]["hours"]
     last = record.rounds[-1] if record.rounds else None
-    yield "money", f"{with_unit(record, money['cap'])} at most", with_unit(record, money["spent"])
+    if money is not None:
+        cap = f"{with_unit(record, money['cap'])} at most"
+        yield "money", cap, with_unit(record, money["spent"])
     picked = sum(sum(one.values()) for one in record.picks.values())
     own = counts["pool"] - counts["control_items"]
     yield "pool", f"{plural(own, 'item')} to label", f"{count(picked)} picked"

@@ -189,7 +189,7 @@ def _forecast_rows(record: Numbers, facts: Mapping[str, Any]) -> list[tuple[str,
     ahead, curve = facts["next"], facts["curve"]
     minus = "\u2212"
     law = f"{100 * curve['a']:.1f} {minus} {100 * curve['b']:.4g} \u00b7 n{_raised(-curve['c'])}"
-    gain = f"a gain of {100 * ahead['gain']:.2f} points for {with_unit(record, ahead['cost'])}"
+    gain = f"a gain of {100 * ahead['gain']:.2f} points for {_takes(record, ahead)}"
     more = f"{percent(ahead['score'])} ({interval(ahead)}), {gain}"
     rows = [
         ("Learning curve", f"{measure_of(record)} in per cent = {law}, for n items"),
@@ -217,4 +217,11 @@ def _goal(record: Numbers, goal: Mapping[str, Any]) -> str:
     if goal["cost"] is None:
         return f"reachable with more items than anybody could label ({chance})"
     items = plural(round(goal["items"]), "more item")
-    return f"{items} for {with_unit(record, goal['cost'])} ({chance})"
+    return f"{items} for {_takes(record, goal)} ({chance})"
+
+
+def _takes(record: Numbers, facts: Mapping[str, Any]) -> str:
+    """Say what more labels take: money, or answers where nobody is paid."""
+    if record.money is not None:
+        return with_unit(record, facts["cost"])
+    return plural(facts["answers"], "answer")

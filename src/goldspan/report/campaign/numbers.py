@@ -77,8 +77,8 @@ class Numbers(Protocol):
         ...
 
     @property
-    def money(self) -> Mapping[str, Any]:
-        """cap, reserved, spent, fixed, saving, everything, currency."""
+    def money(self) -> Mapping[str, Any] | None:
+        """cap, reserved, spent, fixed, saving, everything, currency; None for unpaid work."""
         ...
 
     @property
@@ -103,8 +103,13 @@ def amount(micro: int) -> str:
 
 def with_unit(record: Numbers, micro: int) -> str:
     """Write an amount with its currency."""
-    currency = record.money["currency"]
+    currency = currency_of(record)
     return amount(micro) + (f"\u00a0{currency}" if currency else "")
+
+
+def currency_of(record: Numbers) -> str:
+    """Return the name of the currency; "" for none."""
+    return "" if record.money is None else str(record.money["currency"])
 
 
 def interval(measured: Mapping[str, Any]) -> str:

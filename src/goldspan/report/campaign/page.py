@@ -11,7 +11,7 @@ from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.report import pictures, sections
 from goldspan.report.campaign import covering, ending, learning, people, planned, spending, top
-from goldspan.report.campaign.numbers import Numbers, measure_of
+from goldspan.report.campaign.numbers import Numbers, currency_of, measure_of
 from goldspan.report.doubtful import doubtful_places
 from goldspan.report.filling import fill_template
 from goldspan.report.habits import worker_habits
@@ -81,12 +81,12 @@ def render(
 
 def _course(record: Numbers) -> dict[str, Any]:
     """Give what the sections on rounds, money and coverage say."""
-    currency = record.money["currency"]
     return {
         "learning": learning.learning_picture(record),
         "rounds": learning.round_rows(record),
         "outlook": learning.outlook(record),
-        "currency": currency,
+        "currency": currency_of(record),
+        "paid": record.money is not None,
         "spending": spending.spending_picture(record),
         "redundancy": spending.redundancy_picture(record),
         "bill": spending.bill_rows(record),

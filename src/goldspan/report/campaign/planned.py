@@ -26,7 +26,7 @@ def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     found = [("campaign", [*plain, ("id", [record.id])])]
     for name in [*ORDER, *(key for key in record.plan if key not in ORDER)]:
         section = record.plan.get(name)
-        if isinstance(section, Mapping):
+        if isinstance(section, Mapping) and not (name == "prices" and record.money is None):
             rows = [(key, _lines(value)) for key, value in section.items() if _is_told(value)]
             if rows:
                 found.append((name, rows))

@@ -9,7 +9,7 @@ import numpy as np
 
 from goldspan.money import MICRO
 from goldspan.report.axes import DOTS, count_ticks, ground, legend
-from goldspan.report.campaign.numbers import Numbers, with_unit
+from goldspan.report.campaign.numbers import Numbers, currency_of, with_unit
 from goldspan.report.canvas import BOX, FONT, INK, POINT, new_figure, own_settings
 from goldspan.report.pictures import picture
 from goldspan.report.wording import count, percent, plural
@@ -30,8 +30,9 @@ def spending_figure(record: Numbers) -> Figure:
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
+    assert record.money is not None
     unit, scale = _time_unit(record)
-    currency = record.money["currency"]
+    currency = currency_of(record)
     figure = new_figure(4.4, 2.6)
     with own_settings():
         ax = figure.subplots()
@@ -62,7 +63,7 @@ def _time_unit(record: Numbers) -> tuple[str, float]:
 
 def spending_picture(record: Numbers) -> dict[str, Any] | None:
     """Give the course of the money with its text alternative; None before the first answer."""
-    if not record.spending:
+    if not record.spending or record.money is None:
         return None
     unit, scale = _time_unit(record)
     last = record.spending[-1]
@@ -77,6 +78,8 @@ def spending_picture(record: Numbers) -> dict[str, Any] | None:
 def bill_rows(record: Numbers) -> list[tuple[str, str]]:
     """Give the money in words: cap, spent, what an item came to, and what fixed answers cost."""
     money, counts = record.money, record.counts
+    if money is None:
+        return []
     rows = [("Cap", with_unit(record, money["cap"])), ("Spent", with_unit(record, money["spent"]))]
     if money["reserved"]:
         rows.append(("Reserved", with_unit(record, money["reserved"])))

@@ -47,10 +47,10 @@ def lead(record: Numbers) -> str:
     who = "simulated workers" if record.plan["crowd"]["source"] == "simulated" else "workers"
     n = sum(1 for one in record.workers.values() if one["answers"])
     own = counts["answers"] - counts["control_answers"]
+    price = "" if money is None else f" for {with_unit(record, money['spent'])}"
     text = (
-        f"{count(n)} {who} gave {plural(counts['answers'], 'answer')} for "
-        f"{with_unit(record, money['spent'])}: {count(own)} of them label {count(counts['items'])} "
-        f"of the {plural(counts['pool'], 'item')} of the pool"
+        f"{count(n)} {who} gave {plural(counts['answers'], 'answer')}{price}: {count(own)} of them "
+        f"label {count(counts['items'])} of the {plural(counts['pool'], 'item')} of the pool"
     )
     if not counts["control_answers"]:
         return f"{text}."
@@ -103,7 +103,10 @@ def _work(record: Numbers) -> Iterator[Fact]:
     control = f"{count(counts['control_answers'])} to control questions"
     more = control if counts["control_answers"] else ""
     detail = "; ".join(part for part in (each, more) if part)
-    yield Fact("answers bought", count(counts["answers"]), detail)
+    name = "answers" if money is None else "answers bought"
+    yield Fact(name, count(counts["answers"]), detail)
+    if money is None:
+        return
     share = money["spent"] / money["cap"] if money["cap"] else None
     of = f"of {with_unit(record, money['cap'])}" + (f", {percent(share)}" if share else "")
     yield Fact("spent", with_unit(record, money["spent"]), of, share)

@@ -152,6 +152,8 @@ def _all(service: Service) -> dict[str, tuple[str, str, Make]]:
     found = {**(_SINGLE if service.setting.plan.is_single else _SPANS), **_BOTH}
     if service.report is None:
         found.pop("report.html")
+    if not service.setting.plan.is_paid:
+        found.pop("bill.csv")
     return found
 
 

@@ -74,7 +74,8 @@ def one(service: Service, item: str) -> dict[str, Any]:
         "answers": [
             {
                 "worker": row.worker, "status": row.status, "counts": row.counts,
-                "paid": from_micro(row.cost), "submitted": row.submitted,
+                "paid": from_micro(row.cost) if service.setting.plan.is_paid else None,
+                "submitted": row.submitted,
                 "seconds": None if row.started < 0 else (row.submitted - row.started) / 1000,
                 "labels": shown_labels(service, row.labels),
             }

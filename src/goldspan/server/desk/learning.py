@@ -37,13 +37,17 @@ def _point(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forecast(service: Service) -> dict[str, Any] | None:
-    """Give where the curve leads, as the last round saw it, with money as decimal text."""
+    """Give where the curve leads, as the last round saw it, with money as decimal text.
+
+    Where nobody is paid the cost is None, and `answers` tell what it takes.
+    """
     stops = [one["facts"] for one in service.ledger.records("stop").values() if one["facts"]]
     if not stops:
         return None
     found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
+    paid = service.setting.plan.is_paid
     return {
-        name: facts and {**facts, "cost": _money(facts.get("cost"))}
+        name: facts and {**facts, "cost": _money(facts.get("cost")) if paid else None}
         for name, facts in found.items()
     }
 

@@ -60,7 +60,8 @@ def state_of(service: Service) -> dict[str, str]:
 
 def _round(number: int, one: dict[str, Any]) -> dict[str, Any]:
     facts = {name: one.get(name) for name in FACTS}
-    return {"round": number, "spent": from_micro(one["spent"]), **facts}
+    spent = None if one["cap"] is None else from_micro(one["spent"])
+    return {"round": number, "spent": spent, **facts}
 
 
 def _items(service: Service) -> dict[str, int]:
@@ -101,8 +102,13 @@ def _answers(service: Service) -> dict[str, int]:
     }
 
 
-def _money(service: Service) -> dict[str, str]:
-    """Give the money; bonuses are spent too, and stand with neither labels nor control."""
+def _money(service: Service) -> dict[str, str] | None:
+    """Give the money; bonuses are spent too, and stand with neither labels nor control.
+
+    None where nobody is paid.
+    """
+    if not service.setting.plan.is_paid:
+        return None
     totals, control = service.ledger.totals(), _paid_for_control(service)
     earned = sum(person.earned for person in service.people.all().values())
     amounts = {

@@ -46,7 +46,7 @@ def _did(service: Service, worker: str) -> dict[str, Any]:
     return {
         "answers": person.counting,
         "drafts": person.drafts,
-        "earned": from_micro(person.earned),
+        "earned": from_micro(person.earned) if service.setting.plan.is_paid else None,
         "control": {
             "answered": len(person.right),
             "right": sum(one.right for one in person.right),

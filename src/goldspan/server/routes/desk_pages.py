@@ -64,11 +64,12 @@ def _page(request: Request, house: House, here: str, template: str = "", **more:
         "kind": "single" if plan.is_single else "spans",
         "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
+        "paid": plan.is_paid,
         "control": bool(house.service.setting.control),
         **more,
     }
     name = template or f"desk_{here}"
     return page_answer(
         f"{name}.html.j2", data=data, csrf=csrf, pages=PAGES, here=here, script=f"{name}.js",
-        title=plan.page.title or plan.name, **more,
+        title=plan.page.title or plan.name, paid=plan.is_paid, **more,
     )  # fmt: skip

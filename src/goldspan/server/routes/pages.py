@@ -42,6 +42,7 @@ class LabelPage:
         title: For the workers.
         kind: "spans", or "single" for one label per item.
         labels: Types of spans, or the labels, in the order in which they are offered.
+        paid: Whether answers are paid.
         instructions: In Markdown; examples show spans as `[Ann](PER)`.
         skip_reasons: Offered to a worker who skips a task.
         flag_reasons: Offered to a worker who reports an item.
@@ -52,6 +53,7 @@ class LabelPage:
     kind: str
     labels: tuple[str, ...]
     instructions: str = ""
+    paid: bool = True
     skip_reasons: tuple[str, ...] = SKIP_REASONS
     flag_reasons: tuple[str, ...] = FLAG_REASONS
 
@@ -80,6 +82,7 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIR
     common: dict[str, Any] = {
         "title": page.title,
         "kind": page.kind,
+        "paid": page.paid,
         "labels": label_keys(page.labels),
         "numbers": {label: number for number, label in enumerate(page.labels)},
         "blocks": read_instructions(page.instructions, page.labels),

@@ -1,6 +1,6 @@
 // The workers' links: made, shown once, taken back.
 
-import { ask, attempt, button, day, find, listen, make, many, note, post, put, Rows, say, sure } from "./desk.js";
+import { ask, attempt, button, day, find, listen, make, many, note, page, post, put, Rows, say, sure } from "./desk.js";
 
 const rows = new Rows(find("rows"), build, fill);
 let made = [];
@@ -57,7 +57,7 @@ function fill(row, one) {
 }
 
 async function revoke(one) {
-  const lead = "The link no longer opens, and who came in by it is logged out. Answers that were given stay, and are paid.";
+  const lead = "The link no longer opens, and who came in by it is logged out. Answers that were given stay" + (page.paid ? ", and are paid." : ".");
   if (!await sure({ title: `Take the link of ${one.worker} back?`, lead, act: "Take it back", danger: true })) return;
   await ask(`links/${encodeURIComponent(one.id)}`, { method: "DELETE" });
   say("The link is taken back");

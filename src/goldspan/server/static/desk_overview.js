@@ -63,6 +63,7 @@ function showItems() {
 }
 
 function showMoney() {
+  if (!now.money) return;
   const { cap, reserved, spent, left, labels, control } = now.money;
   put("money-big", `${money(spent)} of ${money(cap)}`);
   const share = (value) => Number(value) / Number(cap) || 0;
@@ -113,30 +114,34 @@ function showForecast({ points, target, forecast }) {
   const range = ({ low, high }) => `${percent(low, 1)} to ${percent(high, 1)}`;
   if (last) facts.push(["Score now", percent(last.value, 1), range(last)]);
   const next = forecast?.next;
-  if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${money(next.cost)}`]);
+  if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${takes(next)}`]);
   const goal = forecast?.to_target;
   if (target && goal) facts.push([`To reach ${percent(target, 1)}`, ...wayTo(goal)]);
   const again = forecast?.ask_again;
-  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to doubtful items`, money(again.cost), `${again.right.toFixed(1)} labels set right`]);
+  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to doubtful items`, ...(now.money ? [money(again.cost)] : []), `${again.right.toFixed(1)} labels set right`, ""]);
   find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
 }
 
-function wayTo({ cost, items }) {
+/** What something takes: money, or answers where nobody is paid. */
+const takes = ({ cost, answers }) => now.money ? money(cost) : many(answers, "answer");
+
+function wayTo({ cost, answers, items }) {
   if (items === 0) return ["reached", "by this curve"];
-  if (cost === null || items === null) return ["out of reach", "by this curve"];
-  return [money(cost), `${count(Math.ceil(items))} more items, by this curve`];
+  if (items === null) return ["out of reach", "by this curve"];
+  return [takes({ cost, answers }), `${count(Math.ceil(items))} more items, by this curve`];
 }
 
 function showRounds(rounds) {
-  const head = ["Round", "Items", "Answers", "Spent", "Score", "Model"];
+  const paid = Boolean(now.money);
+  const head = ["Round", "Items", "Answers", ...(paid ? ["Spent"] : []), "Score", "Model"];
   const box = find("rounds");
   if (Number(box.dataset.n) === rounds.length && box.firstChild) return;
   box.dataset.n = rounds.length;
   if (!rounds.length) return box.replaceChildren(make("p", { class: "empty" }, "The first round is open."));
   const rows = rounds.map((one) => make("tr", {},
-    ...[one.round, count(one.items), count(one.answers), money(one.spent), score(one.control ?? one.score)].map((cell) => make("td", { class: "n" }, String(cell))),
+    ...[one.round, count(one.items), count(one.answers), ...(paid ? [money(one.spent)] : []), score(one.control ?? one.score)].map((cell) => make("td", { class: "n" }, String(cell))),
     make("td", {}, one.model ?? "–")));
-  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name, i) => make("th", { scope: "col", class: i < 5 ? "n" : "" }, name)))), make("tbody", {}, ...rows.reverse()));
+  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name, i) => make("th", { scope: "col", class: i < head.length - 1 ? "n" : "" }, name)))), make("tbody", {}, ...rows.reverse()));
   return box.replaceChildren(table);
 }
 

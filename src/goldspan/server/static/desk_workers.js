@@ -25,7 +25,7 @@ async function load() {
 
 function build(one) {
   const cell = (name, kind = "n") => make("td", { class: kind, "data-name": name });
-  const cells = { answers: cell("Answers"), earned: cell("Earned"), control: cell("Control"), seconds: cell("Seconds"), right: cell("How often right", "right"), acts: cell("Decide", "acts-cell") };
+  const cells = { answers: cell("Answers"), ...(page.paid ? { earned: cell("Earned") } : {}), control: cell("Control"), seconds: cell("Seconds"), right: cell("How often right", "right"), acts: cell("Decide", "acts-cell") };
   const status = make("span", { class: "pill" });
   const choices = CHOICES.filter(([name]) => name !== "test" || page.control).map(([name, words]) => [name, button(words, () => attempt(() => decide(one.worker, name)), { "aria-pressed": "false", class: `choose ${name}`, "aria-label": `${words}: ${one.worker}` })]);
   cells.acts.append(make("div", { class: "group", role: "group", "aria-label": one.worker }, ...choices.map(([, made]) => made)));
@@ -39,7 +39,7 @@ function fill(row, one) {
   row.shown = key;
   const { cells } = row;
   put(cells.answers, one.drafts ? `${count(one.answers)} + ${many(one.drafts, "draft")}` : count(one.answers));
-  put(cells.earned, money(one.earned));
+  if (cells.earned) put(cells.earned, money(one.earned));
   put(cells.control, one.control.answered ? `${count(one.control.right)} of ${count(one.control.total)} ${one.control.unit}` : "–");
   put(cells.seconds, one.seconds === null ? "–" : one.seconds.toFixed(1));
   cells.right.replaceChildren(...reliability(one));

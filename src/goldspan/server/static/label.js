@@ -202,8 +202,8 @@ function tellLate() {
 function showMe(me) {
   if (!me) return;
   done = me.done;
-  const earned = make("strong", {}, amount(me.earned, me.currency));
-  find("me").replaceChildren(make("strong", {}, String(me.done)), " done", make("span", { class: "dot", "aria-hidden": "true" }, "·"), earned, " earned");
+  const earned = me.earned === null ? [] : [make("span", { class: "dot", "aria-hidden": "true" }, "·"), make("strong", {}, amount(me.earned, me.currency)), " earned"];
+  find("me").replaceChildren(make("strong", {}, String(me.done)), " done", ...earned);
 }
 
 function show(what) {

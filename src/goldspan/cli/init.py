@@ -1,0 +1,322 @@
+"""`goldspan init`: a plan for people's own texts, or the example that comes with the package."""
+
+from __future__ import annotations
+
+import json as json_text
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli import reading as r
+from goldspan.cli.output import emit_json, listed, say
+
+if TYPE_CHECKING:
+    from goldspan.select.reading import PoolFile
+
+EXAMPLE = (
+    "README.md", "campaign.toml", "crowd.tsv", "instructions.md", "newsroom.txt", "reviews.csv",
+    "serve.toml",
+)  # fmt: skip
+"""The files of the example; pyproject.toml puts them into the wheel."""
+EXAMPLE_FOLDER = "goldspan-example"
+ANNOTATORS, OVERLAP = 3, 2
+"""Where neither is given; with fewer annotators the overlap is as many."""
+BRIEF = 60
+"""Characters of an item that are shown."""
+
+
+class Kind(StrEnum):
+    """What annotators do."""
+
+    SPANS = "spans"
+    SINGLE = "single"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What a plan is made of.
+
+    Attributes:
+        file: The texts, as the plan names them.
+        labels: What annotators choose from.
+        kind: Whether they mark spans or give one label to each item.
+        columns: Names of columns by role, "text" and "id"; those that the plan shall name.
+        n_items: Items of the file.
+        annotators: Who labels.
+        overlap: Answers per item.
+    """
+
+    file: str
+    labels: list[str]
+    kind: Kind
+    columns: dict[str, str]
+    n_items: int
+    annotators: list[str]
+    overlap: int
+
+
+def init(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="The texts: a table (.csv, .tsv, .parquet), .txt, .jsonl, a folder of .txt. With "
+            "--example the folder to write to.",
+        ),
+    ] = "",
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="What annotators choose from: PRODUCT,COMPANY."),
+    ] = None,
+    kind: Annotated[
+        Kind,
+        typer.Option(help="spans: they mark parts of a text; single: they give it one label."),
+    ] = Kind.SPANS,
+    text_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of a table with the texts, if not clear."),
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column with the ids of the texts.")
+    ] = None,
+    annotators: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|NAMES",
+            help="How many people label, or their names: ann,ben,cleo. 3 by default.",
+        ),
+    ] = None,
+    overlap: Annotated[
+        int | None,
+        typer.Option(min=1, help="Answers per text, each by another annotator. 2 by default."),
+    ] = None,
+    out: Annotated[str, typer.Option(help="The plan that is written.")] = "plan.toml",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are there.")
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Write the example of the package to a folder.")
+    ] = False,
+    json: r.AsJson = False,
+) -> None:
+    """Look at a file of texts, write the plan of a campaign to label them, and say what follows.
+
+    Annotators work in their browsers and are not paid. The plan is short and commented: edit it
+    before the campaign begins.
+
+    Examples:
+
+      goldspan init reviews.csv --labels PRODUCT,COMPANY
+
+      goldspan init tickets.tsv --text-column body --kind single --labels bug,question,praise
+
+      goldspan init notes.txt --labels PERSON --annotators ann,ben --overlap 2 --out notes.toml
+
+      goldspan init --example
+    """
+    if example:
+        _write_example(Path(source or EXAMPLE_FOLDER), overwrite=overwrite, as_json=json)
+        return
+    names = listed(labels, "--labels") or []
+    if not source or not names:
+        missing = "FILE" if not source else "--labels"
+        raise typer.BadParameter(
+            f"{missing} is missing: goldspan init reviews.csv --labels PRODUCT,COMPANY"
+        )
+    people, each = _people(annotators, overlap)
+    path = Path(out)
+    _check_free([path], overwrite=overwrite)
+    read = _read(source, text_column, id_column)
+    columns = {**_columns(read), **_named(text_column, id_column)}
+    file = Path(os.path.relpath(source, path.parent)).as_posix()
+    campaign = Campaign(file, names, kind, columns, read.pool.n_items, people, each)
+    text = plan_text(campaign, path)
+    _check(text, path.parent)
+    from goldspan.crowd.atomic import write_text
+
+    write_text(path, [text])
+    serve = shlex.join(["goldspan", "serve", out])
+    links = shlex.join(["goldspan", "links", out, "--workers", "dora"])
+    if json:
+        emit_json({
+            "plan": out, "source": source, "items": read.pool.n_items, "first": _first(read),
+            "columns": _every_column(read), "text": columns.get("text"), "id": columns.get("id"),
+            "kind": kind, "labels": names, "annotators": people, "overlap": each,
+            "next": [serve, links],
+        })  # fmt: skip
+        return
+    for line in _told(source, read, columns):
+        say(line)
+    what = "mark" if kind is Kind.SPANS else "choose one of"
+    say(f"written: {out} ({', '.join(people)} {what} {', '.join(names)}; {each} answers per item)")
+    say("")
+    say("1. Start the server. It prints your own link, and one for each annotator:")
+    say(f"   {serve}")
+    say("2. For another annotator, in a second terminal while the server runs:")
+    say(f"   {links}")
+
+
+def plan_text(campaign: Campaign, path: Path) -> str:
+    """Return the plan as TOML with comments."""
+    check = shlex.join(["goldspan", "plan", "check", str(path)])
+    spans = campaign.kind is Kind.SPANS
+    task = (
+        "types", "types of spans that annotators mark in a text"
+    ) if spans else ("labels", "of which annotators choose one for each text")  # fmt: skip
+    lines = [
+        f"# The plan of a labelling campaign. What it will do: {check}",
+        f"name = {_toml(_name(campaign.file))}",
+        "",
+        "[task]",
+        f"{task[0]} = {_toml(campaign.labels)} # {task[1]}",
+        "",
+        "[pool]",
+        f"file = {_toml(campaign.file)} # {campaign.n_items} items",
+        *(f"{role} = {_toml(name)} # the column of it" for role, name in campaign.columns.items()),
+        "",
+        "[crowd]",
+        'source = "web" # people in their browsers',
+        f"annotators = {_toml(campaign.annotators)} # `goldspan serve` prints a link for each",
+        "",
+        "[redundancy]",
+        f"overlap = {campaign.overlap} # answers per item, each by another annotator",
+        "",
+        "# [page]",
+        '# instructions = "instructions.md" # what annotators are told: what to label, examples',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def example_folder() -> Path:
+    """Return where the example lies: in the package, or in the checkout that it is run from."""
+    import goldspan
+
+    package = Path(goldspan.__file__).parent
+    places = (package / "example", package.parents[1] / "examples")
+    return next((one for one in places if (one / EXAMPLE[0]).is_file()), places[0])
+
+
+def _write_example(folder: Path, *, overwrite: bool, as_json: bool) -> None:
+    from goldspan.crowd.atomic import write_text
+    from goldspan.errors import InputError
+
+    _check_free([folder / name for name in EXAMPLE], overwrite=overwrite)
+    texts = {name: (example_folder() / name).read_text(encoding="utf-8") for name in EXAMPLE}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {folder}: {error.strerror}") from None
+    for name, text in texts.items():
+        write_text(folder / name, [text])
+    out = str(folder / "out")
+    commands = [
+        shlex.join(["goldspan", "run", str(folder / "campaign.toml"), "--out", out]),
+        shlex.join(["goldspan", "init", str(folder / "reviews.csv"), "--labels",
+                    "PRODUCT,COMPANY", "--out", str(folder / "reviews.toml")]),
+    ]  # fmt: skip
+    if as_json:
+        emit_json({"folder": str(folder), "files": list(EXAMPLE), "next": commands})
+        return
+    say(f"written: {', '.join(EXAMPLE)} in {folder}")
+    say("a whole campaign with simulated annotators:")
+    say(f"   {commands[0]}")
+    say("a plan to label texts yourself:")
+    say(f"   {commands[1]}")
+
+
+def _check_free(paths: list[Path], *, overwrite: bool) -> None:
+    from goldspan.errors import InputError
+
+    there = [str(path) for path in paths if path.exists()]
+    if there and not overwrite:
+        raise InputError(
+            f"{', '.join(there)} exists already: give --overwrite to replace it, or another place"
+        )
+
+
+def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int]:
+    """Return the names of the annotators, and how many answers an item gets."""
+    given = (annotators or str(max(ANNOTATORS, overlap or 0))).strip()
+    if re.fullmatch(r"[0-9]+", given):
+        n = int(given)
+        if not 1 <= n <= 1000:
+            raise typer.BadParameter(f"--annotators: from 1 to 1000 people, not {n}")
+        names = [f"annotator-{k}" for k in range(1, n + 1)]
+    else:
+        names = [name.strip() for name in listed([given], "--annotators") or []]
+    each = min(OVERLAP, len(names)) if overlap is None else overlap
+    if each > len(names):
+        raise typer.BadParameter(
+            f"--overlap {each}: the answers to a text come from different annotators, and there "
+            f"{'is 1' if len(names) == 1 else f'are {len(names)}'}: --annotators {each}, or a "
+            "smaller overlap"
+        )
+    return names, each
+
+
+def _read(source: str, text: str | None, id_: str | None) -> PoolFile:
+    from goldspan.select.reading import read_pool
+
+    named: dict[str, Any] = _named(text, id_)
+    return read_pool(source, **named)
+
+
+def _named(text: str | None, id_: str | None) -> dict[str, str]:
+    named = {"text": text, "id": id_}
+    return {role: name for role, name in named.items() if name is not None}
+
+
+def _columns(read: PoolFile) -> dict[str, str]:
+    """Return the columns that were recognised and that a plan names."""
+    return {role: name for role, name in read.columns.items() if role in {"text", "id"}}
+
+
+def _every_column(read: PoolFile) -> list[str]:
+    other = list(read.fields[0]) if read.fields else []
+    return list(dict.fromkeys([*read.columns.values(), *other]))
+
+
+def _first(read: PoolFile) -> str:
+    pool = read.pool
+    text = pool.given[0] if isinstance(pool.given[0], str) else " ".join(pool.words(0))
+    plain = " ".join(text.split())
+    return plain if len(plain) <= BRIEF else f"{plain[: BRIEF - 1]}…"
+
+
+def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]:
+    """Say what was found."""
+    n = read.pool.n_items
+    where = f" in the column {columns['text']!r}" if "text" in columns else ""
+    every = _every_column(read)
+    others = f" (columns: {', '.join(every)})" if every else ""
+    yield f"{source}: {n} {'item' if n == 1 else 'items'}{where}{others}"
+    yield f"first item: {_first(read)}"
+    yield from read.notes
+
+
+def _check(text: str, folder: Path) -> None:
+    """Refuse what `goldspan serve` would refuse, before anything is written."""
+    import tomllib
+
+    from goldspan.campaign import open_setting, read_plan
+
+    open_setting(read_plan(tomllib.loads(text)), folder)
+
+
+def _name(file: str) -> str:
+    """Make the name of a campaign from that of its file."""
+    stem = Path(file).name.partition(".")[0]
+    usable = re.sub(r"[^\w .-]+", "-", stem).strip(" .-_")[:100]
+    return usable or "campaign"
+
+
+def _toml(value: Any) -> str:
+    """Write a string or a list of strings as TOML, of which JSON is nearly a part."""
+    return json_text.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

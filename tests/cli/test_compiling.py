@@ -1,0 +1,143 @@
+"""The first run says that it compiles; a run that needs no kernel compiles none."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from campaign.tiny import SPANS, plan_of, setting_of, write_spans
+from goldspan import _compiling
+from goldspan.aggregate.registry import METHODS
+from goldspan.campaign import read_plan, trial
+from goldspan.cli import compiling
+from goldspan.cli.compiling import TEXT, CompileNotice
+from goldspan.select.registry import SELECTORS
+from test_docs import ROOT
+
+GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
+COMPILE = """
+import numpy as np
+from goldspan.cli.compiling import notice
+with notice.shown():
+    from goldspan.tagger.kernels.vectors import dot
+    print(dot(np.ones(3), np.ones(3)), dot(np.ones(4), np.ones(4)))
+"""
+
+
+def run(cache, *words):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run([*GOLDSPAN, *words], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_the_first_run_says_once_that_it_compiles_and_the_next_one_does_not(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
+        for _ in range(2)
+    )
+    assert (first.stdout, first.stderr) == ("3.0 4.0\n", f"{TEXT}\n")
+    assert (second.stdout, second.stderr) == ("3.0 4.0\n", "")
+
+
+def test_checking_a_plan_compiles_nothing(tmp_path):
+    cache = tmp_path / "cache"
+    for plan in ("campaign.toml", "serve.toml"):
+        done = run(cache, "plan", "check", str(ROOT / "examples" / plan))
+        assert TEXT not in done.stderr
+    assert not list(cache.rglob("*.nbi"))
+
+
+class Terminal(io.StringIO):
+    """Standard error, as if it were a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    made = Terminal()
+    monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
+    return made
+
+
+def test_a_terminal_shows_how_long_it_takes_and_then_that_it_is_done(terminal, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(compiling.time, "monotonic", lambda: now[0])
+    with CompileNotice().shown():
+        _compiling.tell(begins=True)
+        terminal_sees(terminal, f"\r{TEXT} 0 s")
+        now[0] += 7
+        terminal_sees(terminal, f"\r{TEXT} 7 s")
+        _compiling.tell(begins=True)  # a kernel within
+        _compiling.tell(begins=False)
+        now[0] += 5
+        _compiling.tell(begins=False)
+        terminal_sees(terminal, f"\r{TEXT} 12 s")
+        now[0] += 100  # nothing is compiled
+        terminal_sees(terminal, "next run has them")
+    *_, last = terminal.getvalue().split("\r\x1b[K")
+    assert last == "Compiled numerical kernels in 12 s; the next run has them.\n"
+    _compiling.tell(begins=True)  # nobody listens any more
+    assert terminal.getvalue().endswith(last)
+
+
+def terminal_sees(terminal, text):
+    """Wait for a text by a clock that no test stops."""
+    for _ in range(6000):
+        if text in terminal.getvalue():
+            return
+        compiling.threading.Event().wait(0.01)
+    pytest.fail(f"{text!r} is not in {terminal.getvalue()!r}")
+
+
+def test_beside_a_progress_bar_it_is_one_plain_line(terminal):
+    notice = CompileNotice()
+    with notice.shown(), notice.beside_another_display():
+        for _ in range(3):
+            _compiling.tell(begins=True)
+            _compiling.tell(begins=False)
+    assert terminal.getvalue() == f"{TEXT}\n"
+
+
+def test_a_bar_that_begins_takes_the_line_away(terminal):
+    notice = CompileNotice()
+    with notice.shown():
+        _compiling.tell(begins=True)
+        terminal_sees(terminal, TEXT)
+        with notice.beside_another_display():
+            assert terminal.getvalue().endswith("\r\x1b[K")
+        _compiling.tell(begins=False)
+
+
+@pytest.mark.parametrize("rule", sorted(trial.ANY_METHOD))
+@pytest.mark.parametrize("method", sorted(trial.ANY_TASK))
+def test_what_a_plan_is_not_tried_for_does_suit(method, rule, monkeypatch):
+    monkeypatch.setattr(trial, "ANY_TASK", set())
+    written = {"confident": "confident(0.9)", "fixed": "fixed(3)"}.get(rule, "clear_majority(2)")
+    trial.try_method(["no", "yes"], [], "", method, {}, written)
+    trial.try_method([], ["PER", "LOC"], "IOBES", method, {}, written)
+
+
+@pytest.mark.parametrize("model", ["auto", "crf", "hmm"])
+def test_any_rule_but_those_of_committees_can_ask_a_tagger(tmp_path, model, monkeypatch):
+    write_spans(tmp_path)
+    monkeypatch.setattr(trial, "_is_known_to_suit", lambda _: False)
+    rules = sorted({*SELECTORS} - trial.COMMITTEES)
+    by = ", then ".join(rules)
+    assert setting_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": {"by": by}})
+
+
+def test_what_is_not_known_to_suit_is_still_tried():
+    rest = {name for name in METHODS if name not in trial.ANY_TASK}
+    assert {"mv-token", "crf-ma", "mean", "glad"} <= rest
+    sections = {"aggregate": {"method": "ds", "params": {"tol": "x"}}}
+    with pytest.raises(ValueError, match="aggregate"):
+        read_plan(plan_of(sections))
