@@ -31,7 +31,7 @@ def run(monkeypatch, capfd, tmp_path):
     return call
 
 
-WORDS = "ant bee cow doe elk fox gnu hen ibis".split()
+WORDS = ["ant", "bee", "cow", "doe", "elk", "fox", "gnu", "hen", "ibis"]
 
 
 @pytest.fixture

@@ -405,9 +405,9 @@ def test_tagging_a_stream_takes_the_memory_of_a_block():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
 
 
-def test_texts_are_cut_as_the_training_texts_were_or_as_one_says(model, tmp_path):
+def test_texts_are_cut_as_the_training_texts_were_or_as_one_says(model):
     assert load_tagger(model).tokens_ == "words"
-    text = "Toyota's plug-in\n".encode()
+    text = b"Toyota's plug-in\n"
     words = {
         rule: [line.split("\t")[0] for line in run.splitlines() if "\t" in line]
         for rule, run in (
