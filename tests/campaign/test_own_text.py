@@ -212,12 +212,11 @@ def old_store(setting, place, texts):
     for name in ("text", "id", "document"):
         del plan["pool"][name]
     ledger.record("plan", "plan", {"id": setting.key, "plan": plan, "versions": {}}, BEGIN)
-    ledger.add_items([
-        PoolItem(
-            str(n), tuple(text[a:b] for a, b in tokenize(text, "words")), cost=50_000, group=str(n % 3)
-        )
-        for n, text in enumerate(texts, start=1)
-    ], BEGIN)  # fmt: skip
+    items = []
+    for n, text in enumerate(texts, start=1):
+        words = tuple(text[a:b] for a, b in tokenize(text, "words"))
+        items.append(PoolItem(str(n), words, cost=50_000, group=str(n % 3)))
+    ledger.add_items(items, BEGIN)
     return ledger
 
 

@@ -403,3 +403,28 @@ def test_tagging_a_stream_takes_the_memory_of_a_block():
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert n_tokens == 7_999 * 50
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
+
+
+def test_texts_are_cut_as_the_training_texts_were_or_as_one_says(model):
+    assert load_tagger(model).tokens_ == "words"
+    text = b"Toyota's plug-in\n"
+    words = {
+        rule: [line.split("\t")[0] for line in run.splitlines() if "\t" in line]
+        for rule, run in (
+            ("", done("tag", model, "-", stdin=text)),
+            ("fine", done("tag", model, "-", "--tokens", "fine", stdin=text)),
+        )
+    }
+    assert words == {"": ["Toyota's", "plug-in"], "fine": ["Toyota", "'", "s", "plug", "-", "in"]}
+    assert "rule for tokens" in refused("tag", model, "-", "--tokens", "coarse", stdin=text)
+
+
+def test_the_texts_of_a_table_are_tagged_and_its_header_is_no_text(model, tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text('id,text,page\na,"Ann saw Rome, and left",3\n')
+    (line,) = done("tag", model, path, "--to-format", "jsonl").splitlines()
+    found = json.loads(line)
+    assert (found["item"], found["text"], found["page"]) == ("a", "Ann saw Rome, and left", "3")
+    excel = tmp_path / "texts.xls"
+    excel.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1....")
+    assert "save the sheet" in refused("tag", model, excel)

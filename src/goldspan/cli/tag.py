@@ -16,10 +16,14 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import say
 
 if TYPE_CHECKING:
-    from goldspan.tagger.streams import Labelled
+    from goldspan.select.reading import PoolFile
+    from goldspan.tagger.streams import Item, Labelled
 
 _ENDINGS = {".jsonl": "jsonl", ".conll": "conll", ".conll03": "conll", ".tsv": "conll"}
 _ENDINGS |= {".bio": "conll", ".iob": "conll"}
+_WHOLE = {
+    ".csv", ".parquet", ".json", ".xlsx", ".xls", ".ods", ".pdf", ".doc", ".docx", ".odt", ".rtf",
+}  # fmt: skip
 
 
 def tag(
@@ -53,7 +57,8 @@ def tag(
     """Tag a file of any size; only a few thousand tokens are in memory at a time.
 
     In plain text a line is an item, and a blank line ends a document. CoNLL has a token in the
-    first column; JSON lines have `tokens` or `text`, and their other fields are kept. The output
+    first column; JSON lines have `tokens` or `text`, and their other fields are kept. Tables with a
+    column of texts (.csv, .parquet) are read as a whole. The output
     has every tag's probability (CoNLL) or every span's (JSON lines).
 
     Examples:
@@ -86,7 +91,9 @@ def tag(
     with _opened(source) as file:
         is_free = given == "jsonl" or format == "text"
         checked = file if is_free else cast("TextIO", _NoTable(file, source))
-        found = label(model, read_items(checked, given, source, tokens or model.tokens_))
+        rule = tokens or model.tokens_
+        whole = _of_pool(source, rule) if format is None and _is_pool(source) else None
+        found = label(model, whole or read_items(checked, given, source, rule))
         chunks = writers[wanted](count.of(found))
         if output in {None, "-"}:
             for chunk in chunks:
@@ -94,6 +101,37 @@ def tag(
             return
         write_text(str(output), chunks)
     say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
+
+
+def _is_pool(source: str) -> bool:
+    """Return whether a file is read as a whole, as a pool is: a table, JSON, or what is refused."""
+    return Path(source.removesuffix(".gz")).suffix.lower() in _WHOLE
+
+
+def _of_pool(source: str, rule: str) -> Iterator[Item] | None:
+    """Read the texts of a table or of JSON; None if it is something else, to be read by lines.
+
+    Raises:
+        InputError: It is no such file, or holds answers.
+    """
+    from goldspan.crowd.source import open_source
+    from goldspan.select.reading import CROWD, pool_format, read_pool, refuse_documents
+
+    file = open_source(source)
+    refuse_documents(file)
+    kind = pool_format(file)
+    return None if kind == CROWD else _items(read_pool(file, kind, otherwise=rule))
+
+
+def _items(read: PoolFile) -> Iterator[Item]:
+    from goldspan.tagger.streams import Item
+
+    pool = read.pool
+    for n, name in enumerate(pool.item_ids.to_pylist()):
+        words, text = pool.words(n), str(pool.given[n])
+        starts = pool.starts_of(n)
+        bounds = [(a, a + len(w)) for a, w in zip(starts, words, strict=True)]
+        yield Item(words, name, n, text, bounds, dict(read.fields[n]))
 
 
 class _NoTable:

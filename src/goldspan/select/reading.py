@@ -551,8 +551,8 @@ def _text_role(names: Sequence[str], file: str, kind: str, *, has_tokens: bool) 
     message = f"{what}: name it {_NAMING.format('text')}"
     if kind == TABLE and not texts:
         message += (
-            f'; a table without texts is of the format "{ATTRIBUTES}" (--attributes in goldspan '
-            "select)"
+            f'; a table without texts is read with pool.format = "{ATTRIBUTES}" in a plan, with '
+            f"--{ATTRIBUTES} in goldspan select"
         )
     raise FormatError([Fault(message, file, 1, kind="columns")])
 
