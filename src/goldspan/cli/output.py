@@ -45,7 +45,7 @@ def warn(text: str) -> None:
 
 def not_held(what: str) -> str:
     """Word what a file that was written does not give back."""
-    return f"not in the file, as the format has no place for it: {what}"
+    return f"the file does not give back: {what}"
 
 
 def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:

@@ -24,7 +24,7 @@ async function download(name, press) {
     setTimeout(() => URL.revokeObjectURL(url), 60000);
     // What the format has no place for, found by reading the file again.
     const lost = JSON.parse(reply.headers.get("X-Not-Held") || "[]");
-    note([`${name} is downloaded.`, ...lost.map((what) => `Not in it: ${what}.`)].join(" "), "good");
+    note([`${name} is downloaded.`, ...lost.map((what) => `It does not give back: ${what}.`)].join(" "), "good");
   } finally {
     press.removeAttribute("aria-disabled");
   }
