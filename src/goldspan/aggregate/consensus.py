@@ -492,7 +492,8 @@ class Consensus:
                 row |= {"token_start": [start for start, _ in own.bounds], "unit": "char"}
             said = bool((self.codes[starts[n] : starts[n + 1]] >= 0).any())
             if crowd.is_classification:
-                row |= {"gold": self.labels[n] if said else None, "tags": self.tags[n]}
+                label = self.tags[n][0] if said else None
+                row |= {"gold": label, "label": label}
             elif plain:
                 row |= {"gold": {"tags": self.tags[n]} if said else None, "tags": self.tags[n]}
             else:

@@ -218,7 +218,7 @@ def _read_labels(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
         codes = np.array(gold, np.int16)
         there = set(table.column_names)
         plain = [one for one in table.column_names if not pa.types.is_nested(table[one].type)]
-        more = [one for one in plain if one not in {"item", "doc", "text"}]
+        more = [one for one in plain if one not in {"item", "doc", "text", "label"}]
         starts = _chunk(table["token_start"]).flatten() if "token_start" in there else None
         nothing = np.zeros(0, np.int32)
         crowd = Crowd(

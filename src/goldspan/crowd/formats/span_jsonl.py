@@ -104,8 +104,8 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     record = record.at(item=record.required(name, "item", "id"))
     worker = record.name(*keys_of(options, "worker", *WORKER))
     flat = [key for key in SAID if key in record.value]
-    # The labels of an aggregation stand there as gold and, for people, as tags.
-    if worker is None and flat and not (flat == ["tags"] and "gold" in record.value):
+    # The labels of an aggregation stand there as gold and, for people, as tags or a label.
+    if worker is None and flat and not ({*flat} <= {"tags", "label"} and "gold" in record.value):
         raise record.error(f"{flat[0]!r} without 'worker': who says so? Gold stands under 'gold'")
     if worker is not None and "answers" in record.value:
         raise record.error("both 'answers' and a 'worker' of the line itself: use one of them")
