@@ -270,6 +270,19 @@ def test_a_campaign_that_has_begun_keeps_its_rule(tmp_path):
             run(other, ledger)
 
 
+@pytest.mark.parametrize(("rule", "expected"), [("fine", "Toyota"), ("words", "Toyota's")])
+def test_known_labels_in_characters_fit_however_texts_are_cut(rule, expected, tmp_path):
+    text, end = "a Toyota's new", len("a Toyota")
+    of_lines(tmp_path / "pool.txt", [text, "another"])
+    gold = {"id": "1", "text": text, "label": [[2, end, "LOC"]]}
+    (tmp_path / "gold.jsonl").write_text(json.dumps(gold) + "\n")
+    plan = plan_of(**sections("pool.txt", control={"n": 1, "gold": "gold.jsonl"}))
+    setting = open_setting(read_plan(plan), tmp_path, rule)
+    tags, words = setting.control["1"], setting.words[0]
+    found = [word for word, tag in zip(words, tags, strict=True) if tag == "B-LOC"]
+    assert found == [expected]
+
+
 def test_a_price_per_token_counts_the_tokens_of_the_rule(tmp_path):
     of_lines(tmp_path / "pool.txt", ["Toyota's Apple-Watch-Hülle"])
     prices = {"prices": {"per_answer": "0", "per_token": "0.01"}}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,17 @@ from numpy.typing import NDArray
 
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
-from goldspan.crowd import Answers, Crowd, ReadOptions, read_crowd
+from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.model import list_array
-from goldspan.errors import Fault, FaultsError, InputError
+from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Ledger, PoolItem
 from goldspan.select import Pool
 from goldspan.select.reading import PoolFile, read_pool
 from goldspan.select.seeds import ranks_of
-from goldspan.spans import Codec
+from goldspan.spans import Codec, parse, to_chars, to_tokens, write
+from goldspan.spans.characters import Cut
 from goldspan.tagger.features import hash64
 
 
@@ -220,11 +222,65 @@ def _items(setting: Setting) -> Crowd:
 def _gold(setting: Setting, items: Crowd, file: str) -> Crowd:
     """Give the items with the gold of a file."""
     options = ReadOptions(encoding=setting.codec.encoding)
-    found = attach_gold(items, str(setting.folder / file), options)
+    path = str(setting.folder / file)
+    try:
+        found = attach_gold(items, path, options)
+    except FormatError as error:
+        if setting.plan.is_single or any(fault.kind != "tokens" for fault in error.faults):
+            raise
+        # The same texts, cut in another way: spans are the same characters.
+        cut: Cut = "expand" if setting.tokens == "words" else "error"
+        known = _on_tokens_of(items, read_crowd(path, encoding=options.encoding), cut)
+        found = attach_gold(items, known, options)
     more = set(found.tagset.tags) - set(setting.codec.tags)
     if more:
         raise InputError(f"{file} has labels that the task has not: {', '.join(sorted(more))}")
     return found
+
+
+def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
+    """Return the gold of texts on the tokens by which items have them; others stay as they are.
+
+    Raises:
+        FaultsError: A span begins or ends inside a token, and `cut` is "error".
+    """
+    made = CrowdBuilder(ReadOptions(encoding=known.tagset.encoding))
+    faults: list[Fault] = []
+    place = items.item_ids.to_pylist()
+    own = {
+        name: (text, tokens, starts)
+        for name, text, tokens, starts in zip(
+            place, _texts(items), items.tokens_list, _starts(items), strict=True
+        )
+    }
+    gold = known.tagged_by_id()
+    rows = zip(gold, _texts(known), known.tokens_list, _starts(known), strict=True)
+    for name, text, tokens, starts in rows:
+        mine, tags = own.get(name), gold[name]
+        if mine is None or text is None or mine[0] != text or not starts or "?" in tags:
+            made.add_item(name, tokens, text=text, gold=[None if t == "?" else t for t in tags])
+            continue
+        bounds = [(a, a + len(word)) for a, word in zip(starts, tokens, strict=True)]
+        to = [(a, a + len(word)) for a, word in zip(mine[2], mine[1], strict=True)]
+        try:
+            spans = to_chars(text, parse(tags, known.tagset.encoding), tokens=bounds)
+            found = to_tokens(text, spans, tokens=to, cut=cut)
+        except FaultsError as error:
+            faults += [replace(fault, item=name) for fault in error.faults]
+            continue
+        made.add_item(name, mine[1], gold=write(found, len(to), known.tagset.encoding))
+    if faults:
+        raise FaultsError(faults)
+    return made.build()
+
+
+def _texts(crowd: Crowd) -> list[str | None]:
+    return [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+
+
+def _starts(crowd: Crowd) -> list[list[int]]:
+    bounds, starts = crowd.offsets.tolist(), crowd.token_start
+    return [[] if starts is None else starts[a:b].tolist() for a, b in pairwise(bounds)]
 
 
 def _truth(setting: Setting, items: Crowd) -> Crowd | None:

@@ -48,3 +48,5 @@ def check(
         return
     for line in describe_plan(setting):
         say(line)
+    for note in setting.notes:
+        say(f"pool: {note}")
