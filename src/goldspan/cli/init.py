@@ -28,6 +28,8 @@ EXAMPLE = (
 EXAMPLE_FOLDER = "goldspan-example"
 ANNOTATORS, OVERLAP = 3, 2
 """Where neither is given; with fewer annotators the overlap is as many."""
+MOST_OPEN = 1000
+"""Items that are open at a time: annotators need not wait for each other within them."""
 BRIEF = 60
 """Characters of an item that are shown."""
 
@@ -188,6 +190,10 @@ def plan_text(campaign: Campaign, path: Path) -> str:
         "[redundancy]",
         f"overlap = {campaign.overlap} # answers per item, each by another annotator",
         "",
+        "[select]",
+        'by = "random" # or "coverage, then mnlp, 10% random": a model picks what teaches it most',
+        f"batch = {min(campaign.n_items, MOST_OPEN)} # items that are open at a time",
+        "",
         "# [page]",
         '# instructions = "instructions.md" # what annotators are told: what to label, examples',
     ]
@@ -275,12 +281,17 @@ def _named(text: str | None, id_: str | None) -> dict[str, str]:
 
 def _columns(read: PoolFile) -> dict[str, str]:
     """Return the columns that were recognised and that a plan names."""
-    return {role: name for role, name in read.columns.items() if role in {"text", "id"}}
+    return {role: name for role, name in _roles(read).items() if role in {"text", "id"}}
+
+
+def _roles(read: PoolFile) -> dict[str, str]:
+    """Return the names of columns by role; none where the pool is no table."""
+    return dict(getattr(read, "columns", {}))
 
 
 def _every_column(read: PoolFile) -> list[str]:
     other = list(read.fields[0]) if read.fields else []
-    return list(dict.fromkeys([*read.columns.values(), *other]))
+    return list(dict.fromkeys([*_roles(read).values(), *other]))
 
 
 def _first(read: PoolFile) -> str:
@@ -298,7 +309,7 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
     others = f" (columns: {', '.join(every)})" if every else ""
     yield f"{source}: {n} {'item' if n == 1 else 'items'}{where}{others}"
     yield f"first item: {_first(read)}"
-    yield from read.notes
+    yield from getattr(read, "notes", ())
 
 
 def _check(text: str, folder: Path) -> None:

@@ -96,8 +96,9 @@ def serve(
             with serving(service.ledger.database, settings.public_url):
                 entrance = Entrance.of(service.ledger, service.setting.key, settings)
                 entrance.links.move(settings.public_url)
-                links = command_line(["links", source, "--workers", "ann,bob"], out, store)
                 people = service.setting.plan.crowd.annotators
+                names = "NAME" if people else "ann,bob"
+                links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
                 app = create_app(service, settings)
                 if not no_loop:

@@ -78,7 +78,8 @@ class Fake:
     def me(self):
         """What the worker is told about themselves."""
         done = self.done + len(self.sent)
-        return {"done": done, "earned": f"{done * 0.05:.2f}", "currency": "EUR", "drafts": 0}
+        earned = f"{done * 0.05:.2f}" if self.page.paid else None
+        return {"done": done, "earned": earned, "currency": "EUR", "drafts": 0}
 
     def _build(self):
         app = FastAPI()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from server.pages.fake import MOODS, SPANS, single_task, span_task
@@ -205,6 +207,15 @@ def test_who_thinks_better_of_skipping_keeps_the_task(visit, fake):
     page.click("text=Cancel")
     assert page.locator("#task").is_visible()
     assert fake.answers == {}
+
+
+def test_who_is_not_paid_sees_no_earnings(visit, fake):
+    fake.reset(replace(MOODS, paid=False), [single_task(number=1), single_task(number=2)])
+    page = visit()
+    page.click(".choice >> nth=1")
+    page.click("#send")
+    page.locator("#me", has_text="1 done").wait_for()
+    assert page.text_content("#me") == "1 done"
 
 
 def test_progress_and_earnings_are_shown(visit, fake):
