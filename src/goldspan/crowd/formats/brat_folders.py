@@ -81,7 +81,7 @@ def lost_in_folders(crowd: Crowd) -> list[str]:
     if crowd.is_classification:
         lost.append("single labels (they become spans)")
     placed = crowd.token_start is not None and all(row.text.is_own for row in rows)
-    if not placed or any(row.text.bounds != tokenize(row.text.value) for row in rows):
+    if not placed or any(row.text.bounds != tokenize(row.text.value, "fine") for row in rows):
         lost.append("texts and tokens other than goldspan's tokenizer makes of a text")
     if any(shown_text(row) != row.text.value for row in rows):
         lost.append("line ends within texts (they become blanks)")

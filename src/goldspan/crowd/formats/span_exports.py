@@ -222,7 +222,11 @@ def _follow(crowd: Crowd, text: ItemText) -> bool:
     """Whether the tokens follow from the text when it is read."""
     if crowd.is_classification:
         return not text.is_own
-    return text.is_own and crowd.token_start is not None and text.bounds == tokenize(text.value)
+    return (
+        text.is_own
+        and crowd.token_start is not None
+        and text.bounds == tokenize(text.value, "fine")
+    )
 
 
 def _is_found(text: str, tokens: list[str], bounds: list[tuple[int, int]]) -> bool:
