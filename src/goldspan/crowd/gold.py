@@ -33,16 +33,17 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
     Raises:
         FormatError: Nothing of it fits, or an item has other tokens there.
     """
-    from goldspan.crowd.io import _is_dataframe, get_format, guess_format
+    from goldspan.crowd.io import get_format, guess_format, is_dataframe, rows_as_table
 
+    gold = rows_as_table(gold)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>")
     plain = replace(options, columns={}, workers=(), strict=False)
-    if _is_dataframe(gold):
-        from goldspan.crowd.formats.long import read_frame
+    if is_dataframe(gold):
+        from goldspan.crowd.formats.tables import read_table
 
         if not crowd.is_classification:
-            return _from_crowd(crowd, read_frame(gold, plain), "<DataFrame>")
+            return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>")
         return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
     source = open_source(gold)
     if crowd.is_classification and not source.is_folder:
@@ -176,6 +177,9 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
     if other.gold is None:
         message = f"there is no gold in it: it was read as {other.import_report.format}, {other!r}"
         raise FormatError([Fault(message, file=name, kind="gold")])
+    from goldspan.crowd.refine import with_same_tokens
+
+    crowd, other = with_same_tokens(crowd, other)
     if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):
         return _whole(crowd, other, name)
     source = other.gold_tagged

@@ -85,20 +85,17 @@ class ReadOptions:
     progress: Callable[[int, int], Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.altered not in ALTERED:
-            raise UnknownNameError("rule for altered tokens", self.altered, ALTERED)
-        if self.repeated not in REPEATED:
-            raise UnknownNameError("rule for repeated answers", self.repeated, REPEATED)
-        if self.unknown not in UNKNOWN:
-            raise UnknownNameError("rule for unknown tags", self.unknown, UNKNOWN)
-        if self.offsets not in OFFSETS:
-            raise UnknownNameError("kind of offsets", self.offsets, OFFSETS)
-        if self.cut not in CUTS:
-            raise UnknownNameError("rule for cut tokens", self.cut, CUTS)
-        if self.tokens not in TOKENS:
-            raise UnknownNameError("rule for tokens", self.tokens, TOKENS)
-        if self.overlapping not in OVERLAPPING:
-            raise UnknownNameError("rule for overlapping spans", self.overlapping, OVERLAPPING)
+        for what, name, allowed in (
+            ("rule for altered tokens", self.altered, ALTERED),
+            ("rule for repeated answers", self.repeated, REPEATED),
+            ("rule for unknown tags", self.unknown, UNKNOWN),
+            ("kind of offsets", self.offsets, OFFSETS),
+            ("rule for cut tokens", self.cut, CUTS),
+            ("rule for tokens", self.tokens, TOKENS),
+            ("rule for overlapping spans", self.overlapping, OVERLAPPING),
+        ):
+            if name not in allowed:
+                raise UnknownNameError(what, name, allowed)
         if self.encoding is not None:
             get_encoding(self.encoding)
         for role in self.columns:
@@ -116,13 +113,21 @@ class ReadOptions:
             name = name[1:]
         return name.strip(QUOTES).strip()
 
+    def _bare(self, label: str) -> str:
+        """Take white space and quotation marks off the ends of a label, and of a tag's type."""
+        label = self.stripped(label)
+        prefix, hyphen, kind = label.partition("-")
+        if hyphen and len(prefix) == 1 and prefix.isupper():
+            return f"{prefix}-{self.stripped(kind)}"
+        return label
+
     def rename(self, label: str) -> str | None:
         """Give a label's name after `labels` and `missing`; None for no label.
 
         >>> ReadOptions(labels={"person": "PER"}).rename("B-person")
         'B-PER'
         """
-        label = self.stripped(label) if self.strip else label.strip()
+        label = self._bare(label) if self.strip else label.strip()
         if not label or label in self.missing:
             return None
         if label in self.labels:

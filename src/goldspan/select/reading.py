@@ -140,7 +140,7 @@ def _of_items(items: list[Item]) -> PoolFile:
 
 def _crowd(file: Source) -> Crowd:
     try:
-        return read_crowd(file)
+        return read_crowd(file, tokens="words", cut="expand", unlabelled="keep")
     except FormatError as error:
         hint = (
             f'a table with a row per item is read with pool.format = "{TABLE}" in a plan, with '

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+from unicodedata import category
 
 from goldspan.crowd.formats.json_records import Record, shown
 from goldspan.errors import InputError
@@ -159,7 +160,8 @@ def inside_character(text: str, place: int) -> tuple[int, int] | None:
     """Return the bounds of the character, as readers see it, that a place would cut in two.
 
     Such a character is an extended grapheme cluster: a letter with its combining marks, an emoji
-    with its modifiers, a flag.
+    with its modifiers, a flag. Format characters that join it, such as a zero-width non-joiner, are
+    not seen: a place before or after them cuts nothing.
 
     >>> inside_character("cafe\u0301!", 4), inside_character("cafe\u0301!", 5)
     ((3, 5), None)
@@ -173,7 +175,11 @@ def inside_character(text: str, place: int) -> tuple[int, int] | None:
     for found in regex.compile(r"\X").finditer(text, start):
         a, b = found.span()
         if a < place < b:
-            return a, b
+            seen = [
+                any(category(char) != "Cf" for char in part)
+                for part in (text[a:place], text[place:b])
+            ]
+            return (a, b) if all(seen) else None
         if a >= place:
             break
     return None
@@ -309,10 +315,12 @@ def unit_hint(text: str, span: CharSpan, offsets: str) -> str:
     """Name the kinds of offsets under which a span would cover what it says."""
     if span.covers is None:
         return ""
+    here = [code_point(text, place, offsets) for place in span[1:3]]
     fits = [
         unit
         for unit in OFFSETS
-        if unit != offsets and same_words(covered(text, span.start, span.end, unit), span.covers)
+        if here != [code_point(text, place, unit) for place in span[1:3]]
+        and same_words(covered(text, span.start, span.end, unit), span.covers)
     ]
     return f"; with offsets={fits[0]!r} it fits: pass that" if fits else ""
 

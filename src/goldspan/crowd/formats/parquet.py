@@ -4,7 +4,8 @@ One table with two sorts of rows. A row without a worker is an item: `item` (its
 `doc`, `tokens`, `gold`, `text`, `token_start` and the attributes. A row with a worker is an answer:
 `item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`. Labels and gold are
 list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding and
-the version of the layout. Any other Parquet file is read as a long table.
+the version of the layout. Any other Parquet file is a long table, a
+table of spans (`span_table.py`), or has a row per item (`tag_columns.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import new_file
-from goldspan.crowd.formats import long
 from goldspan.crowd.formats.long.columns import parquet_table
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
@@ -32,7 +32,7 @@ from goldspan.crowd.workers import keep_workers
 from goldspan.errors import Fault, FormatError
 from goldspan.spans import Codec
 
-SUMMARY = "compact columns; goldspan's own layout, or any long table"
+SUMMARY = "compact columns; goldspan's own layout, or any table of labels, spans or tags"
 SUFFIXES = (".parquet",)
 VERSION = 1
 
@@ -55,7 +55,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read goldspan's layout, or any other Parquet file as a long table.
+    """Read goldspan's layout, or any other Parquet file as the sort of table that it is.
 
     Raises:
         FormatError: The file is damaged, or written by a newer goldspan.
@@ -63,7 +63,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     table = parquet_table(source)
     metadata = (table.schema.metadata or {}).get(_KEY)
     if metadata is None:
-        return long.read(source, options)
+        from goldspan.crowd.formats.tables import read_parquet
+
+        return read_parquet(table, source, options)
     try:
         about = json.loads(metadata)
         version = int(about["version"])

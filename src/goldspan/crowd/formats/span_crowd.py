@@ -47,7 +47,6 @@ from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FaultsError, FormatError
 from goldspan.spans import (
     Codec,
-    Span,
     SpanArray,
     Tagged,
     get_encoding,
@@ -322,7 +321,8 @@ class SpanCrowd:
         if self.faults:
             strict = self.builder.warnings if self.options.strict else []
             raise FormatError([*self.faults, *strict])
-        notes += () if self.source.is_folder else self.source.text.notes
+        if self.source.data and not self.source.is_parquet:
+            notes += self.source.text.notes
         listed = list(self.items.values())
         known = [(item, item.gold[1]) for item in listed if item.gold is not None]
         answers = [(item, labels) for item in listed for _, labels, _ in item.answers]
@@ -414,7 +414,7 @@ class SpanCrowd:
                 points = " ".join(f"U+{ord(char):04X}" for char in whole)
                 message = (
                     f"{given} {shown(text[span.start : span.end])} {what} within the character "
-                    f"{whole!r} ({points})"
+                    f"'{whole}' ({points})"
                 )
                 hint = unit_hint(text, given, self.options.offsets)
                 hint = hint or ": if the offsets count code points, cut='expand' takes all of it"

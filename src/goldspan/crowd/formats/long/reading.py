@@ -42,6 +42,7 @@ from goldspan.crowd.labels import (
     missing_notes,
     read_labels,
     settle,
+    stripped_faults,
 )
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
@@ -137,7 +138,14 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         tagset=labels.tagset,
         answers=answers,
         groups=_first_of(table, "doc"),
-        import_report=_report(rows, answers, options, notes, reasons, [*unknown, *faults]),
+        import_report=_report(
+            rows,
+            answers,
+            options,
+            notes,
+            reasons,
+            [*unknown, *faults, *stripped_faults(strings, rows.name)],
+        ),
     )
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
