@@ -163,13 +163,16 @@ def missing_notes(
     ]
 
 
-def stripped_faults(strings: Iterable[str], file: str) -> list[Fault]:
+def stripped_faults(strings: Iterable[str], file: str, options: ReadOptions) -> list[Fault]:
     """List labels with white space at their ends, which is not part of a label.
 
     Args:
         strings: Distinct labels as the file has them.
         file: Its name.
+        options: With `strip` nothing is listed: it was asked for.
     """
+    if options.strip:
+        return []
     return [
         Fault(
             f"label {label!r} has white space at its ends: it is read as {label.strip()!r}",

@@ -336,7 +336,8 @@ def test_many_spans_that_do_not_overlap_are_all_kept():
 
 def test_tags_keep_the_tokens_that_they_count():
     lines = [
-        {"id": 1, "text": "Ann Lee", "tokens": ["Ann", "Lee"], "tags": ["B-P", "I-P"], "worker": "a"},
+        {"id": 1, "text": "Ann Lee", "tokens": ["Ann", "Lee"], "tags": ["B-P", "I-P"],
+         "worker": "a"},
         {"id": 1, "text": "Ann Lee", "tokens": ["Ann", "Lee"], "unit": "char",
          "spans": [[0, 5, "P"]], "worker": "b"},
     ]  # fmt: skip

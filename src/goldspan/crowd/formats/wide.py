@@ -112,7 +112,7 @@ def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Cr
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
     notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
     n_placed = int((answers.codes >= 0).sum())
-    faults += tuple(stripped_faults(strings, grid.name))
+    faults += tuple(stripped_faults(strings, grid.name, options))
     report = ImportReport(grid.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
     tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
     crowd = Crowd(

@@ -144,7 +144,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
             options,
             notes,
             reasons,
-            [*unknown, *faults, *stripped_faults(strings, rows.name)],
+            [*unknown, *faults, *stripped_faults(strings, rows.name, options)],
         ),
     )
     if "gold" in rows.columns:
