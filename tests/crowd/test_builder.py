@@ -247,8 +247,8 @@ def test_a_report_adds_up_and_prints_itself():
         "  10 labels, 7 placed",
         "  2 not placed: lost",
         "  1 not placed: gone",
-        "  2 faults of kind cut",
-        "  1 faults of kind odd",
+        "  2 faults of kind cut, the first: f line 1: m",
+        "  1 faults of kind odd, the first: m",
     ]
     told = report.to_dict(max_faults=1)
     assert told["not_placed"] == {"lost": 2, "gone": 1}

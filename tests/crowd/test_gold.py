@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -250,3 +252,37 @@ def test_the_gold_of_real_crowds_is_that_of_the_data_page(data, name, known):
     folder = data / "classification" / name
     crowd = goldspan.read_crowd(next(folder.glob("labels.csv*")), gold=folder / "truth.csv")
     assert (crowd.gold >= 0).sum() == known
+
+
+# Texts that were cut otherwise
+
+
+def selected(text, *spans, **fields):
+    return (
+        json.dumps({"id": "1", "text": text, "label": [list(span) for span in spans], **fields})
+        + "\n"
+    ).encode()
+
+
+@pytest.mark.parametrize("encoding", ["BIO", "IOBES", "BILOU", "IOB"])
+def test_gold_of_a_text_that_was_cut_otherwise_is_attached_exactly(encoding):
+    text = "Donaudampfschiff und Autobahn"
+    answers = selected(text, (0, 10, "A"), (21, 25, "B"), user="w")
+    gold = selected(text, (5, 16, "A"), (21, 29, "B"))
+    crowd = goldspan.read_crowd(answers, encoding=encoding)
+    assert crowd.tokens_list == [["Donaudampf", "schiff", "und", "Auto", "bahn"]]
+    both = goldspan.read_crowd(answers, encoding=encoding, gold=read_gold(gold, encoding))
+    assert both.tokens_list == [["Donau", "dampf", "schiff", "und", "Auto", "bahn"]]
+    assert both.token_start.tolist() == [0, 5, 10, 17, 21, 25]
+    codec = both.tagset
+    said = goldspan.spans.parse(both.answers_of("1")["w"], encoding=codec.encoding)
+    known = goldspan.spans.parse(both.tagged_by_id()["1"], encoding=codec.encoding)
+    assert said == [("A", 0, 2), ("B", 4, 5)]
+    assert known == [("A", 1, 3), ("B", 4, 6)]
+    assert goldspan.spans.validate(both.answers_of("1")["w"], encoding=codec.encoding) == []
+
+
+def read_gold(data, encoding):
+    crowd = goldspan.read_crowd(data.replace(b"}", b', "user": "gold"}'), encoding=encoding)
+    assert crowd.gold is not None
+    return crowd

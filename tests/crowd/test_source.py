@@ -311,3 +311,82 @@ def test_an_archive_is_only_read_and_never_unpacked_onto_the_disk(tmp_path, monk
         archive.writestr("../../evil/x.txt", "x O\n")
     open_source(buffer.getvalue())
     assert list(tmp_path.iterdir()) == []
+
+
+# Files that hold no table and no text
+
+
+def office(*parts, first=()):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in first:
+            archive.writestr(zipfile.ZipInfo(name), content)
+        for name in parts:
+            archive.writestr(name, "<xml/>")
+    return buffer.getvalue()
+
+
+def old_office(stream):
+    """The first sectors of an OLE2 file, whose directory names a stream."""
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(512, b"\0")
+    return (
+        head
+        + "Root Entry".encode("utf-16-le").ljust(128, b"\0")
+        + stream.encode("utf-16-le").ljust(384, b"\0")
+    )
+
+
+def opendocument(kind):
+    return office("content.xml", first=[("mimetype", f"application/vnd.oasis.opendocument.{kind}")])
+
+
+DOCUMENTS = {
+    "xlsx": (office("[Content_Types].xml", "xl/workbook.xml"), ["Excel", "CSV"]),
+    "xlsb": (office("xl/workbook.bin"), ["Excel", "CSV"]),
+    "xls": (old_office("Workbook"), ["Excel", "CSV"]),
+    "xls 95": (old_office("Book"), ["Excel", "CSV"]),
+    "ods": (opendocument("spreadsheet"), ["OpenDocument spreadsheet", "CSV"]),
+    "odt": (opendocument("text"), ["OpenDocument text", "plain text"]),
+    "docx": (office("word/document.xml"), ["Word", "plain text"]),
+    "doc": (old_office("WordDocument"), ["Word", "plain text"]),
+    "pptx": (office("ppt/presentation.xml"), ["PowerPoint"]),
+    "locked": (old_office("EncryptedPackage"), ["password"]),
+    "pdf": (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", ["PDF", ".txt"]),
+    "rtf": (b"{\\rtf1\\ansi Ann sang.}", ["RTF", "plain text"]),
+    "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ["picture (PNG)"]),
+    "jpeg": (b"\xff\xd8\xff\xe0\0\x10JFIF", ["picture (JPEG)"]),
+    "webp": (b"RIFF\x10\0\0\0WEBPVP8 ", ["picture (WebP)"]),
+    "wav": (b"RIFF\x10\0\0\0WAVEfmt ", ["audio"]),
+    "mp4": (b"\0\0\0\x18ftypmp42", ["video"]),
+    "7z": (b"7z\xbc\xaf\x27\x1c\0\x04", ["7-Zip", "unpack"]),
+    "bz2": (b"BZh91AY&SY\x00\x01", ["bzip2", "unpack"]),
+    "sqlite": (b"SQLite format 3\0\x10\0", ["SQLite", "CSV"]),
+    "arrow": (b"ARROW1\0\0\xff\xff\xff\xff", ["Feather", "Parquet"]),
+    "dataset": (b"\xff\xff\xff\xff\x10\0\0\0", ["Hugging Face", "to_parquet"]),
+}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(("data", "parts"), DOCUMENTS.values(), ids=DOCUMENTS)
+def test_a_document_is_refused_with_what_it_is_and_the_way_out(data, parts, pack, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_bytes(pack(data))
+    refused(pack(data), *parts)
+    with pytest.raises(FormatError, match=r"answers\.csv") as caught:
+        goldspan.read_crowd(path)
+    assert caught.value.faults[0].kind == "document"
+
+
+def test_a_document_in_a_folder_is_refused_only_where_it_is_read(tmp_path):
+    tree(tmp_path / "crowd", {"doc.txt": "Ann", "ann/doc.ann": "T1\tPER 0 3\tAnn\n"})
+    (tmp_path / "crowd" / "notes.xlsx").write_bytes(DOCUMENTS["xlsx"][0])
+    (tmp_path / "crowd" / "page.png").write_bytes(DOCUMENTS["png"][0])
+    assert goldspan.read_crowd(tmp_path / "crowd").answers_of("doc-1") == {"ann": ["B-PER"]}
+    (tmp_path / "crowd" / "doc2.txt").write_bytes(DOCUMENTS["pdf"][0])
+    with pytest.raises(FormatError, match=r"doc2\.txt.*PDF"):
+        goldspan.read_crowd(tmp_path / "crowd")
+
+
+@pytest.mark.parametrize("text", ["GIF89a is a format", "BZh, he said", "OggS", "ARROW1,b", "ID3"])
+def test_text_that_begins_like_a_document_is_text(text):
+    assert text_of(text.encode()).value == text

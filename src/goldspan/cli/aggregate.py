@@ -93,7 +93,11 @@ def aggregate(
     repeated: r.Repeated = "last",
     strict: r.Strict = False,
     offsets: r.Offsets = "codepoint",
-    cut: r.Cut = "expand",
+    cut: r.Cut = "split",
+    tokens: r.TokenRule = "fine",
+    overlapping: r.Overlapping = "longest",
+    strip: r.Strip = False,
+    rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
     json: r.AsJson = False,
@@ -127,7 +131,8 @@ def aggregate(
         raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf")
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
-        offsets, cut, delimiter, text_encoding,
+        offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
+        strip=strip, rename_workers=rename_worker,
     )  # fmt: skip
     params = method_params(method, param, ties=ties, raw=raw, seed=seed)
     from goldspan.aggregate import get_aggregator

@@ -27,7 +27,11 @@ def agree(
     repeated: r.Repeated = "last",
     strict: r.Strict = False,
     offsets: r.Offsets = "codepoint",
-    cut: r.Cut = "expand",
+    cut: r.Cut = "split",
+    tokens: r.TokenRule = "fine",
+    overlapping: r.Overlapping = "longest",
+    strip: r.Strip = False,
+    rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
     json: r.AsJson = False,
@@ -46,7 +50,8 @@ def agree(
     r.check_output(plot, source)
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
-        offsets, cut, delimiter, text_encoding,
+        offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
+        strip=strip, rename_workers=rename_worker,
     )  # fmt: skip
     from goldspan.crowd import agreement
 

@@ -37,6 +37,7 @@ def check(
     options = r.Reading(
         format=format, encoding=encoding, columns=columns, workers=workers, labels=label,
         delimiter=delimiter, text_encoding=text_encoding, unknown="outside",
+        unlabelled="keep",
     )  # fmt: skip
     from goldspan.crowd.convert import all_faults
 

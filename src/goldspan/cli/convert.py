@@ -44,7 +44,11 @@ def convert(
     repeated: r.Repeated = "last",
     strict: r.Strict = False,
     offsets: r.Offsets = "codepoint",
-    cut: r.Cut = "expand",
+    cut: r.Cut = "split",
+    tokens: r.TokenRule = "fine",
+    overlapping: r.Overlapping = "longest",
+    strip: r.Strip = False,
+    rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
     json: r.AsJson = False,
@@ -69,7 +73,8 @@ def convert(
     r.check_output(output, source)
     options = r.Reading(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
-        offsets, cut, delimiter, text_encoding,
+        offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
+        strip=strip, rename_workers=rename_worker, unlabelled="keep",
     )  # fmt: skip
     from goldspan.crowd.convert import convert_crowd
     from goldspan.crowd.io import write_crowd, write_to_stdout

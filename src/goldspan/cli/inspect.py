@@ -32,7 +32,10 @@ def inspect(
     repeated: r.Repeated = "last",
     strict: r.Strict = False,
     offsets: r.Offsets = "codepoint",
-    cut: r.Cut = "expand",
+    cut: r.Cut = "split",
+    overlapping: r.Overlapping = "longest",
+    strip: r.Strip = False,
+    rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
     text_column: r.TextColumn = None,
@@ -56,7 +59,8 @@ def inspect(
     """
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
-        offsets, cut, delimiter, text_encoding,
+        offsets, cut, delimiter, text_encoding, overlapping=overlapping, strip=strip,
+        rename_workers=rename_worker, unlabelled="keep",
     )  # fmt: skip
     named = {"text": text_column, "id": id_column, "document": document_column}
     pool, opened = _as_pool(source, options, named, tokens)
@@ -204,13 +208,18 @@ def _next_command(crowd: Crowd, source: str, options: r.Reading) -> str:
         "--columns": options.columns,
         "--label": options.labels,
         "--workers": options.workers,
+        "--rename-worker": options.rename_workers,
     }
     for name, values in repeated.items():
         for value in values or []:
             words += [name, value]
-    for name, single in (("--gold", options.gold), ("--encoding", options.encoding)):
-        if single:
-            words += [name, single]
+    usual = r.Reading()
+    for name in ("gold", "encoding", "offsets", "cut", "overlapping"):
+        single = getattr(options, name)
+        if single and single != getattr(usual, name):
+            words += [f"--{name}", single]
+    if options.strip:
+        words.append("--strip")
     if crowd.n_workers:
         single_labels = crowd.is_classification
         words += ["--method", "ds" if single_labels else "bsc-seq"]

@@ -134,7 +134,41 @@ Offsets = Annotated[
 Cut = Annotated[
     str,
     typer.Option(
-        help="Character spans that cut a token: expand, contract or error.", rich_help_panel=_READ
+        help="Character spans that begin or end within a token: split (the token is cut there), "
+        "expand, contract or error.",
+        rich_help_panel=_READ,
+    ),
+]
+TokenRule = Annotated[
+    str,
+    typer.Option(
+        "--tokens",
+        help="How texts without tokens are cut: fine, space or words.",
+        rich_help_panel=_READ,
+    ),
+]
+Overlapping = Annotated[
+    str,
+    typer.Option(
+        help="Which spans of one answer stay where several overlap: longest, outermost or refuse.",
+        rich_help_panel=_READ,
+    ),
+]
+Strip = Annotated[
+    bool,
+    typer.Option(
+        "--strip",
+        help="Take white space and quotation marks off the ends of labels and workers' ids.",
+        rich_help_panel=_READ,
+    ),
+]
+RenameWorkers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename-worker",
+        metavar="OLD=NEW",
+        help="Give a worker another id; two may become one. Repeatable.",
+        rich_help_panel=_READ,
     ),
 ]
 Delimiter = Annotated[
@@ -191,10 +225,15 @@ class Reading:
     repeated: str = "last"
     strict: bool = False
     offsets: str = "codepoint"
-    cut: str = "expand"
+    cut: str = "split"
     delimiter: str | None = None
     text_encoding: str | None = None
     unknown: str = "raise"
+    tokens: str = "fine"
+    overlapping: str = "longest"
+    strip: bool = False
+    rename_workers: list[str] | None = None
+    unlabelled: str = "refuse"
 
     def read(self, source: Any, progress: Callable[[int, int], None] | None = None) -> Crowd:
         """Read a crowd."""
@@ -222,6 +261,11 @@ class Reading:
             "delimiter": delimiter,
             "text_encoding": self.text_encoding,
             "unknown": self.unknown,
+            "tokens": self.tokens,
+            "overlapping": self.overlapping,
+            "strip": self.strip,
+            "rename_workers": key_values(self.rename_workers, "OLD=NEW"),
+            "unlabelled": self.unlabelled,
         }
 
 

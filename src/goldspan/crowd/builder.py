@@ -18,7 +18,7 @@ from goldspan.crowd.entries import (
     number_faults,
     string_faults,
 )
-from goldspan.crowd.labels import bad_label_faults, read_labels, settle
+from goldspan.crowd.labels import bad_label_faults, read_labels, settle, stripped_faults
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.repeats import MAX_ATTEMPT, count_first, number_attempts
@@ -198,6 +198,7 @@ class CrowdBuilder:
             message = "the file holds no item: is the path right?"
             self.faults.append(Fault(message, file=self.source, kind="empty"))
         labels = read_labels(list(self._labels), self.options, single=single)
+        self.warnings += stripped_faults(self._labels, self.source, self.options)
         if labels.bad:
             places = self._bad_places(labels.bad)
             if self.options.unknown == "raise":

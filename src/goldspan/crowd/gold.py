@@ -41,10 +41,10 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
         return _from_crowd(crowd, gold, "<gold>")
     plain = replace(options, columns={}, workers=(), strict=False)
     if is_dataframe(gold):
-        from goldspan.crowd.formats.long import read_frame
+        from goldspan.crowd.formats.tables import read_table
 
         if not crowd.is_classification:
-            return _from_crowd(crowd, read_frame(gold, plain), "<DataFrame>")
+            return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>")
         return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
     source = open_source(gold)
     if crowd.is_classification and not source.is_folder:
@@ -178,6 +178,9 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
     if other.gold is None:
         message = f"there is no gold in it: it was read as {other.import_report.format}, {other!r}"
         raise FormatError([Fault(message, file=name, kind="gold")])
+    from goldspan.crowd.refine import with_same_tokens
+
+    crowd, other = with_same_tokens(crowd, other)
     if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):
         return _whole(crowd, other, name)
     source = other.gold_tagged

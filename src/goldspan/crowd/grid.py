@@ -105,7 +105,7 @@ def first_line(source: Source) -> str:
 def header_names(source: Source) -> list[str]:
     """Give the cells of the first line, without quotes and outer blanks."""
     line = first_line(source)
-    return [cell.strip().strip('"') for cell in line.split(_delimiter(source))]
+    return [cell.strip().strip('"') for cell in line.split(delimiter_of(source))]
 
 
 def is_comment(line: str) -> bool:
@@ -133,7 +133,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
         FormatError: Rows have too many or too few cells, a cell is longer than `MAX_CELL`, or
             two columns have one name; every such place is listed.
     """
-    mark = _delimiter(source) if delimiter is None else delimiter
+    mark = delimiter_of(source) if delimiter is None else delimiter
     if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
         raise InputError(
             f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
@@ -150,7 +150,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     return grid if usual else replace(grid, notes=(f"cells are separated by {mark!r}",))
 
 
-def _delimiter(source: Source) -> str:
+def delimiter_of(source: Source) -> str:
     """What separates cells: as a first line `sep=;` says, else what the header looks like."""
     declared = _DECLARED.match(source.text.value)
     return declared[1] if declared else guess_delimiter(first_line(source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from itertools import chain
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from goldspan.crowd.model import Crowd
+from goldspan.crowd.names import check_names
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import FORMATS
 from goldspan.crowd.source import Source, open_source
@@ -90,7 +92,12 @@ def read_crowd(
     unknown: str = "raise",
     strict: bool = False,
     offsets: str = "codepoint",
-    cut: str = "expand",
+    tokens: str = "fine",
+    cut: str = "split",
+    overlapping: str = "longest",
+    unlabelled: str = "refuse",
+    strip: bool = False,
+    rename_workers: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     text_encoding: str | None = None,
     progress: Callable[[int, int], Any] | None = None,
@@ -99,10 +106,11 @@ def read_crowd(
 
     Args:
         source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
-            binary file; or a long table: a DataFrame of any make, or a list of dicts.
-        format: "wide", "long", "folder", "spans", "label-studio", "doccano", "prodigy", "brat",
-            "parquet" or "conll"; guessed from the content by default.
-        gold: The known tags: a second file, folder or table, a `Crowd`, or a `Consensus`.
+            binary file; a DataFrame of any make, a Hugging Face `Dataset`, or a list of dicts.
+        format: "wide", "long", "span-table", "tag-columns", "folder", "spans", "label-studio",
+            "doccano", "prodigy", "brat", "mturk", "parquet" or "conll"; guessed from the content
+            by default. A DataFrame is "long", "span-table", "tag-columns" or "wide".
+        gold: A second file, folder or DataFrame with the known tags.
         encoding: Encoding of the tags; guessed by default.
         columns: Names of columns by role, for example {"item": "question", "worker": "user"}.
         workers: Worker columns of a wide table; of other formats the workers to keep.
@@ -115,7 +123,17 @@ def read_crowd(
             "outside": listed in the import report and read as `O`.
         strict: Refuse an input with faults that could otherwise be aligned or listed.
         offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
-        cut: Character spans that cut a token: "expand" (default), "contract" or "error".
+        tokens: How texts are cut whose file names no tokens: "fine" (default), "space" or
+            "words"; see `goldspan.spans.tokenize`.
+        cut: Character spans that begin or end within a token: "split" (default) cuts the token
+            there, "expand" takes the whole token, "contract" leaves it out, "error" refuses.
+        overlapping: Which of the spans of one answer stays where several overlap: "longest"
+            (default), "outermost", or "refuse".
+        unlabelled: What becomes of a file with items that nobody labelled, no gold either:
+            "refuse" (default) or "keep", for pools. goldspan's own formats are always kept.
+        strip: Take white space and quotation marks off the ends of labels and of workers' ids.
+        rename_workers: Other ids for workers, {"Ann": "ann"}; what two have answered becomes one
+            worker's.
         delimiter: Of a table; guessed by default.
         text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
             be that.
@@ -144,19 +162,24 @@ def read_crowd(
         unknown=unknown,
         strict=strict,
         offsets=offsets,
+        tokens=tokens,
         cut=cut,
+        overlapping=overlapping,
+        strip=strip,
+        rename_workers=dict(rename_workers or {}),
         delimiter=delimiter,
         progress=progress,
     )
-    source = rows_as_table(source)
+    source = _opened_rows(source, format)
     if is_dataframe(source):
-        from goldspan.crowd.formats.long import read_frame
+        from goldspan.crowd.formats.tables import read_table
 
-        crowd = read_frame(source, options)
+        crowd = read_table(source, options, format)
     else:
         opened = open_source(source, text_encoding)
         name = format or guess_format(opened, columns)
         crowd = get_format(name).read(opened, options)
+    crowd = check_names(_with_labels(crowd, unlabelled), options)
     if gold is not None:
         from goldspan.crowd.gold import attach_gold
 
@@ -304,6 +327,7 @@ def _format_of(path: Path) -> str:
 
 def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     """The sort of table that has the named columns in its header."""
+    from goldspan.crowd.formats.span_table import is_span_table
     from goldspan.crowd.grid import header_names
 
     if not columns or source.is_folder or source.is_parquet:
@@ -311,6 +335,8 @@ def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     cells = header_names(source)
     if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
         return None
+    if is_span_table(cells, columns):
+        return "span-table"
     roles = {role for role, name in columns.items() if name in cells}
     if "worker" in roles or {"item", "label"} <= roles:
         return "long"
@@ -345,3 +371,75 @@ def is_dataframe(source: Any) -> bool:
         return False
     # Asked of the type: a lazy frame would compute its columns.
     return hasattr(type(source), "columns") or hasattr(type(source), "column_names")
+
+
+JSON_FORMATS = ("label-studio", "prodigy", "doccano", "spans")
+"""Formats whose records may also be given as a list of dicts."""
+
+
+def _opened_rows(source: Any, name: str | None) -> Any:
+    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source.
+
+    Raises:
+        InputError: It is a list of something else, or a dict.
+    """
+    if isinstance(source, Mapping):
+        names = ", ".join(map(str, list(source)[:5]))
+        hint = "pass one of its values, such as data['train'], if these are splits of a data set"
+        raise InputError(
+            f"cannot read a {type(source).__name__} ({names}): {hint}, or a list of dicts"
+        )
+    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
+        return source
+    nested = any(isinstance(value, list | dict) for row in source[:20] for value in row.values())
+    if name in JSON_FORMATS or (name is None and nested):
+        import json
+
+        try:
+            data = json.dumps(source, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            if name is not None:
+                raise InputError(f"the list of dicts cannot be written as JSON: {error}") from None
+            return rows_as_table(source)
+        opened = Source("<list>", data, text_encoding="utf-8")
+        fits = (one for one in JSON_FORMATS if get_format(one).sniff(opened))
+        if name is not None or next(fits, None) is not None:
+            return opened
+    return rows_as_table(source)
+
+
+def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
+    """Refuse what holds neither answers nor gold; where there is gold only, say so.
+
+    goldspan's own formats may hold items alone: pools are written in them.
+
+    Raises:
+        FormatError: Nobody labelled anything.
+    """
+    report = crowd.import_report
+    if crowd.n_workers:
+        return crowd
+    if crowd.gold is not None and (crowd.gold >= 0).any():
+        note = "nobody's answers are in it: it is read as gold only"
+        if not any("as gold" in one for one in report.notes) and report.format != "conll":
+            return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
+        return crowd
+    if unlabelled not in UNLABELLED:
+        raise UnknownNameError("rule for items without labels", unlabelled, UNLABELLED)
+    if report.format in OWN_FORMATS or unlabelled == "keep":
+        return crowd
+    message = (
+        f"there are {crowd.n_items} items, but nobody's labels (0 workers), and no gold: is this "
+        f"the right file, and {report.format} its format? "
+    )
+    hints = {
+        "wide": "name the columns of the workers with workers=[…] (--workers)",
+        "long": "name the columns with columns={'worker': …, 'label': …} (--columns)",
+        "label-studio": "export completed annotations; predictions are not read",
+    }
+    hint = hints.get(report.format, "export the annotations too, not the texts alone")
+    raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])
+
+
+UNLABELLED = ("refuse", "keep")
+OWN_FORMATS = ("parquet", "spans")

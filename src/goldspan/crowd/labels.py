@@ -15,6 +15,9 @@ from goldspan.spans import Codec, Role, Tagged, get_encoding, token_flags
 from goldspan.spans.encoding import ENCODINGS, Encoding, TagFault, read_tag
 from goldspan.spans.pairs import BAD_OPEN, STARTS
 
+MAX_STRIPPED = 20
+"""Labels with white space at their ends that are listed."""
+
 _TRIED = ("BIO", "IOBES", "BILOU", "BMEWO")
 
 
@@ -117,6 +120,27 @@ def missing_notes(
         and label.strip() != "?"
         and (not label.strip() or label.strip() in options.missing)
     ]
+
+
+def stripped_faults(strings: Iterable[str], file: str, options: ReadOptions) -> list[Fault]:
+    """List labels with white space at their ends, which is not part of a label.
+
+    Args:
+        strings: Distinct labels as the file has them.
+        file: Its name.
+        options: With `strip` nothing is listed: it was asked for.
+    """
+    if options.strip:
+        return []
+    return [
+        Fault(
+            f"label {label!r} has white space at its ends: it is read as {label.strip()!r}",
+            file,
+            kind="white-space",
+        )
+        for label in list(strings)
+        if label != label.strip() and label.strip()
+    ][:MAX_STRIPPED]
 
 
 def listed_bad_labels(

@@ -8,7 +8,9 @@ from typing import Any, Literal, get_args
 
 from goldspan.errors import UnknownNameError
 from goldspan.spans import get_encoding
-from goldspan.spans.characters import CUTS, OFFSETS
+from goldspan.spans.characters import CUTS as SNAPS
+from goldspan.spans.characters import OFFSETS
+from goldspan.spans.tokenization import RULES
 
 Altered = Literal["missing", "keep", "drop-sentence"]
 Repeated = Literal["last", "first"]
@@ -16,9 +18,14 @@ Unknown = Literal["raise", "outside"]
 ALTERED: tuple[str, ...] = get_args(Altered)
 REPEATED: tuple[str, ...] = get_args(Repeated)
 UNKNOWN: tuple[str, ...] = get_args(Unknown)
+CUTS: tuple[str, ...] = ("split", *SNAPS)
+OVERLAPPING = ("longest", "outermost", "refuse")
+TOKENS: tuple[str, ...] = tuple(RULES)
+QUOTES = "'\"`´‘’‚‛“”„‟«»‹›"
+"""What `strip` takes off the ends of names, with white space."""
 ROLES = (
     *("item", "doc", "sent", "token", "position", "worker", "label", "tag", "gold", "text"),
-    *("attempt", "started", "submitted", "cost"),
+    *("attempt", "started", "submitted", "cost", "start", "end"),
 )
 """What `columns` may name."""
 MISSING = ("?", "", "NA", "N/A", "NaN", "nan", "null")
@@ -33,7 +40,7 @@ class ReadOptions:
         encoding: Encoding of the tags; None guesses it from the tags.
         columns: Names of columns by their role, where they are not the usual ones: roles are
             item, doc, sent, token, position, worker, label, tag, gold, text, attempt, started,
-            submitted, cost.
+            submitted, cost, and start and end of a span.
         workers: Names of the worker columns of a wide table, or the workers to keep.
         labels: Other names for labels: {"person": "PER"} also turns `B-person` into `B-PER`;
             an empty new name means "no label".
@@ -46,7 +53,15 @@ class ReadOptions:
             PLAIN).
         strict: Refuse an input with faults instead of listing them in the import report.
         offsets: What character offsets count: "codepoint", "utf16" or "utf8".
-        cut: What to do with a character span that cuts a token: "expand", "contract", "error".
+        tokens: How a text is cut whose file names no tokens: "fine", "space" or "words"; see
+            `goldspan.spans.tokenization`.
+        cut: What to do with a character span that begins or ends within a token: "split" cuts the
+            token there, so that the span stays exact; "expand" takes the whole token, "contract"
+            leaves it out, "error" refuses.
+        overlapping: Which of the spans of one answer stays where several overlap: "longest",
+            "outermost" (the one that begins first), or "refuse".
+        strip: Take white space and quotation marks off the ends of labels and of workers' ids.
+        rename_workers: Other ids for workers: {"Ann": "ann"}.
         delimiter: Of a table; None guesses it.
         progress: Called with (done, total) now and then by slow readers.
     """
@@ -61,26 +76,50 @@ class ReadOptions:
     unknown: str = "raise"
     strict: bool = False
     offsets: str = "codepoint"
-    cut: str = "expand"
+    tokens: str = "fine"
+    cut: str = "split"
+    overlapping: str = "longest"
+    strip: bool = False
+    rename_workers: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
     progress: Callable[[int, int], Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.altered not in ALTERED:
-            raise UnknownNameError("rule for altered tokens", self.altered, ALTERED)
-        if self.repeated not in REPEATED:
-            raise UnknownNameError("rule for repeated answers", self.repeated, REPEATED)
-        if self.unknown not in UNKNOWN:
-            raise UnknownNameError("rule for unknown tags", self.unknown, UNKNOWN)
-        if self.offsets not in OFFSETS:
-            raise UnknownNameError("kind of offsets", self.offsets, OFFSETS)
-        if self.cut not in CUTS:
-            raise UnknownNameError("rule for cut tokens", self.cut, CUTS)
+        for what, name, allowed in (
+            ("rule for altered tokens", self.altered, ALTERED),
+            ("rule for repeated answers", self.repeated, REPEATED),
+            ("rule for unknown tags", self.unknown, UNKNOWN),
+            ("kind of offsets", self.offsets, OFFSETS),
+            ("rule for cut tokens", self.cut, CUTS),
+            ("rule for tokens", self.tokens, TOKENS),
+            ("rule for overlapping spans", self.overlapping, OVERLAPPING),
+        ):
+            if name not in allowed:
+                raise UnknownNameError(what, name, allowed)
         if self.encoding is not None:
             get_encoding(self.encoding)
         for role in self.columns:
             if role not in ROLES:
                 raise UnknownNameError("role of a column", role, ROLES)
+
+    def stripped(self, name: str) -> str:
+        """Return a name without white space and quotation marks at its ends, and without `="…"`.
+
+        >>> ReadOptions().stripped(' “PER” '), ReadOptions().stripped('="007"')
+        ('PER', '007')
+        """
+        name = name.strip()
+        if name[:2] == '="':
+            name = name[1:]
+        return name.strip(QUOTES).strip()
+
+    def _bare(self, label: str) -> str:
+        """Take white space and quotation marks off the ends of a label, and of a tag's type."""
+        label = self.stripped(label)
+        prefix, hyphen, kind = label.partition("-")
+        if hyphen and len(prefix) == 1 and prefix.isupper():
+            return f"{prefix}-{self.stripped(kind)}"
+        return label
 
     def rename(self, label: str) -> str | None:
         """Give a label's name after `labels` and `missing`; None for no label.
@@ -88,7 +127,7 @@ class ReadOptions:
         >>> ReadOptions(labels={"person": "PER"}).rename("B-person")
         'B-PER'
         """
-        label = label.strip()
+        label = self._bare(label) if self.strip else label.strip()
         if not label or label in self.missing:
             return None
         if label in self.labels:

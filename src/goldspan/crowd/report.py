@@ -9,6 +9,9 @@ from typing import Any
 
 from goldspan.errors import Fault
 
+MAX_SHOWN = 240
+"""Characters of a fault in the printed report."""
+
 
 @dataclass(frozen=True)
 class ImportReport:
@@ -58,10 +61,13 @@ class ImportReport:
         }
 
     def __str__(self) -> str:
-        """Print the report in a few lines; the faults themselves are counted, not listed."""
+        """Print the report in a few lines; of every kind of fault the number and the first."""
         lines = [f"{self.source or 'crowd'} read as {self.format or 'a crowd'}"]
         lines += [f"  {note}" for note in self.notes]
         lines.append(f"  {self.n_labels} labels, {self.n_placed} placed")
         lines += [f"  {count} not placed: {reason}" for reason, count in self.reasons.items()]
-        lines += [f"  {count} faults of kind {kind}" for kind, count in self.kinds.items()]
+        for kind, count in self.kinds.items():
+            first = str(next(fault for fault in self.faults if fault.kind == kind))
+            shown = first if len(first) <= MAX_SHOWN else f"{first[: MAX_SHOWN - 1]}…"
+            lines.append(f"  {count} faults of kind {kind}, the first: {shown}")
         return "\n".join(lines)

@@ -26,6 +26,66 @@ _DAMAGED = (
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
+_EXCEL = (
+    "an Excel workbook",
+    "save the sheet as CSV (in Excel: File, Save As, CSV UTF-8) and read that",
+)
+_SHEET = (
+    "an OpenDocument spreadsheet",
+    "save the sheet as CSV (in LibreOffice: File, Save As, Text CSV, UTF-8) and read that",
+)
+_NUMBERS = ("an Apple Numbers or Pages document", "export it as CSV or plain text and read that")
+_WORD = ("a Word document", "save it as plain text (.txt, UTF-8) and read that")
+_SLIDES = ("a PowerPoint presentation", "goldspan reads text: save the text as .txt and read that")
+_PLAIN_TEXT = "save it as plain text (.txt, UTF-8) and read that"
+_NO_TEXT = "goldspan reads text and labels only"
+_UNPACK = "unpack it and read what is in it"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"{\\rtf", "a rich-text (RTF) document", _PLAIN_TEXT),
+    (b"\x89PNG\r\n\x1a\n", "a picture (PNG)", _NO_TEXT),
+    (b"\xff\xd8\xff", "a picture (JPEG)", _NO_TEXT),
+    (b"GIF87a", "a picture (GIF)", _NO_TEXT),
+    (b"GIF89a", "a picture (GIF)", _NO_TEXT),
+    (b"II*\x00", "a picture (TIFF)", _NO_TEXT),
+    (b"MM\x00*", "a picture (TIFF)", _NO_TEXT),
+    (b"ID3\x03", "an audio file (MP3)", _NO_TEXT),
+    (b"ID3\x04", "an audio file (MP3)", _NO_TEXT),
+    (b"fLaC\x00", "an audio file (FLAC)", _NO_TEXT),
+    (b"OggS\x00", "an audio file (Ogg)", _NO_TEXT),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"\xfd7zXZ\x00", "a file packed with xz", _UNPACK),
+    (b"\x28\xb5\x2f\xfd", "a file packed with zstd", _UNPACK),
+    (b"SQLite format 3\x00", "an SQLite database", "export the table as CSV and read that"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "save the table as Parquet or CSV and read that"),
+    (
+        b"ARROW1\x00\x00",
+        "an Arrow (Feather) file",
+        "save the table as Parquet, or load it and pass the DataFrame",
+    ),
+    (
+        b"\xff\xff\xff\xff",
+        "an Arrow stream, as Hugging Face datasets save it",
+        "pass the Dataset itself, or save it with to_parquet()",
+    ),
+)
+"""First bytes of files that hold no table and no text, what they are, and what to do."""
+_OFFICE_PARTS = {
+    "xl/workbook.xml": _EXCEL,
+    "xl/workbook.bin": _EXCEL,
+    "word/document.xml": _WORD,
+    "ppt/presentation.xml": _SLIDES,
+    "Index/Document.iwa": _NUMBERS,
+}
+_MIMETYPES = {
+    b"application/vnd.oasis.opendocument.spreadsheet": _SHEET,
+    b"application/vnd.oasis.opendocument.text": ("an OpenDocument text", _PLAIN_TEXT),
+    b"application/vnd.oasis.opendocument": ("an OpenDocument file", _PLAIN_TEXT),
+    b"application/epub+zip": ("an e-book (EPUB)", _PLAIN_TEXT),
+}
+"""The first member of such an archive, which is not compressed."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -112,10 +172,97 @@ def open_source(source: Any, text_encoding: str | None = None) -> Source:
             mark), and cp1252 where the bytes can only be that.
 
     Raises:
-        InputError: There is no such file, or it cannot be read.
+        InputError: There is no such file, it cannot be read, or it is an office document, a
+            picture or another file that holds no table and no text.
     """
     if isinstance(source, Source):
         return source
+    opened = _open(source, text_encoding)
+    if not opened.is_folder:
+        refuse_document(opened.name, opened.data)
+    return opened
+
+
+def document_kind(data: bytes) -> tuple[str, str] | None:
+    """Return what a file is that holds no readable table or text, and what to do with it.
+
+    Recognised by content, whatever the name says: Excel (.xlsx, .xlsb, .xls), OpenDocument, Word,
+    PDF and other office documents, pictures, audio, video, and archives that are not unpacked here.
+
+    Args:
+        data: The bytes, as `open_source` returns them.
+
+    Returns:
+        What it is and the remedy, None for everything that may be readable.
+
+    >>> document_kind(b"%PDF-1.7 ...")[0]
+    'a PDF document'
+    """
+    head = data[:1024]
+    if head[:4] == _ZIP:
+        return _office_kind(data)
+    if head[:8] == _OLE:
+        return _ole_kind(data)
+    if b"%PDF-" in head.lstrip()[:8]:
+        message = "copy or extract its text into a .txt file (UTF-8) and read that"
+        return "a PDF document", message
+    if head[:4] == b"RIFF" and head[8:12] in {b"WEBP", b"WAVE", b"AVI "}:
+        return {b"WEBP": "a picture (WebP)", b"WAVE": "an audio file (WAV)"}.get(
+            head[8:12], "a video"
+        ), _NO_TEXT
+    if head[:2] == b"\0\0" and head[4:8] == b"ftyp":
+        return "a video, audio or picture file (MP4, HEIC)", _NO_TEXT
+    if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
+        return "a file packed with bzip2", _UNPACK
+    if not head.isascii() or b"\0" in head or head.startswith(b"{"):  # else it may be text
+        for magic, what, remedy in _MAGIC:
+            if head.startswith(magic):
+                return what, remedy
+    return None
+
+
+def refuse_document(name: str, data: bytes) -> None:
+    """Refuse files that hold no readable table or text; see `document_kind`.
+
+    Raises:
+        FormatError: It is one; the message says what it is and what to do.
+    """
+    found = document_kind(data)
+    if found is not None:
+        message = f"this is {found[0]}, which goldspan does not read: {found[1]}"
+        raise FormatError([Fault(message, file=name, kind="document")])
+
+
+def _office_kind(data: bytes) -> tuple[str, str] | None:
+    """What a zip archive is that is one document."""
+    if data[30:38] == b"mimetype":
+        return next((kind for mime, kind in _MIMETYPES.items() if data[38:].startswith(mime)), None)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+    except (*_DAMAGED, RuntimeError):
+        return None
+    return next((kind for part, kind in _OFFICE_PARTS.items() if part in names), None)
+
+
+def _ole_kind(data: bytes) -> tuple[str, str]:
+    """What a file of Office 97 is, by the names in its directory, whose entries are 128 bytes."""
+    names = {
+        data[at : at + 64].partition(b"\0\0\0")[0].replace(b"\0", b"")
+        for at in range(512, len(data), 128)
+    }
+    kinds = {
+        b"Workbook": _EXCEL,
+        b"Book": _EXCEL,
+        b"WordDocument": _WORD,
+        b"PowerPoint Document": _SLIDES,
+    }
+    what = "an Office document that is protected with a password, or of an old format"
+    unknown = (what, "open it and save it as CSV or as plain text (UTF-8), and read that")
+    return next((kind for name, kind in kinds.items() if name in names), unknown)
+
+
+def _open(source: Any, text_encoding: str | None) -> Source:
     if isinstance(source, bytes | bytearray | memoryview):
         return _from_bytes("<bytes>", bytes(source), text_encoding)
     if hasattr(source, "read"):
@@ -139,6 +286,7 @@ def decode(
     data: bytes, name: str, encoding: str | None = None, *, keep_line_ends: bool = False
 ) -> Text:
     """Turn bytes into text with line feeds, or say why not; see `Source.text`."""
+    refuse_document(name, data)
     if not data.strip(b"\xef\xbb\xbf\r\n\t "):
         raise FormatError([Fault("the file is empty: is the path right?", file=name, kind="empty")])
     notes = []
@@ -226,7 +374,7 @@ def _open_path(path: Path, text_encoding: str | None) -> Source:
 def _from_bytes(name: str, data: bytes, text_encoding: str | None) -> Source:
     if data[:2] == _GZIP:
         data = _gunzip(name, data)
-    if data[:4] == _ZIP:
+    if data[:4] == _ZIP and document_kind(data) is None:
         return Source(name, files=_unzip(name, data, text_encoding), text_encoding=text_encoding)
     return Source(name, data, text_encoding=text_encoding)
 

@@ -869,7 +869,7 @@ def _short(value: Any) -> str:
 
 def _crowd(file: Source) -> Crowd:
     try:
-        return read_crowd(file)
+        return read_crowd(file, tokens="words", cut="expand", unlabelled="keep")
     except FormatError as error:
         hint = (
             f'a table with a row per item is read with pool.format = "{ATTRIBUTES}" in a plan, '

@@ -158,8 +158,8 @@ def test_classes_become_single_labels():
 def test_comments_and_relations_are_counted():
     found = {**ONE, "Comments": ["hm", "so"], "relations": [{"id": 1}]}
     assert read(found).import_report.notes == (
-        "2 comments are not used",
-        "1 relations are not used",
+        "2 comments are not read (item 1, worker annotator)",
+        "1 relations are not read (item 1, worker annotator)",
     )
 
 
@@ -171,7 +171,7 @@ def test_offsets_are_code_points_by_default():
 
 def test_annotators_must_share_texts():
     text = message({**ONE, "user": "a"}, {**ONE, "text": "Bob", "user": "b"})
-    assert "line 2, item 1: not the text that this item has in <bytes> line 1" in text
+    assert "line 2, item 1, worker b: not the text that this item has in <bytes> line 1" in text
 
 
 def test_other_attributes_of_one_item_are_noted():
@@ -183,9 +183,9 @@ def test_other_attributes_of_one_item_are_noted():
 def test_overlaps_and_cuts_are_listed():
     found = {**ONE, "label": [[0, 5, "PER"], [4, 7, "ORG"]], "user": "a"}
     report = read(found).import_report
-    assert [fault.kind for fault in report.faults] == ["cut", "overlaps another span"]
-    assert report.reasons == {"overlaps another span": 1}
-    assert (report.n_placed, report.n_labels) == (3, 4)
+    assert [fault.kind for fault in report.faults] == ["overlapping span"]
+    assert report.reasons == {"overlapping span": 1}
+    assert (report.n_placed, report.n_labels) == (4, 5)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_overlaps_and_cuts_are_listed():
         ({"label": [5]}, "a span must be an object, or a list"),
         ({"label": [[0, 7]]}, "a span must be an object, or a list"),
         ({"label": ["PER", [0, 7, "PER"]]}, "a span must be an object, or a list"),
-        ({"label": [[0, 99, "PER"]]}, "span PER [0, 99) is empty, outside the text"),
+        ({"label": [[0, 99, "PER"]]}, "span PER [0, 99) is outside the text, which has"),
         ({"label": [[7, 0, "PER"]]}, "span PER [7, 0) is empty"),
         ({"label": [[-1, 7, "PER"]]}, "start must be a whole number from 0 on"),
         ({"label": [[0, 7.5, "PER"]]}, "end must be a whole number from 0 on"),

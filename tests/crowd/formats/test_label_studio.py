@@ -312,9 +312,9 @@ def test_what_is_not_read_is_counted_in_the_notes():
     found = task(by(1, region(0, 3), relation, choice("x"))) | {"predictions": [{"result": []}] * 3}
     notes = read(found).import_report.notes
     assert notes == (
-        "1 results of kind 'choices' are not used",
-        "3 results of kind 'prediction' are not used",
-        "1 results of kind 'relation' are not used",
+        "1 results of kind 'choices' are not read (item 1, worker 1)",
+        "3 results of kind 'prediction' are not read (item 1)",
+        "1 results of kind 'relation' are not read (item 1, worker 1)",
     )
 
 
@@ -322,7 +322,8 @@ def test_one_control_of_several_can_be_named():
     found = task(by(1, region(0, 3), region(6, 9, "VERB", from_name="pos")))
     crowd = read(found, columns={"label": "pos"})
     assert crowd.answers_of("1") == {"1": ["O", "O", "B-VERB", "O"]}
-    assert crowd.import_report.notes == ("1 results of kind 'labels' are not used",)
+    note = "1 results of kind 'labels' are not read (item 1, worker 1)"
+    assert crowd.import_report.notes == (note,)
 
 
 def test_a_region_without_a_label_is_listed():
@@ -338,7 +339,10 @@ def test_overlapping_and_doubly_labelled_regions_keep_the_longer():
     double["value"]["labels"] = ["PER", "ORG"]
     crowd = read(task(by(1, double, region(6, 9), region(4, 9, "X"))))
     assert crowd.answers_of("1") == {"1": ["B-PER", "B-X", "I-X", "O"]}
-    assert crowd.import_report.reasons == {"overlaps another span": 2}
+    assert crowd.import_report.reasons == {
+        "nested span": 1,
+        "several labels of a span": 1,
+    }
     assert [fault.token for fault in crowd.import_report.faults] == [0, 2]
 
 
@@ -473,7 +477,7 @@ def test_json_min_may_have_choices():
         (task(by(1, {"type": "labels", "value": []})), "value must be a JSON object"),
         (
             task(by(1, region(0, 99))),
-            "item 1, worker 1: span PER [0, 99) is empty, outside the text",
+            "item 1, worker 1: span PER [0, 99) is outside the text, which has",
         ),
         (task(by(1, region(3, 3))), "is empty"),
         (task(by(1, region(0.0, 3))), "start must be a whole number from 0 on, not the number 0.0"),

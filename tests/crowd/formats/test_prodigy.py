@@ -109,8 +109,11 @@ def test_spans_count_characters_and_tokens_are_used():
 
 def test_without_tokens_the_text_is_tokenised():
     bare = {key: value for key, value in ONE.items() if key != "tokens"}
-    assert read(bare).tokens_list == [["Ann", "Lee's", "song"]]
-    assert [fault.kind for fault in read(bare).import_report.faults] == ["cut"]
+    assert read(bare).tokens_list == [["Ann", "Lee", "'", "s", "song"]]
+    assert read(bare).import_report.faults == ()
+    before = read(bare, tokens="words", cut="expand")
+    assert before.tokens_list == [["Ann", "Lee's", "song"]]
+    assert [fault.kind for fault in before.import_report.faults] == ["cut"]
 
 
 def test_tokens_of_white_space_are_left_out():
@@ -265,7 +268,7 @@ def test_the_text_of_a_span_is_checked():
         ({"spans": [{"start": 0, "end": 3}]}, "no field 'type' or 'label'"),
         (
             {"spans": [{"start": 0, "end": 99, "label": "X"}]},
-            "span X [0, 99) is empty, outside the text",
+            "span X [0, 99) is outside the text, which has",
         ),
         ({"spans": [{"start": 0, "end": 1e1, "label": "X"}]}, "end must be a whole number"),
         ({"answer": 5}, "field 'answer' must be a string"),

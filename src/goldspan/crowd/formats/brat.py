@@ -39,7 +39,6 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.progress import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, GoldspanError
-from goldspan.spans import Span
 
 SUMMARY = "brat's folders of .txt and .ann files, one folder per annotator"
 SUFFIXES = ("", ".zip")
@@ -137,7 +136,9 @@ class _Reader:
         for number, line in enumerate(lines):
             if line.strip():
                 record = Record({}, file.name, number + 1, f"{name}-{number + 1}")
-                found.items[number] = self.crowd.item(record, cut_text(record, line), group=name)
+                found.items[number] = self.crowd.item(
+                    record, cut_text(record, line, rule=self.crowd.options.tokens), group=name
+                )
 
     def annotations(self, path: str, files: dict[str, Source]) -> None:
         """Read one worker's annotations of one document."""
@@ -151,7 +152,7 @@ class _Reader:
             return
         folder = place.parent.name or stem(self.crowd.builder.source.rstrip("/"))
         record = Record({}, file.name, worker=folder)
-        spans: dict[int, list[Span]] = {number: [] for number in document.items}
+        spans: dict[int, list[CharSpan]] = {number: [] for number in document.items}
         listed = list(text_bound(record, file, self.crowd.faults, self.not_used))
         for one, span in self._in_place(document, listed):
             with collect(self.crowd.faults):
@@ -161,9 +162,8 @@ class _Reader:
                 inner = span._replace(start=span.start - first, end=span.end - first, covers=None)
                 spans[number] += self.crowd.place(document.items[number], one, [inner])
         for number, item in document.items.items():
-            one = record.at(item=item.id)
-            found = self.crowd.without_overlaps(one, spans[number])
-            self.crowd.answer_or_gold(item, one, Labels(found))
+            found = sorted(spans[number], key=lambda span: (span.start, span.end))
+            self.crowd.answer_or_gold(item, record.at(item=item.id), Labels(found))
 
     def notes(self) -> Iterator[str]:
         """Say what was not used."""

@@ -1,20 +1,22 @@
-"""Spans of characters: texts cut into tokens, and offsets turned into places of tokens.
+"""Spans of characters: texts cut into tokens, and what the offsets of spans count.
 
-A text is cut as its file says, or by `goldspan.spans.tokenize`. Offsets count what
-`options.offsets`
-says: code points, UTF-16 units or bytes. A span may carry the text that it covers; if the text
-reads otherwise in that place, the offsets count something else or the text was changed afterwards,
-and the message says which unit would fit.
+A text is cut as its file says, or by a rule of `goldspan.spans.tokenize` (`options.tokens`), and
+then also where spans begin or end within a token (`cut_at`), so that spans of tokens say exactly
+what was selected. Offsets count what `options.offsets` says: code points, UTF-16 units or bytes. A
+span may carry the text that it covers; if the text reads otherwise in that place, the offsets count
+something else or the text was changed afterwards, and the message says which unit would fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+from unicodedata import category
 
 from goldspan.crowd.formats.json_records import Record, shown
 from goldspan.errors import InputError
-from goldspan.spans import Span, locate, tokenize
+from goldspan.spans import locate, tokenize
 from goldspan.spans.characters import OFFSETS
 
 MAX_MESSAGE = 300
@@ -24,7 +26,7 @@ _CODECS = {"utf16": ("utf-16-le", 2), "utf8": ("utf-8", 1)}
 
 
 class CharSpan(NamedTuple):
-    """A span as a file has it: two offsets, and perhaps what they cover."""
+    """A span of characters: as a file has it, perhaps with what it covers, or in code points."""
 
     type: str
     start: int
@@ -45,6 +47,7 @@ class Cut(NamedTuple):
         bounds: First character of every token in the text and one past its last.
         keep_text: The text, if it says more than the tokens.
         starts: First characters, if they are worth keeping.
+        is_given: Whether the file says how the text is cut.
     """
 
     tokens: list[str]
@@ -52,6 +55,7 @@ class Cut(NamedTuple):
     bounds: list[tuple[int, int]]
     keep_text: str | None
     starts: list[int] | None
+    is_given: bool = True
 
 
 def cut_text(
@@ -59,8 +63,10 @@ def cut_text(
     text: str | None,
     tokens: Sequence[str] | None = None,
     starts: Sequence[int] | None = None,
+    *,
+    rule: str = "fine",
 ) -> Cut:
-    """Cut a text into tokens: those given, else those of goldspan's tokenizer.
+    """Cut a text into tokens: those given, else by a rule of `goldspan.spans.tokenize`.
 
     A text that is nothing but the given tokens with blanks between is not kept: tools that show
     text get it for crowds of which only the tokens are known.
@@ -70,16 +76,17 @@ def cut_text(
         text: The text, None if there is none.
         tokens: The tokens, None if there are none.
         starts: First character of every token; searched in order where not given.
+        rule: How a text without tokens is cut.
 
     Raises:
         FormatError: There is nothing to cut, or the tokens do not come from the text.
     """
     if tokens is None:
         text = str(record.required(text, "text"))
-        bounds = tokenize(text)
+        bounds = tokenize(text, rule)
         if not bounds:
             raise record.error("the text has no token: leave the item out", "empty-text")
-        return Cut([text[a:b] for a, b in bounds], text, bounds, text, [a for a, _ in bounds])
+        return _cut_into(text, bounds, is_given=False)
     listed = list(tokens)
     if not listed:
         raise record.error("an item without tokens: leave it out", "no-tokens")
@@ -94,12 +101,97 @@ def cut_text(
     return Cut(listed, text, bounds, None if text == " ".join(listed) else text, None)
 
 
-def cut_fields(record: Record, text: str, *, single: bool = False) -> Cut:
+def _cut_into(text: str, bounds: list[tuple[int, int]], *, is_given: bool) -> Cut:
+    tokens, starts = [text[a:b] for a, b in bounds], [a for a, _ in bounds]
+    return Cut(tokens, text, bounds, text, starts, is_given)
+
+
+def cut_at(cut: Cut, places: Iterable[tuple[int, int]]) -> Cut:
+    """Cut a text also where spans begin and end.
+
+    Characters that belong to no token, such as a zero-width space, become tokens where a span
+    begins or ends with them. The text has to be known.
+
+    Args:
+        cut: How it is cut already.
+        places: First character of every span, and one past its last; no span begins or ends with
+            white space.
+
+    >>> record = Record({}, "f", 1)
+    >>> cut_at(cut_text(record, "Autofahrer und"), [(0, 4)]).tokens
+    ['Auto', 'fahrer', 'und']
+    """
+    text = cut.text or ""
+    listed = set(places)
+    firsts, lasts = {a for a, _ in listed}, {b for _, b in listed}
+    missing = (firsts - {a for a, _ in cut.bounds}) | (lasts - {b for _, b in cut.bounds})
+    if not missing:
+        return cut
+    pieces = list(cut.bounds)
+    for a, b in _gaps(text, cut.bounds):
+        if any(a <= place < b for place in firsts & missing) or any(
+            a < place <= b for place in lasts & missing
+        ):
+            pieces.append((a, b))
+    points = sorted(firsts | lasts)
+    bounds = []
+    for a, b in sorted(pieces):
+        inner = points[bisect_right(points, a) : bisect_right(points, b - 1)]
+        ends = [*inner, b]
+        bounds += list(zip([a, *inner], ends, strict=True))
+    return _cut_into(text, bounds, is_given=cut.is_given)
+
+
+def _gaps(text: str, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Runs of characters that are neither white space nor part of a token."""
+    place = 0
+    for start, end in [*bounds, (len(text), len(text))]:
+        while place < start:
+            first = place
+            while place < start and not text[place].isspace():
+                place += 1
+            if place > first:
+                yield first, place
+            place += 1
+        place = end
+
+
+def inside_character(text: str, place: int) -> tuple[int, int] | None:
+    """Return the bounds of the character, as readers see it, that a place would cut in two.
+
+    Such a character is an extended grapheme cluster: a letter with its combining marks, an emoji
+    with its modifiers, a flag. Format characters that join it, such as a zero-width non-joiner, are
+    not seen: a place before or after them cuts nothing.
+
+    >>> inside_character("cafe\u0301!", 4), inside_character("cafe\u0301!", 5)
+    ((3, 5), None)
+    """
+    if place <= 0 or place >= len(text) or (text[place].isascii() and text[place - 1].isascii()):
+        return None
+    import regex  # takes a while to import, and ASCII texts do without
+
+    # A cluster does not reach over a line feed, nor over a space before it.
+    start = max(text.rfind("\n", 0, place), text.rfind(" ", 0, place - 1), 0)
+    for found in regex.compile(r"\X").finditer(text, start):
+        a, b = found.span()
+        if a < place < b:
+            seen = [
+                any(category(char) != "Cf" for char in part)
+                for part in (text[a:place], text[place:b])
+            ]
+            return (a, b) if all(seen) else None
+        if a >= place:
+            break
+    return None
+
+
+def cut_fields(record: Record, text: str, *, single: bool = False, rule: str = "fine") -> Cut:
     """Cut a text by the fields `tokens` and `token_start`, if a tool has kept them.
 
     Args:
         record: What may have these fields.
         text: The text.
+        rule: How a text without tokens is cut.
         single: Whether the item gets a single label; then it is one token if they are not there.
 
     Raises:
@@ -107,7 +199,7 @@ def cut_fields(record: Record, text: str, *, single: bool = False) -> Cut:
     """
     tokens, starts = record.find("tokens"), record.find("token_start")
     if not (isinstance(tokens, list) and tokens and all(isinstance(t, str) and t for t in tokens)):
-        return whole_text(text) if single else cut_text(record, text)
+        return whole_text(text) if single else cut_text(record, text, rule=rule)
     if not (isinstance(starts, list) and all(type(n) is int and 0 <= n < 2**31 for n in starts)):
         starts = None
     return cut_text(record, text, tokens, starts)
@@ -223,10 +315,12 @@ def unit_hint(text: str, span: CharSpan, offsets: str) -> str:
     """Name the kinds of offsets under which a span would cover what it says."""
     if span.covers is None:
         return ""
+    here = [code_point(text, place, offsets) for place in span[1:3]]
     fits = [
         unit
         for unit in OFFSETS
-        if unit != offsets and same_words(covered(text, span.start, span.end, unit), span.covers)
+        if here != [code_point(text, place, unit) for place in span[1:3]]
+        and same_words(covered(text, span.start, span.end, unit), span.covers)
     ]
     return f"; with offsets={fits[0]!r} it fits: pass that" if fits else ""
 
@@ -236,27 +330,67 @@ def same_words(left: str, right: str) -> bool:
     return "".join(left.replace("\\n", " ").split()) == "".join(right.replace("\\n", " ").split())
 
 
-def split_overlaps(spans: Sequence[Span]) -> tuple[list[Span], list[tuple[Span, Span]]]:
-    """Keep the longer of spans that overlap, of two that are as long the first.
+def overlap_kind(span: CharSpan, other: CharSpan) -> str:
+    """Name how two spans of one answer share characters, for the import report.
+
+    >>> overlap_kind(CharSpan("LOC", 0, 4), CharSpan("ORG", 0, 9))
+    'nested span'
+    """
+    if span[1:3] == other[1:3]:
+        return "span given twice" if span.type == other.type else "several labels of a span"
+    inner = other.start <= span.start and span.end <= other.end
+    outer = span.start <= other.start and other.end <= span.end
+    return "nested span" if inner or outer else "overlapping span"
+
+
+def split_overlaps(
+    spans: Collection[CharSpan], rule: str = "longest"
+) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
+    """Choose among spans that overlap.
+
+    Args:
+        spans: In any order.
+        rule: "longest" keeps the longest, of two that are as long the one that begins first;
+            "outermost" keeps the one that begins first, of those the longest.
 
     Returns:
         The spans that stay, in order of place, and the others, each with one that it overlaps.
 
-    >>> split_overlaps([Span("LOC", 0, 1), Span("ORG", 0, 2)])[0]
-    [Span(type='ORG', start=0, end=2)]
+    >>> split_overlaps([CharSpan("LOC", 0, 3), CharSpan("ORG", 0, 8)])[0]
+    [CharSpan(type='ORG', start=0, end=8, covers=None)]
     """
-    owner: dict[int, Span] = {}
-    kept: list[Span] = []
-    dropped: list[tuple[Span, Span]] = []
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        other = next((owner[token] for token in span.tokens if token in owner), None)
-        if other is None:
-            kept.append(span)
-            owner.update(dict.fromkeys(span.tokens, span))
-        else:
-            dropped.append((span, other))
-    kept.sort(key=lambda span: span.start)
+    kept: list[CharSpan] = []
+    dropped: list[tuple[CharSpan, CharSpan]] = []
+    for group in _touching(spans):
+        chosen: list[CharSpan] = []
+        for span in sorted(group, key=_BY_RULE[rule]):
+            other = next((k for k in chosen if k.start < span.end and span.start < k.end), None)
+            if other is None:
+                chosen.append(span)
+            else:
+                dropped.append((span, other))
+        kept += sorted(chosen, key=lambda span: span.start)
     return kept, sorted(dropped, key=lambda pair: pair[0].start)
+
+
+_BY_RULE: dict[str, Callable[[CharSpan], tuple[int, int]]] = {
+    "longest": lambda span: (span.start - span.end, span.start),
+    "outermost": lambda span: (span.start, span.start - span.end),
+}
+
+
+def _touching(spans: Collection[CharSpan]) -> Iterator[list[CharSpan]]:
+    """Groups of spans that overlap, directly or by way of others, in order of place."""
+    group: list[CharSpan] = []
+    end = 0
+    for span in sorted(spans, key=lambda span: span.start):
+        if group and span.start >= end:
+            yield group
+            group = []
+        end = max(end, span.end) if group else span.end
+        group.append(span)
+    if group:
+        yield group
 
 
 def _bounds_at(

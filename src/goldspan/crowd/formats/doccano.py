@@ -84,8 +84,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             f"{n_empty} records with an empty list of labels {message}; if they were not looked at"
         )
         crowd.builder.notes.append(f"{note}, export confirmed ones only")
-    for kind, count in sorted((+counts).items()):
-        crowd.builder.notes.append(f"{count} {kind} are not used")
     return crowd.build()
 
 
@@ -122,19 +120,19 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
     record = record.at(item=record.required(name, "id"))
     text_keys = keys_of(options, "text", *_TEXT)
     text = str(record.required(record.text(*text_keys), *text_keys))
+    worker = record.name(*keys_of(options, "worker", *_WORKER)) or stem(record.file)
+    record = record.at(worker=worker)
     for key in _NOT_USED:
-        counts[key.lower()] += len(record.items(key) or [])
+        crowd.leave_unread(key.lower(), record, len(record.items(key) or []))
     item = crowd.item(
         record,
-        cut_fields(record, text, single=single),
+        cut_fields(record, text, single=single, rule=options.tokens),
         group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
         attributes=record.others(_RESERVED | set(options.columns.values())),
     )
     found = record.find(*keys_of(options, "label", *_LABEL))
     if found is None:
         return
-    worker = record.name(*keys_of(options, "worker", *_WORKER)) or stem(record.file)
-    record = record.at(worker=worker)
     counts["empty"] += found == []
     if not single:
         if not isinstance(found, list):

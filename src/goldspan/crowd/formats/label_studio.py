@@ -22,9 +22,8 @@ the item's id, which is else `data.item` or the number of the task. `data.tokens
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +76,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for number, record in enumerate(counted(records, options.progress), start=1):
         with collect(crowd.faults):
             reader.task(record, number)
-    for kind, count in sorted((+reader.unused).items()):
-        crowd.builder.notes.append(f"{count} results of kind {kind!r} are not used")
     return crowd.build()
 
 
@@ -89,11 +86,10 @@ def write(crowd: Crowd, path: Path) -> None:
 
 @dataclass
 class _Reader:
-    """Reads tasks into a crowd; `unused` counts results of other kinds."""
+    """Reads tasks into a crowd."""
 
     crowd: SpanCrowd
     single: bool
-    unused: Counter[str] = field(default_factory=Counter)
 
     def task(self, record: Record, number: int) -> None:
         """Read one task with its annotations."""
@@ -104,7 +100,8 @@ class _Reader:
             data.required(name, options.columns["item"])
         record = record.at(item=name or record.name("id") or str(number))
         item = self._item(record, data.at(item=record.item))
-        self.unused["prediction"] += len(record.items("predictions") or [])
+        n_predictions = len(record.items("predictions") or [])
+        self.crowd.leave_unread(_kind("prediction"), record, n_predictions)
         answers = []
         for one in record.inners("annotations", "completions"):
             with collect(self.crowd.faults):
@@ -118,7 +115,7 @@ class _Reader:
         options = self.crowd.options
         key = options.columns.get("text") or _text_key(data)
         text = str(data.required(data.text(key), key))
-        cut = cut_fields(data, text, single=self.single)
+        cut = cut_fields(data, text, single=self.single, rule=options.tokens)
         group = data.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
         attributes = data.others({*RESERVED, key, *options.columns.values()})
         once = "json_min" not in record.value
@@ -172,7 +169,11 @@ class _Reader:
             if kind in kinds and control in {None, result.name("from_name")}:
                 yield result.inner(result.required(result.find("value"), "value"), "value")
             else:
-                self.unused[kind] += 1
+                self.crowd.leave_unread(_kind(kind), one)
+
+
+def _kind(result: str) -> str:
+    return f"results of kind {result[:60]!r}"
 
 
 def _is_task(one: Mapping[str, Any]) -> bool:

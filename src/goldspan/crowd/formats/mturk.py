@@ -121,7 +121,7 @@ def _item(crowd: SpanCrowd, row: Record, text: str, *, single: bool) -> tuple[It
     worker = _role(crowd.options, "worker", "", "WorkerId")
     record = row.at(item=_cell(row, key), worker=_cell(row, worker))
     words = str(record.required(record.text(text), text))
-    cut = whole_text(words) if single else cut_text(record, words)
+    cut = whole_text(words) if single else cut_text(record, words, rule=crowd.options.tokens)
     taken = {text, key}
     others = {
         name.removeprefix(_INPUT): value

@@ -5,7 +5,8 @@ One table with two sorts of rows. A row without a worker is an item: `item` (its
 `item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`. Labels and gold are
 list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding and
 the version of the layout. The file of an aggregation (`Consensus.to_arrow`: an item per row) is
-read as items with gold. Any other Parquet file is read as a long table.
+read as items with gold. Any other Parquet file is a long table, a table of spans
+(`span_table.py`), or has a row per item (`tag_columns.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import new_file
-from goldspan.crowd.formats import long
 from goldspan.crowd.formats.long.columns import parquet_table
 from goldspan.crowd.labels import guess_encoding
 from goldspan.crowd.model import Answers, Crowd, list_array
@@ -35,7 +35,7 @@ from goldspan.errors import Fault, FormatError
 from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 
-SUMMARY = "compact columns; goldspan's own layout, or any long table"
+SUMMARY = "compact columns; goldspan's own layout, or any table of labels, spans or tags"
 SUFFIXES = (".parquet",)
 VERSION = 1
 
@@ -60,7 +60,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read goldspan's layout, or any other Parquet file as a long table.
+    """Read goldspan's layout, or any other Parquet file as the sort of table that it is.
 
     Raises:
         FormatError: The file is damaged, or written by a newer goldspan.
@@ -71,7 +71,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if metadata is None and _TAGS in known:
         return _read_labels(table, source.name, options)
     if metadata is None:
-        return long.read(source, options)
+        from goldspan.crowd.formats.tables import read_parquet
+
+        return read_parquet(table, source, options)
     try:
         about = json.loads(metadata)
         version = int(about["version"])

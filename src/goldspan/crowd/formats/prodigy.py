@@ -92,7 +92,7 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
     meta = record.find("meta")
     item = crowd.item(
         record,
-        _cut(record, text, single=single),
+        _cut(record, text, options.tokens, single=single),
         group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
         attributes=None if meta is None else record.inner(meta, "meta").value,
     )
@@ -139,7 +139,7 @@ def _choices(record: Record) -> list[str]:
     return found
 
 
-def _cut(record: Record, text: str, *, single: bool) -> Cut:
+def _cut(record: Record, text: str, rule: str, *, single: bool) -> Cut:
     listed = [
         (one.required(one.string("text"), "text"), one.required(one.whole("start"), "start"))
         for one in record.inners("tokens")
@@ -149,7 +149,7 @@ def _cut(record: Record, text: str, *, single: bool) -> Cut:
         return cut_text(
             record, text, [token for token, _ in listed], [start for _, start in listed]
         )
-    return whole_text(text) if single else cut_text(record, text)
+    return whole_text(text) if single else cut_text(record, text, rule=rule)
 
 
 def _lines(crowd: Crowd) -> Iterator[str]:

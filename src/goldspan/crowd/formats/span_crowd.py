@@ -1,23 +1,26 @@
 """From items and spans of characters to a crowd of tags: what the formats of tools share.
 
-Spans become spans of tokens under the rules of `goldspan.spans.to_tokens`, with `options.offsets`
-and `options.cut`; every span that cut a token is listed. What the report counts as a label is the
-tag of one token. A span that cannot be placed, or an annotation that is no answer, counts as one
-label that was not placed:
+Offsets become code points as they are read; white space at the ends of a span does not count. When
+everything is read, the text of every item is cut where a span begins or ends within a token
+(`options.cut` is "split"), and spans become spans of tokens that say exactly what was selected.
+What the report counts as a label is the tag of one token. A span that cannot be placed, or an
+annotation that is no answer, counts as one label that was not placed:
 
-* where spans of one answer overlap or are nested, the one of most tokens stays (of two that are
-  as long, the first), the others are left out;
-* a span that covers no token, or holds no whole one under cut="contract", is left out.
+* of spans of one answer that overlap or are nested, `options.overlapping` chooses those that stay;
+* a span that covers white space alone, or holds no whole token under cut="contract", is left out.
 
-An offset outside the text, or a place that does not read as the file says it does, is an error.
-Annotations of a worker called "gold" or "truth" are gold in formats with no other place for it.
+An offset outside the text or within a character, or a place that does not read as the file says it
+does, is an error. Annotations of a worker called "gold" or "truth" are gold in formats with no
+other place for it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,23 +31,25 @@ from goldspan.crowd.formats.char_spans import (
     MAX_MESSAGE,
     CharSpan,
     Cut,
+    code_point,
+    cut_at,
+    inside_character,
+    overlap_kind,
     reads_otherwise,
     same_words,
     split_overlaps,
     unit_hint,
 )
-from goldspan.crowd.formats.json_records import Record, shown
+from goldspan.crowd.formats.json_records import Record, collect, shown
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FaultsError, FormatError
 from goldspan.spans import (
     Codec,
-    Span,
     SpanArray,
     Tagged,
     get_encoding,
-    to_chars,
     to_tokens,
     write_codes,
 )
@@ -52,6 +57,10 @@ from goldspan.spans import (
 GOLD = "gold"
 GOLD_NAMES = frozenset({GOLD, "truth"})
 """Workers whose annotations are gold, in formats that have no other place for it."""
+MAX_PLACES = 3
+"""Places that a note names of what was not read."""
+
+_UNITS = {"codepoint": "code points", "utf16": "UTF-16 units", "utf8": "bytes of UTF-8"}
 
 
 @dataclass
@@ -59,12 +68,13 @@ class Labels:
     """What one worker, or the gold, says of one item: spans, or one tag for every token.
 
     Attributes:
-        spans: Spans of tokens that do not overlap.
+        spans: Spans of code points of the item's text, or of its tokens if it has no text, in order
+            of place; they may overlap.
         skipped: Tokens without a label, as ranges.
         tags: Instead of spans.
     """
 
-    spans: list[Span] = field(default_factory=list)
+    spans: list[CharSpan] = field(default_factory=list)
     skipped: list[tuple[int, int]] = field(default_factory=list)
     tags: list[str | None] | None = None
 
@@ -83,21 +93,48 @@ NOTHING_MORE = Facts()
 
 @dataclass
 class Item:
-    """One item, and all that was said of it."""
+    """One item, and all that was said of it.
+
+    Attributes:
+        id: Its id.
+        cut: Its text and tokens.
+        record: Where it stands.
+        group: Its document.
+        attributes: Other facts about it.
+        gold: What is known, and where it stands.
+        answers: What workers said.
+    """
 
     id: str
     cut: Cut
     record: Record
     group: str | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
-    gold: Labels | None = None
+    gold: tuple[Record, Labels] | None = None
     answers: list[tuple[Record, Labels, Facts]] = field(default_factory=list)
 
     @property
-    def said(self) -> list[Labels]:
-        """The labels of all answers, and of the gold."""
+    def said(self) -> list[tuple[Record, Labels]]:
+        """The labels of the gold and of all answers, with their places."""
         known = [] if self.gold is None else [self.gold]
-        return known + [labels for _, labels, _ in self.answers]
+        return known + [(record, labels) for record, labels, _ in self.answers]
+
+    @cached_property
+    def bounds(self) -> list[tuple[int, int]]:
+        """Where the tokens are: code points of the text, or token numbers if there is no text."""
+        if self.cut.text is None:
+            return [(n, n + 1) for n in range(len(self.cut.tokens))]
+        return self.cut.bounds
+
+    @cached_property
+    def starts(self) -> dict[int, int]:
+        """The token that begins at a place."""
+        return {a: n for n, (a, _) in enumerate(self.bounds)}
+
+    @cached_property
+    def stops(self) -> dict[int, int]:
+        """The token that ends at a place."""
+        return {b: n for n, (_, b) in enumerate(self.bounds)}
 
 
 class SpanCrowd:
@@ -116,8 +153,10 @@ class SpanCrowd:
         self.faults = self.builder.faults
         self.items: dict[str, Item] = {}
         self.workers: dict[str, None] = {}
+        self.not_read: dict[str, list[str]] = {}
         self._n_differing = 0
         self._has_single = False
+        self._trimmed: list[str] = []
 
     def item(
         self,
@@ -151,29 +190,32 @@ class SpanCrowd:
         self._n_differing += bool(attributes) and dict(attributes or {}) != known.attributes
         return known
 
-    def place(self, item: Item, record: Record, spans: Sequence[CharSpan]) -> list[Span]:
-        """Turn spans of characters into spans of the item's tokens; what cannot be is listed.
+    def place(self, item: Item, record: Record, spans: Sequence[CharSpan]) -> list[CharSpan]:
+        """Turn spans into code points of the item's text; what cannot be placed is listed.
 
         Raises:
-            FormatError: An offset lies outside the text, or what it covers reads otherwise.
+            FormatError: An offset lies outside the text or within a character, or what it covers
+                reads otherwise.
         """
-        text, bounds, unit = item.cut.text, item.cut.bounds, self.options.offsets
+        text, unit = item.cut.text, self.options.offsets
         if text is None:
             raise record.error("spans of characters need a text: give one, or count tokens", "text")
-        wrong = [message for span in spans if (message := reads_otherwise(text, span, unit))]
-        if wrong:
-            raise FormatError([record.fault(message, "text-mismatch") for message in wrong])
-        try:
-            plain = [span[:3] for span in spans]
-            found = to_tokens(text, plain, tokens=bounds, cut="error", offsets=unit)
-        except FaultsError:
-            found = [placed for span in spans for placed in self._place_one(item, record, span)]
-        return self.without_overlaps(record, found)
+        found, faults = [], []
+        for span in spans:
+            wrong = reads_otherwise(text, span, unit)
+            if wrong:
+                faults.append(record.fault(wrong, "text-mismatch"))
+                continue
+            with collect(faults):
+                found += self._place_one(item, record, span)
+        if faults:
+            raise FormatError(faults)
+        return sorted(found, key=lambda span: (span.start, span.end))
 
     def place_tokens(
         self, item: Item, record: Record, cut: Cut, spans: Sequence[CharSpan]
-    ) -> list[Span]:
-        """Check spans that count tokens; where the record cuts otherwise, go by characters.
+    ) -> list[CharSpan]:
+        """Turn spans that count tokens of a record into places of the item.
 
         Raises:
             FormatError: A span lies outside the tokens or is empty, or covers another text.
@@ -189,21 +231,25 @@ class SpanCrowd:
                 faults.append(record.fault(message, "text-mismatch", span.start))
         if faults:
             raise FormatError(faults)
-        found = [Span(span.type, span.start, span.end) for span in spans]
-        if cut.tokens == item.cut.tokens or cut.text is None:
-            return self.without_overlaps(record, found)
-        by_chars = to_chars(cut.text, found, tokens=cut.bounds, offsets=self.options.offsets)
-        return self.place(item, record, [CharSpan(*span) for span in by_chars])
+        same = cut.tokens == item.cut.tokens
+        bounds = item.bounds if same or cut.text is None else cut.bounds
+        found = [CharSpan(k, bounds[a][0], bounds[b - 1][1]) for k, a, b, _ in spans]
+        if not same:
+            found = [one for span in found for one in self._fit(item, record, span, span)]
+        return sorted(found, key=lambda span: (span.start, span.end))
 
-    def without_overlaps(self, record: Record, spans: Sequence[Span]) -> list[Span]:
-        """Keep the longer of spans that overlap; the others are listed."""
-        if len(spans) < 2:
-            return list(spans)
-        kept, dropped = split_overlaps(spans)
-        for span, other in dropped:
-            message = f"{CharSpan(*span)} of tokens overlaps {CharSpan(*other)}, which stays"
-            self.leave_out(record, message, "overlaps another span", span.start)
-        return kept
+    def tokens_of(self, item: Item, spans: Sequence[CharSpan]) -> set[int]:
+        """Return the tokens that spans touch, as the item is cut so far."""
+        return {n for span in spans for n in range(*_touched(item.bounds, span))}
+
+    def leave_unread(self, kind: str, record: Record, n: int = 1) -> None:
+        """Count what goldspan does not read, such as relations, and remember the first places."""
+        if not n:
+            return
+        where = f"item {record.item}" if record.item else f"{record.file} line {record.line}"
+        self.not_read.setdefault(kind, []).extend(
+            [f"{where}, worker {record.worker}" if record.worker else where] * n
+        )
 
     def leave_out(self, record: Record, message: str, reason: str, token: int = -1) -> None:
         """List a label that is not placed, and count it unless it is gold."""
@@ -224,10 +270,10 @@ class SpanCrowd:
         Raises:
             FormatError: Something else is known already.
         """
-        if item.gold is not None and item.gold != labels:
+        if item.gold is not None and item.gold[1] != labels:
             message = "the gold differs from that of an earlier annotation of this item"
             raise record.at(worker=GOLD).error(message, "contradictory-gold")
-        item.gold = labels
+        item.gold = item.gold or (record.at(worker=GOLD).place(), labels)
 
     def answer_or_gold(
         self, item: Item, record: Record, labels: Labels, facts: Facts = NOTHING_MORE
@@ -261,16 +307,24 @@ class SpanCrowd:
         if self._n_differing:
             message = f"{self._n_differing} records have other attributes than the first of their "
             notes.append(f"{message}item: the first are kept")
-        said = [labels for item in self.items.values() for labels in item.said]
+        for item in self.items.values():
+            with collect(self.faults):
+                self._settle(item)
+        notes += unread_notes(self.not_read)
+        if self._trimmed:
+            message = "spans begin or end with white space, which does not count"
+            notes.append(f"{len(self._trimmed)} {message} (first: {self._trimmed[0]})")
+        said = [labels for item in self.items.values() for _, labels in item.said]
         if self._has_single and any(labels.tags is None for labels in said):
             message = "the file mixes spans and single labels: split it"
             self.faults.append(Fault(message, self.builder.source, kind="mixed"))
         if self.faults:
             strict = self.builder.warnings if self.options.strict else []
             raise FormatError([*self.faults, *strict])
-        notes += () if self.source.is_folder else self.source.text.notes
+        if self.source.data and not self.source.is_parquet:
+            notes += self.source.text.notes
         listed = list(self.items.values())
-        known = [(item, item.gold) for item in listed if item.gold is not None]
+        known = [(item, item.gold[1]) for item in listed if item.gold is not None]
         answers = [(item, labels) for item in listed for _, labels, _ in item.answers]
         tags = self._tags([*known, *answers])
         gold = {item.id: row for (item, _), row in zip(known, tags, strict=False)}
@@ -318,34 +372,166 @@ class SpanCrowd:
         for item in self.items.values():
             item.answers = [row for row in item.answers if row[0].worker in self.workers]
 
-    def _place_one(self, item: Item, record: Record, span: CharSpan) -> list[Span]:
-        """One span of an answer in which something is the matter."""
-        text, bounds, options = item.cut.text or "", item.cut.bounds, self.options
-        plain, unit = [span[:3]], options.offsets
+    def _place_one(self, item: Item, record: Record, span: CharSpan) -> list[CharSpan]:
+        """Turn one span into code points, without white space at its ends."""
+        text, unit = item.cut.text or "", self.options.offsets
+        first, stop = (code_point(text, place, unit) for place in span[1:3])
+        if first is None or stop is None or first >= stop:
+            message = f"{span} {_misplaced(text, span, unit)}{unit_hint(text, span, unit)}"
+            raise record.error(message[:MAX_MESSAGE], "out-of-range")
+        a, b = first, stop
+        while a < b and text[a].isspace():
+            a += 1
+        while a < b and text[b - 1].isspace():
+            b -= 1
+        if a == b:
+            message = f"{span} {shown(text[first:stop])} covers no token: left out"
+            self.leave_out(record, message, "covers no token")
+            return []
+        if (a, b) != (first, stop):
+            self._trimmed.append(f"item {record.item}, worker {record.worker}: {span}")
+        return self._fit(item, record, CharSpan(span.type, a, b), span)
+
+    def _fit(self, item: Item, record: Record, span: CharSpan, given: CharSpan) -> list[CharSpan]:
+        """Make a span one that the item can have: its tokens are cut, or it is snapped to them.
+
+        Args:
+            item: The item.
+            record: Where the span stands.
+            span: In code points of the item's text.
+            given: As the file has it, for messages.
+        """
+        if span.start in item.starts and span.end in item.stops:
+            return [span]
+        text = item.cut.text or ""
+        if self.options.cut != "split":
+            return self._snap(item, record, span)
+        for place, what in ((span.start, "begins"), (span.end, "ends")):
+            known = item.starts if what == "begins" else item.stops
+            inner = None if place in known else inside_character(text, place)
+            if inner is not None:
+                whole = text[slice(*inner)]
+                points = " ".join(f"U+{ord(char):04X}" for char in whole)
+                message = (
+                    f"{given} {shown(text[span.start : span.end])} {what} within the character "
+                    f"'{whole}' ({points})"
+                )
+                hint = unit_hint(text, given, self.options.offsets)
+                hint = hint or ": if the offsets count code points, cut='expand' takes all of it"
+                raise record.error(f"{message}{hint}"[:MAX_MESSAGE], "within-character")
+        return [span]
+
+    def _snap(self, item: Item, record: Record, span: CharSpan) -> list[CharSpan]:
+        """Expand or contract a span to whole tokens, as `options.cut` says."""
+        text, bounds = item.cut.text or "", item.bounds
+        rule = "expand" if self.options.cut == "split" else self.options.cut
         try:
-            return to_tokens(text, plain, tokens=bounds, cut="error", offsets=unit)
+            to_tokens(text, [span[:3]], tokens=bounds, cut="error")
         except FaultsError as error:
-            fault = error.faults[0]
-        message = fault.message[:MAX_MESSAGE]
-        if fault.kind == "out-of-range" or options.cut == "error":
-            raise record.error(f"{message}{unit_hint(text, span, unit)}", fault.kind)
+            what = error.faults[0].message.split(": pass cut=")[0]
+        if rule == "error":
+            message = f"{what}: pass cut='split', 'expand' or 'contract'"
+            raise record.error(message[:MAX_MESSAGE], "cut")
         try:
-            found = to_tokens(text, plain, tokens=bounds, cut=options.cut, offsets=unit)
+            found = to_tokens(text, [span[:3]], tokens=bounds, cut=rule)[0]
         except FaultsError as error:
-            nothing = "covers no token" in message
+            nothing = "covers no token" in what
             reason = "covers no token" if nothing else "holds no whole token"
             self.leave_out(record, f"{error.faults[0].message}: left out", reason)
             return []
-        verb = "expanded" if options.cut == "expand" else "contracted"
-        message = message.split(": pass cut=")[0]
-        message += f": {verb} to tokens [{found[0].start}, {found[0].end})"
-        self.builder.warnings.append(record.fault(message, "cut", found[0].start))
-        return found
+        verb = "expanded" if rule == "expand" else "contracted"
+        message = f"{what}: {verb} to tokens [{found.start}, {found.end})"
+        self.builder.warnings.append(record.fault(message[:MAX_MESSAGE], "cut", found.start))
+        return [CharSpan(span.type, bounds[found.start][0], bounds[found.end - 1][1])]
+
+    def _settle(self, item: Item) -> None:
+        """Cut an item where its spans begin and end, and choose among spans that overlap."""
+        dropped = []
+        for record, labels in item.said:
+            labels.spans, others = self._without_overlaps(record, labels.spans)
+            dropped += [(record, *pair) for pair in others]
+        places = {(span.start, span.end) for _, labels in item.said for span in labels.spans}
+        if not all(a in item.starts and b in item.stops for a, b in places):
+            if any(labels.tags is not None for _, labels in item.said):
+                self._keep_tokens(item)
+            else:
+                self._cut_tokens(item, places)
+        for record, span, other in dropped:
+            token = _touched(item.bounds, span)[0]
+            message = f"{span} overlaps {other}, which stays"
+            self.leave_out(record, message, overlap_kind(span, other), token)
+
+    def _keep_tokens(self, item: Item) -> None:
+        """Expand spans to whole tokens, because tags count the tokens that the file gives."""
+        for record, labels in item.said:
+            spans = [
+                one
+                for span in labels.spans
+                for one in (
+                    [span]
+                    if span.start in item.starts and span.end in item.stops
+                    else self._snap(item, record, span)
+                )
+            ]
+            labels.spans, _ = self._without_overlaps(record, spans)
+
+    def _cut_tokens(self, item: Item, places: Collection[tuple[int, int]]) -> None:
+        """Cut the tokens of an item where spans begin and end."""
+        finer = cut_at(item.cut, places)
+        if item.cut.is_given:
+            self._list_cuts(item, finer)
+        first = {a: n for n, (a, _) in enumerate(finer.bounds)}
+        last = {b: n for n, (_, b) in enumerate(finer.bounds)}
+        for _, labels in item.said:
+            labels.skipped = [
+                (first[item.bounds[a][0]], last[item.bounds[b - 1][1]] + 1)
+                for a, b in labels.skipped
+            ]
+        item.cut = finer
+        for name in ("bounds", "starts", "stops"):
+            item.__dict__.pop(name, None)
+
+    def _list_cuts(self, item: Item, finer: Cut) -> None:
+        """List the tokens of a file that are cut because spans begin or end in them."""
+        starts = [a for a, _ in finer.bounds]
+        for n, (a, b) in enumerate(item.cut.bounds):
+            pieces = finer.tokens[bisect_left(starts, a) : bisect_left(starts, b)]
+            if len(pieces) > 1:
+                shown_pieces = " | ".join(pieces)
+                message = f"token {item.cut.tokens[n]!r} is cut where spans begin or end"
+                fault = item.record.fault(f"{message}: {shown_pieces}"[:MAX_MESSAGE], "cut", n)
+                self.builder.warnings.append(fault)
+
+    def _without_overlaps(
+        self, record: Record, spans: list[CharSpan]
+    ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
+        """Choose among spans that overlap.
+
+        Raises:
+            FormatError: Spans overlap, and `options.overlapping` is "refuse".
+        """
+        if len(spans) < 2:
+            return spans, []
+        refuse = self.options.overlapping == "refuse"
+        kept, dropped = split_overlaps(spans, "longest" if refuse else self.options.overlapping)
+        if refuse and dropped:
+            hint = "spans of goldspan are flat; pass overlapping='longest' or 'outermost' to choose"
+            raise FormatError(
+                [
+                    record.fault(f"{span} overlaps {other}: {hint}", overlap_kind(span, other))
+                    for span, other in dropped
+                ]
+            )
+        return kept, dropped
 
     def _tags(self, said: Sequence[tuple[Item, Labels]]) -> list[list[str | None]]:
         """One tag per token, for all labels at once."""
         rules = get_encoding(self.options.encoding or "BIO")
-        spans = [(n, *span) for n, (_, one) in enumerate(said) for span in one.spans]
+        spans = [
+            (n, span.type, item.starts[span.start], item.stops[span.end] + 1)
+            for n, (item, one) in enumerate(said)
+            for span in one.spans
+        ]
         if spans and rules.is_plain:
             message = "spans cannot be read as PLAIN labels: name another encoding, or none"
             raise FormatError([Fault(message, self.builder.source, kind="encoding")])
@@ -367,6 +553,39 @@ class SpanCrowd:
             for first, stop in one.skipped:
                 tags[n][first:stop] = [None] * (stop - first)
         return tags
+
+
+def unread_notes(not_read: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say what was counted but not read, with the first places of each kind.
+
+    >>> unread_notes({"relations": ["item 1, worker ann"]})
+    ['1 relations are not read (item 1, worker ann)']
+    """
+    notes = []
+    for kind, places in sorted(not_read.items()):
+        first = list(dict.fromkeys(places))
+        more = "; …" if len(first) > MAX_PLACES else ""
+        shown_places = "; ".join(first[:MAX_PLACES]) + more
+        notes.append(f"{len(places)} {kind} are not read ({shown_places})")
+    return notes
+
+
+def _touched(bounds: Sequence[tuple[int, int]], span: CharSpan) -> tuple[int, int]:
+    """Return the first token that a span touches, and one past the last."""
+    first = bisect_left(bounds, span.start, key=lambda bound: bound[1] - 1)
+    return first, bisect_left(bounds, span.end, key=lambda bound: bound[0])
+
+
+def _misplaced(text: str, span: CharSpan, unit: str) -> str:
+    """Say why a span has no place in a text."""
+    if span.start >= span.end:
+        return "is empty"
+    n_units = {"utf16": len(text.encode("utf-16-le", "surrogatepass")) // 2,
+               "utf8": len(text.encode("utf-8", "surrogatepass"))}.get(unit, len(text))  # fmt: skip
+    if span.end > n_units:
+        return f"is outside the text, which has {n_units} {_UNITS[unit]}"
+    which = "begins" if code_point(text, span.start, unit) is None else "ends"
+    return f"{which} within a character: do the offsets count {_UNITS[unit]}?"
 
 
 def settle_attributes(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> list[dict[str, Any]]:

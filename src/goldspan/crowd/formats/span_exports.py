@@ -246,7 +246,11 @@ def _follow(crowd: Crowd, text: ItemText, tokens: list[str]) -> bool:
         # Fields that name a token which the text does not have would be refused.
         start, end = text.bounds[0]
         return not text.is_own or text.value[start:end] != tokens[0]
-    return text.is_own and crowd.token_start is not None and text.bounds == tokenize(text.value)
+    return (
+        text.is_own
+        and crowd.token_start is not None
+        and text.bounds == tokenize(text.value, "fine")
+    )
 
 
 def _ranges(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> list[list[tuple[int, int]]]:

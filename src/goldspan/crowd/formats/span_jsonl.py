@@ -112,7 +112,7 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     said = record.inners("answers") if worker is None else [record]
     gold = _gold(record)
     unit = record.string("unit") or header.unit or ("token" if "tokens" in record.value else "char")
-    cut = _cut(record, [*said, *gold], unit)
+    cut = _cut(record, [*said, *gold], unit, options.tokens)
     group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
     facts = record.others(RESERVED | set(options.columns.values()))
     item = crowd.item(record, cut, group=group, attributes=facts, once=worker is None)
@@ -161,9 +161,7 @@ class _Line:
             found = self.crowd.place(self.item, record, spans)
         else:
             raise record.error(f"unit must be 'token' or 'char', not {shown(unit)}")
-        return Labels(
-            found, self._skipped(record, {token for one in found for token in one.tokens})
-        )
+        return Labels(found, self._skipped(record, self.crowd.tokens_of(self.item, found)))
 
     def _tags(self, record: Record) -> list[str | None]:
         tags = record.items("tags") or []
@@ -206,7 +204,7 @@ def _gold(record: Record) -> list[Record]:
     return [record.inner(value, "gold").at(worker=GOLD)]
 
 
-def _cut(record: Record, said: list[Record], unit: str) -> Cut:
+def _cut(record: Record, said: list[Record], unit: str, rule: str) -> Cut:
     """Cut the line's text; tokens of lines that count tokens need not be found in the text."""
     tokens, starts = record.strings("tokens"), record.items("token_start")
     if tokens is None:
@@ -214,7 +212,7 @@ def _cut(record: Record, said: list[Record], unit: str) -> Cut:
             raise record.error("'token_start' without 'tokens'")
         whole = str(record.required(record.text("text"), "text", "tokens"))
         single = any(isinstance(one.find("label"), str) for one in said)
-        return whole_text(whole) if single else cut_text(record, whole)
+        return whole_text(whole) if single else cut_text(record, whole, rule=rule)
     text = record.string("text")
     if starts is not None:
         wrong = [n for n in starts if type(n) is not int or not 0 <= n < 2**31]

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan.crowd.formats.long.columns import as_strings, frame_columns
 from goldspan.crowd.formats.text_columns import (
     OFFSETS,
     TEXT,
@@ -31,7 +32,13 @@ from goldspan.crowd.grid import (
     header_names,
     read_grid,
 )
-from goldspan.crowd.labels import listed_bad_labels, missing_notes, read_labels, settle
+from goldspan.crowd.labels import (
+    listed_bad_labels,
+    missing_notes,
+    read_labels,
+    settle,
+    stripped_faults,
+)
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
@@ -62,7 +69,30 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         FormatError: Ragged rows, no token column, an item that stands twice, labels that are no
             tags; all faults are listed.
     """
-    grid = read_grid(source, options.delimiter)
+    return _read(read_grid(source, options.delimiter), options, source.text.notes)
+
+
+def read_frame(frame: Any, options: ReadOptions) -> Crowd:
+    """Read a DataFrame of any make as a wide table; without an item column it is one item.
+
+    Raises:
+        FormatError: As `read`.
+    """
+    table, name = frame_columns(frame, lambda header: header), "<DataFrame>"
+    cells = [as_strings(table.column(one), one, name).to_pylist() for one in table.column_names]
+    if not len(table):
+        raise FormatError([Fault("the table has no row", file=name, kind="empty")])
+    grid = Grid(
+        name,
+        tuple(table.column_names),
+        pa.array([cell for row in zip(*cells, strict=True) for cell in row], pa.string()),
+        np.arange(1, len(table) + 1),
+        np.zeros(len(table), np.int64),
+    )
+    return _read(grid, options, ())
+
+
+def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Crowd:
     columns = find_columns(grid, options)
     _check_tokens(grid, columns.token)
     starts = _item_starts(grid, columns)
@@ -82,7 +112,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     silent = [
         workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
     ]
-    notes = [*source.text.notes, *grid.notes]
+    notes = [*notes_before, *grid.notes]
     if not workers and options.workers is None:
         last = "token" if columns.gold is None else "gold"
         notes.append(
@@ -92,7 +122,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
     notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
     n_placed = int((answers.codes >= 0).sum())
-    report = ImportReport(source.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
+    faults += tuple(stripped_faults(strings, grid.name, options))
+    report = ImportReport(grid.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
     tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
     texts, token_start, shown = _texts(grid, columns, starts, list_array(tokens, offsets))
     columns = replace(columns, attributes=tuple(c for c in columns.attributes if c not in shown))

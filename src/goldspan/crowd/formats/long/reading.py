@@ -49,6 +49,7 @@ from goldspan.crowd.labels import (
     missing_notes,
     read_labels,
     settle,
+    stripped_faults,
 )
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
@@ -154,7 +155,14 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         groups=_first_of(table, "doc"),
         texts=texts,
         token_start=None if texts is None else _starts(table, texts, tokens, offsets),
-        import_report=_report(rows, answers, options, notes, reasons, [*unknown, *faults]),
+        import_report=_report(
+            rows,
+            answers,
+            options,
+            notes,
+            reasons,
+            [*unknown, *faults, *stripped_faults(strings, rows.name, options)],
+        ),
     )
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)

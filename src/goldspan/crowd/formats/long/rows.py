@@ -76,6 +76,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
     Raises:
         FormatError: There is no such column, or no column for items or labels.
     """
+    _refuse_spans(header, file, options)
     found: dict[str, str] = {}
     lower = {name.lower(): name for name in reversed(header)}
     for role, names in ROLES.items():
@@ -99,6 +100,24 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
         )
         raise FormatError([Fault(message, file=file, line=1, kind="header")])
     return found
+
+
+def _refuse_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
+    """Refuse a table of spans, of which single labels would be half the truth.
+
+    Raises:
+        FormatError: There are columns start and end, and no row per token.
+    """
+    from goldspan.crowd.formats.span_table import is_span_table, span_columns
+
+    found = span_columns(header, options.columns)
+    if found is not None and is_span_table(header, options.columns):
+        message = (
+            f"columns {found[0]!r} and {found[1]!r} make this a table of spans, not of single "
+            "labels: pass format='span-table'; if they are times, pass columns={'started': "
+            f"{found[0]!r}, 'submitted': {found[1]!r}}}"
+        )
+        raise FormatError([Fault(message, file=file, line=1, kind="spans")])
 
 
 def integers(rows: Rows, role: str) -> NDArray[np.int64]:

@@ -1,0 +1,434 @@
+"""Tables of spans: one row per span, `item, text, start, end, label, worker`.
+
+CSV, TSV, Parquet, DataFrames of any make and lists of dicts. `start` is the first character and
+`end` one past the last, counted as `offsets=` says (code points by default; "utf16" for JavaScript
+and Java). A row without start and end says that the worker found nothing in the item. The text may
+stand in every row of an item or in one of them. Without an item column, rows with the same text are
+one item. A column with what a span covers (`span_text`, `surface`, …) is compared with the text.
+Without a worker column the spans are gold. Columns are found by their usual names, in any case; the
+message names them where several could be meant, and `columns={"label": …}` chooses.
+
+A table with such columns is never read as single labels. Cells may be of any length, and white
+space, quotation marks and line ends in texts stay as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text
+from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.long.columns import as_strings, frame_columns, parquet_table
+from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
+from goldspan.crowd.grid import delimiter_of, header_names
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.progress import counted
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError, InputError
+
+SUMMARY = "a table of spans: item, text, start, end, label, worker (read only)"
+SUFFIXES = (".csv", ".tsv", ".parquet")
+
+STARTS = (
+    *("start", "begin", "start_offset", "begin_offset", "startoffset", "start_char", "char_start"),
+    *("start_index", "start_idx", "start_pos", "span_start", "offset_start", "start_position"),
+)
+ENDS = (
+    *("end", "stop", "end_offset", "stop_offset", "endoffset", "end_char", "char_end"),
+    *("end_index", "end_idx", "end_pos", "span_end", "offset_end", "end_position"),
+)
+ROLES: dict[str, tuple[str, ...]] = {
+    "start": STARTS,
+    "end": ENDS,
+    "label": (
+        *("label", "tag", "entity_type", "entity_label", "span_label", "ner", "category", "class"),
+        *("type", "entity", "annotation"),
+    ),
+    "worker": (
+        *(
+            "worker",
+            "annotator",
+            "worker_id",
+            "workerid",
+            "annotator_id",
+            "annotator_name",
+            "coder",
+        ),
+        *("labeler", "labeller", "rater", "user", "username", "user_id", "completed_by"),
+    ),
+    "text": ("text", "sentence", "content", "document_text", "full_text", "sentence_text", "tweet"),
+    "item": (
+        *("item", "item_id", "task", "task_id", "text_id", "sentence_id", "sent_id", "example_id"),
+        *("doc_id", "document_id", "docid", "doc", "document", "id"),
+    ),
+    "doc": ("doc", "document", "group", "doc_id", "document_id"),
+    "covers": (
+        *("span_text", "span", "covered", "covered_text", "surface", "surface_form", "mention"),
+        *("selected_text", "entity_text", "substring", "quote"),
+    ),
+    "attempt": ("attempt",),
+}
+"""The usual names of columns, the likelier ones first."""
+_ONE_OF = ("start", "end", "worker", "text")
+"""Roles for which a table has one column: several usual names are refused."""
+_TIMES = {"start": "started", "end": "submitted"}
+"""What such columns are in tables of single labels."""
+_NO_LABEL = {"o", "none", "no", "no entity", "no span", "-"}
+"""Labels that a row without start and end may have."""
+
+
+def span_columns(header: Collection[str], columns: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the columns of start and end, None if there are not both.
+
+    Args:
+        header: Names of columns.
+        columns: Names that the user gave for roles; a column named for another role is not taken.
+    """
+    taken = {name for role, name in columns.items() if role not in {"start", "end"}}
+    lower = {name.strip().lower(): name for name in header if name not in taken}
+    found = []
+    for role, usual in (("start", STARTS), ("end", ENDS)):
+        named = columns.get(role)
+        guess = next((lower[name] for name in usual if name in lower), None)
+        found.append(named if named in header else guess)
+    return (found[0], found[1]) if found[0] and found[1] else None
+
+
+def is_span_table(header: Collection[str], columns: Mapping[str, str]) -> bool:
+    """Whether columns are those of a table of spans: start, end, and no row per token."""
+    if span_columns(header, columns) is None:
+        return False
+    names = {name.strip().lower() for name in header}
+    has_tokens = bool({"token", "word", "position"} & names) or "token" in columns
+    return "start" in columns or not has_tokens or bool(names & set(ROLES["text"]))
+
+
+def sniff(source: Source) -> bool:
+    """Say whether the header has the columns of a table of spans."""
+    if source.is_folder or source.is_parquet:
+        return False
+    return is_span_table(header_names(source), {})
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a table of spans.
+
+    Raises:
+        FormatError: A column is missing or several could be meant, a row is cut off, an offset is
+            no number or lies outside its text, or an item has two texts or none.
+    """
+    if source.is_parquet:
+        table = parquet_table(source)
+        return _read_arrow(table, table.column_names, source, options)
+    header, rows = _csv_rows(source, options.delimiter)
+    return _read(header, rows, source, options)
+
+
+def read_frame(frame: Any, options: ReadOptions) -> Crowd:
+    """Read a DataFrame of any make as a table of spans.
+
+    Raises:
+        FormatError: As `read`.
+    """
+    header: list[str] = []
+
+    def choose(names: tuple[str, ...]) -> list[str]:
+        header.extend(names)
+        return list(dict.fromkeys(find_columns(names, "<DataFrame>", options).values()))
+
+    return _read_arrow(frame_columns(frame, choose), header, Source("<DataFrame>"), options)
+
+
+def _read_arrow(
+    table: pa.Table, header: Sequence[str], source: Source, options: ReadOptions
+) -> Crowd:
+    roles = find_columns(header, source.name, options)
+    columns = [as_strings(table.column(name), name, source.name) for name in roles.values()]
+    cells = zip(*(column.to_pylist() for column in columns), strict=True)
+    rows = [
+        Record(dict(zip(roles.values(), row, strict=True)), source.name, n)
+        for n, row in enumerate(cells, start=1)
+    ]
+    return _read(header, rows, source, options)
+
+
+def find_columns(header: Sequence[str], file: str, options: ReadOptions) -> dict[str, str]:
+    """Find the column of every role, by the user's name for it or by the usual ones.
+
+    Raises:
+        FormatError: A column that is needed is missing, or several could be meant.
+    """
+    columns = options.columns
+    found = {role: name for role, name in columns.items() if role in ROLES and name in header}
+    messages = [
+        f"there is no column {name!r}: the header has {', '.join(header)}"
+        for role, name in columns.items()
+        if role in ROLES and name not in header
+    ]
+    lower = {name.strip().lower(): name for name in reversed(header)}
+    for role, usual in ROLES.items():
+        taken = {*found.values(), *columns.values()}
+        if role == "text":  # the text itself may be what names the item
+            taken.discard(columns.get("item", ""))
+        there = [lower[name] for name in usual if name in lower and lower[name] not in taken]
+        if role not in found and there:
+            found[role] = there[0]
+            if role in _ONE_OF and len(there) > 1:
+                messages.append(f"which column is the {role}: {', '.join(there)}? {_name_it(role)}")
+    absent = [role for role in _NEEDED if role not in found and role not in columns]
+    messages += [
+        f"no column {_NEEDED[role]} (the header has {', '.join(header)}): {_name_it(role)}"
+        for role in absent
+    ]
+    if messages:
+        raise FormatError([Fault(one, file=file, line=1, kind="header") for one in messages])
+    return found
+
+
+_NEEDED = {
+    "text": "with the text, which spans of characters need",
+    "start": "for the start of a span",
+    "end": "for the end of a span",
+    "label": "for the label of a span",
+}
+
+
+def _name_it(role: str) -> str:
+    return f"name it with columns={{{role!r}: …}} (--columns {role}=NAME)"
+
+
+def _read(
+    header: Sequence[str], rows: Sequence[Record], source: Source, options: ReadOptions
+) -> Crowd:
+    roles = find_columns(header, source.name, options)
+    if not rows:
+        raise FormatError([Fault("the table has no row", file=source.name, kind="empty")])
+    crowd = SpanCrowd(source, "span-table", options)
+    reader = _Reader(crowd, roles)
+    reader.check_items(rows)
+    for row in rows:
+        with collect(crowd.faults):
+            reader.text(row)
+    for row in counted(rows, options.progress):
+        with collect(crowd.faults):
+            reader.row(row)
+    reader.give()
+    unused = [name for name in header if name not in roles.values()]
+    if unused:
+        crowd.builder.notes.append(f"columns that are not read: {', '.join(unused[:12])}")
+    if "worker" not in roles:
+        crowd.builder.notes.append("no worker column: the spans are read as gold")
+    return crowd.build()
+
+
+class _Reader:
+    """Reads the rows of a table into a crowd.
+
+    Args:
+        crowd: The crowd.
+        roles: Column of every role.
+    """
+
+    def __init__(self, crowd: SpanCrowd, roles: Mapping[str, str]) -> None:
+        self.crowd, self.roles = crowd, roles
+        self.options = crowd.options
+        self.texts: dict[str, Record] = {}
+        self.ids: dict[str, str] = {}
+        self.said: dict[tuple[str, str, str], tuple[Record, Item, list[CharSpan]]] = {}
+
+    def cell(self, row: Record, role: str) -> str:
+        """Return a cell; "" where the table has no such column or says that there is no value."""
+        value = str(row.value.get(self.roles.get(role, ""), ""))
+        if role == "text":
+            return value
+        return "" if value.strip() in self.options.missing else value.strip()
+
+    def item_of(self, row: Record) -> str:
+        """Return the id of a row's item."""
+        if "item" in self.roles:
+            value = str(row.value.get(self.roles["item"], ""))
+            if not value.strip():
+                raise row.error("the item is empty: write its id in every row", "empty-cell")
+            return value
+        text = self.cell(row, "text")
+        if not text.strip():
+            message = "the text is empty: without an item column every row needs its text"
+            raise row.error(message, "empty-cell")
+        return self.ids.setdefault(text, str(len(self.ids) + 1))
+
+    def check_items(self, rows: Sequence[Record]) -> None:
+        """Refuse ids that are those of spans, not of items.
+
+        Raises:
+            FormatError: Every row has another id, and yet texts come several times.
+        """
+        column = self.roles.get("item", "")
+        if column.strip().lower() != "id" or "item" in self.options.columns:
+            return
+        ids = {str(row.value.get(column, "")) for row in rows}
+        texts = [text for row in rows if (text := self.cell(row, "text")).strip()]
+        if len(ids) == len(rows) and len(set(texts)) < len(texts):
+            message = (
+                f"every row has an {column!r} of its own, but texts come several times: is it the "
+                "id of the span? Name the column of the item with columns={'item': …} (--columns "
+                f"item=NAME), or pass columns={{'item': {self.roles['text']!r}}}"
+            )
+            raise FormatError([Fault(message, file=rows[0].file, line=1, kind="item")])
+
+    def text(self, row: Record) -> None:
+        """Find the text of a row's item, which may stand in any of its rows."""
+        name = self.item_of(row)
+        text = self.cell(row, "text")
+        if not text:
+            return
+        row = row.at(item=name)
+        known = self.texts.setdefault(name, row)
+        if self.cell(known, "text") != text:
+            message = f"not the text that this item has in line {known.line}"
+            hint = "give different texts different ids, or name the column of the item with "
+            raise row.error(f"{message}: {hint}columns={{'item': …}} (--columns item=NAME)", "text")
+
+    def row(self, row: Record) -> None:
+        """Read one row: a span, or that the worker found none."""
+        name = self.item_of(row)
+        row = row.at(item=name)
+        if name not in self.texts:
+            message = "no row of this item has its text: write the text in one of them"
+            raise row.error(message, "text")
+        text = self.cell(self.texts[name], "text")
+        item = self.crowd.items.get(name)
+        if item is None:
+            cut = cut_text(row, text, rule=self.options.tokens)
+            group = self.cell(row, "doc") or None if "doc" in self.roles else None
+            item = self.crowd.item(row, cut, group=group)
+        worker = self.cell(row, "worker") if "worker" in self.roles else GOLD
+        span = self.span(row)
+        if not worker:
+            if span is None:
+                return  # an item, and nobody's answer
+            raise row.error("the worker is empty: who selected this span?", "empty-cell")
+        if "worker" in self.roles:
+            worker = str(row.value[self.roles["worker"]])
+        row = row.at(worker=worker)
+        key = (name, worker, self.cell(row, "attempt"))
+        found = self.said.setdefault(key, (row, item, []))
+        if span is not None:
+            found[2].extend(self.crowd.place(item, row, [span]))
+
+    def span(self, row: Record) -> CharSpan | None:
+        """Return the span of a row, None where start and end are empty.
+
+        Raises:
+            FormatError: An offset is no whole number, or a part of the span is missing.
+        """
+        places = [self.cell(row, role) for role in ("start", "end")]
+        label = str(row.value[self.roles["label"]])
+        bare = self.cell(row, "label")
+        if not any(places):
+            if bare and bare.lower() not in _NO_LABEL:
+                message = f"label {bare[:60]!r} without start and end: where is the span?"
+                raise row.error(message, "span")
+            return None
+        if not bare:
+            raise row.error("a span without a label: write one", "span")
+        start, end = self.number(row, "start", places[0]), self.number(row, "end", places[1])
+        covers = self.cell(row, "covers") if "covers" in self.roles else None
+        return char_span(row, label, start, end, covers or None)
+
+    def number(self, row: Record, role: str, cell: str) -> int:
+        """Return an offset."""
+        whole = cell.partition(".")[0] if cell.endswith((".0", ".00")) else cell
+        if whole.isascii() and whole.isdigit() and len(whole) < 10:
+            return int(whole)
+        column = self.roles[role]
+        message = (
+            f"{role} must be a whole number from 0 on, not {cell[:60]!r}; if column {column!r} is "
+            f"a time, pass columns={{{_TIMES[role]!r}: {column!r}}} (--columns "
+            f"{_TIMES[role]}={column}), else name the right one with columns={{{role!r}: …}}"
+        )
+        raise row.error(message, "span")
+
+    def give(self) -> None:
+        """Add what every worker selected in every item."""
+        for (_, _, attempt), (row, item, spans) in self.said.items():
+            with collect(self.crowd.faults):
+                if attempt and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 6):
+                    raise row.error(f"attempt {attempt[:60]!r} is not a whole number", "number")
+                labels = Labels(sorted(spans, key=lambda span: (span.start, span.end)))
+                facts = Facts(attempt=int(attempt) if attempt else None)
+                if "worker" in self.roles:
+                    self.crowd.answer_or_gold(item, row, labels, facts)
+                else:
+                    self.crowd.set_gold(item, row, labels)
+
+
+def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Record]]:
+    """The cells of a CSV or TSV, with every character of them."""
+    mark = delimiter_of(source) if delimiter is None else delimiter
+    if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
+        raise InputError(
+            f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
+        )
+    # `source.text` has line feeds for other line ends, also within texts, whose offsets count them.
+    value = source.data.decode(source.text.encoding).removeprefix("\ufeff")
+    if mark == "\t":
+        try:
+            return _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
+        except FormatError:  # then quotation marks are those of the text
+            return _parsed(value, source.name, mark, csv.QUOTE_NONE)
+    return _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
+
+
+def _parsed(value: str, file: str, mark: str, quoting: Any) -> tuple[list[str], list[Record]]:
+    header: list[str] | None = None
+    rows: list[Record] = []
+    faults: list[Fault] = []
+    with _long_cells():
+        reader = csv.reader(
+            io.StringIO(value, newline=""), delimiter=mark, strict=True, quoting=quoting
+        )
+        line = 1
+        try:
+            for cells in reader:
+                here, line = line, reader.line_num + 1
+                if not any(cells):
+                    continue
+                if header is None:
+                    if cells[0].lower().startswith("sep=") and not any(cells[1:]):
+                        continue
+                    header = [cell.strip() for cell in cells]
+                elif len(cells) != len(header):
+                    hint = "does a text hold the delimiter?" if len(cells) > len(header) else (
+                        "is the row cut off?"
+                    )  # fmt: skip
+                    message = f"{len(cells)} cells where the header has {len(header)}: {hint}"
+                    faults.append(Fault(message, file, here, kind="ragged-row"))
+                else:
+                    rows.append(Record(dict(zip(header, cells, strict=True)), file, here))
+        except csv.Error as error:
+            message = f"{error}: a quoted cell is not closed, or a quote stands inside a cell"
+            faults.append(Fault(message, file, reader.line_num, kind="quotes"))
+    twice = sorted({name for name in header or [] if (header or []).count(name) > 1})
+    if twice:
+        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
+        faults.append(Fault(message, file, 1, kind="header"))
+    if faults:
+        raise FormatError(faults)
+    return header or [], rows
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let the standard library read cells of any length: texts are long."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
