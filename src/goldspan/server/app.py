@@ -79,6 +79,7 @@ def pages(house: House) -> APIRouter:
         labels=plan.task.labels or plan.task.types,
         instructions=load_instructions(setting.folder, plan.page.instructions),
         skip_reasons=plan.page.skip_reasons,
+        pays=bool(plan.prices.per_answer or plan.prices.per_token),
     )
 
     def visitor(request: Request) -> Visitor:

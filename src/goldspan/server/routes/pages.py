@@ -16,8 +16,8 @@ from fastapi.responses import HTMLResponse
 from goldspan.server.instructions import read_instructions
 from goldspan.server.rendering import page_answer
 
-KEYS = "1234567890qweravtgbdjklmpoix"
-"""Keys of the labels in their order; c, f, h, n, s, u, y and z do other things on the page."""
+KEYS = "1234567890qweravtgdjklmpoix"
+"""Keys of the labels in their order; b, c, f, h, n, s, u, y and z do other things on the page."""
 SKIP_REASONS = (
     "I do not understand this text",
     "I am not sure what is right",
@@ -45,6 +45,7 @@ class LabelPage:
         instructions: In Markdown; examples show spans as `[Ann](PER)`.
         skip_reasons: Offered to a worker who skips a task.
         flag_reasons: Offered to a worker who reports an item.
+        pays: Whether answers are paid: a page of unpaid work does not speak of money.
     """
 
     campaign: str
@@ -54,6 +55,7 @@ class LabelPage:
     instructions: str = ""
     skip_reasons: tuple[str, ...] = SKIP_REASONS
     flag_reasons: tuple[str, ...] = FLAG_REASONS
+    pays: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIR
     common: dict[str, Any] = {
         "title": page.title,
         "kind": page.kind,
+        "pays": page.pays,
         "labels": label_keys(page.labels),
         "numbers": {label: number for number, label in enumerate(page.labels)},
         "blocks": read_instructions(page.instructions, page.labels),
