@@ -31,7 +31,7 @@ export class SpanWidget {
     });
     work.replaceChildren(this.text);
     this.dock = dock;
-    dock.replaceChildren(this.makeNotice(), this.makeHeld(), this.makeTypes(), this.makeActs(send));
+    dock.replaceChildren(this.makeHeld(), this.makeTypes(), this.makeActs(send));
     handBack(dock, () => this.focus());
     this.listen();
   }
@@ -42,7 +42,7 @@ export class SpanWidget {
       this.act("undo");
       this.focus();
     };
-    this.notice = make("p", { class: "notice", hidden: "" }, this.noticeText, button("Undo", undo, { class: "small" }));
+    this.notice = make("span", { class: "notice", hidden: "" }, this.noticeText, button("Undo", undo, { class: "small" }));
     return this.notice;
   }
 
@@ -54,7 +54,7 @@ export class SpanWidget {
       make("span", { class: "side", "aria-hidden": "true" }, "End"), end("end", -1, "−", "One word less at the end"), end("end", 1, "+", "One word more at the end"),
       (this.away = button("✕", () => this.putAway(), { class: "small" })));
     this.hint = make("span", { class: "hint", id: "held-hint" });
-    return make("div", { class: "held" }, this.hint, this.quote, this.edges);
+    return make("div", { class: "held" }, this.hint, this.quote, this.edges, this.makeNotice());
   }
 
   makeTypes() {
@@ -293,6 +293,7 @@ export class SpanWidget {
     const named = lost.slice(0, NAMED).map((span) => `${span.type} ${this.spoken(span)}`);
     if (lost.length > NAMED) named.push(`${lost.length - NAMED} more`);
     this.noticeText.textContent = `${what}: ${named.join(", ")}`;
+    this.noticeText.title = this.noticeText.textContent;
     this.notice.hidden = false;
     this.say(`${this.noticeText.textContent}. Press U to undo.`);
   }
