@@ -24,7 +24,7 @@ TEXTS = {
 
 
 def cut(text):
-    """Cut a text finely: runs of letters, runs of digits, else single characters with their marks."""
+    """Cut a text finely: runs of letters, runs of digits, else single characters."""
     found = list(FINE.finditer(text))
     return {"tokens": [f[0] for f in found], "starts": [f.start() for f in found], "text": text}
 
@@ -231,7 +231,7 @@ def test_keys_go_from_word_to_word(show):
 
 
 def test_home_and_end_are_of_the_line_and_with_control_of_the_text(show):
-    page, task = show("One two\nthree four five\nsix")
+    page, _ = show("One two\nthree four five\nsix")
     page.locator(".token").nth(3).click()
     at = []
     for key in ("End", "Home", "Control+End", "Control+Home"):
@@ -278,8 +278,8 @@ def test_two_taps_on_one_place_take_the_word(show):
     assert selected(page, task) == "Watch-Hülle"
 
 
-def test_a_span_laid_over_others_says_so_and_they_come_back(show, fake):
-    page, task = show("Ann Lee went to Rome with Bo")
+def test_a_span_laid_over_others_says_so_and_they_come_back(show):
+    page, _ = show("Ann Lee went to Rome with Bo")
     spans = [(0, 1, "1"), (4, 4, "2")]
     for first, last, key in spans:
         drag(page, middle(page, first), (middle(page, last)[0] + 3, middle(page, last)[1]))
@@ -373,8 +373,9 @@ def test_a_disabled_button_can_be_read_also_under_the_mouse(show, scheme):
         text, ground = page.locator(name).evaluate(
             """(button) => {
             let back = button;
-            while (getComputedStyle(back).backgroundColor === "rgba(0, 0, 0, 0)") back = back.parentElement;
-            return [getComputedStyle(button).color, getComputedStyle(back).backgroundColor];
+            const ground = () => getComputedStyle(back).backgroundColor;
+            while (ground() === "rgba(0, 0, 0, 0)") back = back.parentElement;
+            return [getComputedStyle(button).color, ground()];
             }"""
         )
         high, low = sorted([luminance(text), luminance(ground)], reverse=True)
@@ -426,5 +427,5 @@ def test_a_drag_over_a_long_text_touches_only_what_changes(show):
     )
     page.mouse.move(*middle(page, 402))
     page.mouse.up()
-    assert 363 == page.locator(".token.selected").count()
+    assert page.locator(".token.selected").count() == 363
     assert 0 < page.evaluate("window.touched") < 20
