@@ -122,6 +122,7 @@ class Receipt:
             and counts and is paid, since a place was free. "draft": it is kept, and neither counts
             nor is paid. "duplicate": so too, since the worker's first answer counts already.
             "conflict": another answer was sent under this key before; nothing was kept.
+            "changed": it counts in place of the worker's earlier answer; nothing more is paid.
         cost: What is paid for it, in millionths of the currency unit.
         reason: Why it does not count, in words for the worker; "" if it does.
         repeated: Whether this is the reply to a repetition.
@@ -135,8 +136,8 @@ class Receipt:
 
     @property
     def counts(self) -> bool:
-        """Whether the answer counts and is paid."""
-        return self.status in {"accepted", "late"}
+        """Whether the answer counts."""
+        return self.status in {"accepted", "late", "changed"}
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,12 @@ class Ledger(Protocol):
         """Take an answer, one label per token (None: skipped), and pay for it if it counts."""
         ...
 
+    def change(
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
+    ) -> Receipt:
+        """Put another version of a worker's answer in the place of the one that counts."""
+        ...
+
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
         """Give a place back; with a reason to skip, the worker is not asked again."""
         ...
@@ -263,6 +270,11 @@ class Ledger(Protocol):
     @property
     def n_answers(self) -> int:
         """How many answers count."""
+        ...
+
+    @property
+    def last_answer(self) -> int:
+        """Number of the last answer that counts: it grows whenever what counts changes."""
         ...
 
     def slots(self) -> pa.Table:

@@ -22,7 +22,7 @@ BEGIN = 1_700_000_000_000
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 URL = "http://127.0.0.1:8080"
 PASSWORD = "correct horse battery"
-ME = {"done": 1, "earned": "0.05", "currency": "EUR", "drafts": 0}
+ME = {"done": 1, "total": 4, "earned": "0.05", "currency": "EUR", "drafts": 0}
 
 
 @dataclass
@@ -70,6 +70,19 @@ class PlayedWork:
     def submit(self, worker, task, key, answer):
         self._call("submit", worker, task, key, answer)
         return {"status": "accepted", "message": "", "paid": "0.05", "feedback": None, "me": ME}
+
+    def given(self, worker, since):
+        self._call("given", worker, since)
+        return {"answers": [{"task": "t", "open": True, "is_control": True}]}
+
+    def recall(self, worker, task, since):
+        self._call("recall", worker, task, since)
+        task = {"id": "t", "tokens": ["a"], "kind": "spans", "expires": 0, "is_control": True}
+        return {"task": task, "open": True, "why": "", "spans": []}
+
+    def change(self, worker, task, key, answer, since):
+        self._call("change", worker, task, key, answer, since)
+        return {"status": "changed", "message": "", "me": ME}
 
     def skip(self, worker, task, key, reason):
         self._call("skip", worker, task, key, reason)

@@ -152,6 +152,7 @@ class Place:
         assert all(n <= MOST for item, n in counted.items() if item not in control)
         pairs = Counter((row.item, row.worker) for row in rows if row.counts)
         assert set(pairs.values()) <= {1}
+        assert all(row.cost == 0 for row in rows if not row.counts)
 
     def _check_told(self, kept) -> None:
         sent = {}
@@ -187,3 +188,6 @@ def test_killed_under_load_it_keeps_every_acknowledged_answer_once(servers, tmp_
         place.check()
         kept = sum(len(hand.told) for hand in place.hands)
     assert kept
+    assert few or any(
+        reply["status"] == "changed" for hand in place.hands for reply in hand.told.values()
+    )

@@ -329,3 +329,174 @@ def test_the_requester_can_ask_for_more_control_questions(service, clock):
     for _ in range(2):
         assert answer(service, "ann")[0] in service.setting.control
     assert len(service.people["ann"].control) == before + 2
+
+
+def given(service, worker, since=0):
+    """The worker's answers as the page hears of them, with their items."""
+    rows = service.work.given(worker, since)["answers"]
+    return [(service.work.tasks.item(worker, row["task"]), row["open"]) for row in rows]
+
+
+def task_id(service, worker, item):
+    """The id of a task that was answered."""
+    rows = service.work.given(worker, 0)["answers"]
+    return next(r["task"] for r in rows if service.work.tasks.item(worker, r["task"]) == item)
+
+
+def test_an_answer_is_changed_the_last_version_counts_and_is_paid_once(service, monkeypatch):
+    for name in ("LEAST", "REST"):  # a look follows the other at once
+        monkeypatch.setattr(f"goldspan.server.engine.{name}", 0.0)
+    for _ in range(3):
+        answer(service, "ann")
+    item, first = answer(service, "ann", wrong=True)
+    live = service.engine.look()
+    task = task_id(service, "ann", item)
+    back = service.work.recall("ann", task, 0)
+    right = right_answer(service, item)
+    assert (back["open"], back["why"], back["label"]) == (
+        True, "", {"rain": "sun", "sun": "rain"}[right],
+    )  # fmt: skip
+    assert back["task"]["text"] == service.work.tasks.text(item)
+    name, spent = key(), service.ledger.totals().spent
+    got = service.work.change("ann", task, name, right, 0)
+    assert got["status"] == "changed"
+    assert got["me"] == first["me"]
+    assert service.work.change("ann", task, name, right, 0) == got
+    assert service.ledger.totals().spent == spent
+    assert service.ledger.crowd().answers_of(item) == {"ann": [right]}
+    assert service.work.recall("ann", task, 0)["label"] == right
+    # The loop's next look is of the new version, though there are as many answers as before.
+    again = service.engine.look()
+    assert again.n_answers == live.n_answers
+    assert again.crowd.answers_of(item) == {"ann": [right]}
+
+
+def test_a_change_does_not_count_twice_after_a_restart(tmp_path, clock):
+    service = serve(tmp_path, clock=clock)
+    open_round(service)
+    for _ in range(5):
+        item, _ = answer(service, "ann")
+        if given(service, "ann")[0][1]:
+            service.work.change("ann", task_id(service, "ann", item), key(), "sun", 0)
+    before, asked = service.work.me("ann"), service.people["ann"]
+    service.close()
+    again = serve(tmp_path, clock=clock)
+    assert again.work.me("ann") == before
+    assert again.people["ann"] == asked
+    assert again.people["ann"].drafts == 0
+    again.close()
+
+
+def test_every_answer_but_practice_can_be_changed_and_none_tells_what_it_is(service):
+    items = [answer(service, "ann")[0] for _ in range(8)]
+    assert {item in service.setting.control for item in items[1:]} == {True, False}
+    assert given(service, "ann") == [(item, True) for item in items[:0:-1]] + [(items[0], False)]
+    forms = {
+        item in service.setting.control: tuple(
+            service.work.recall("ann", task_id(service, "ann", item), 0)
+        )
+        for item in items
+    }
+    assert forms[True] == forms[False]
+    with pytest.raises(Refused, match="practice") as refused:
+        service.work.change("ann", task_id(service, "ann", items[0]), key(), "sun", 0)
+    assert (refused.value.code, refused.value.status) == ("closed", 409)
+
+
+def test_a_test_is_decided_by_the_first_answers(service):
+    answer(service, "ann")
+    for _ in range(2):
+        item, _ = answer(service, "ann")
+    wrong = {"rain": "sun", "sun": "rain"}[right_answer(service, item)]
+    service.work.change("ann", task_id(service, "ann", item), key(), wrong, 0)
+    answer(service, "ann")
+    assert service.people.why_barred("ann") is None
+    assert sum(one.right for one in service.people["ann"].right) == 3
+    assert service.ledger.crowd().answers_of(item) == {"ann": [wrong]}
+
+
+def test_answers_of_before_the_session_are_not_listed_and_stay(service, clock):
+    old = answer(service, "ann")[0], answer(service, "ann")[0]
+    clock.pass_seconds(60)
+    new = answer(service, "ann")[0]
+    assert given(service, "ann", clock.time) == [(new, True)]
+    task = task_id(service, "ann", old[1])
+    assert "before you opened your link" in service.work.recall("ann", task, clock.time)["why"]
+    with pytest.raises(Refused, match="It stays as you gave it"):
+        service.work.change("ann", task, key(), "sun", clock.time)
+
+
+def test_when_its_round_is_closed_an_answer_stays(service, clock):
+    for worker in ("ann", "bob", "cy"):
+        while answer(service, worker):
+            pass
+    clock.pass_seconds(1)
+    open_round(service)  # closes the first round and opens the next
+    names = service.ledger.records("round")
+    assert list(names) == ["r001"]
+    item, is_open = given(service, "ann")[0]
+    assert not is_open
+    task = task_id(service, "ann", item)
+    assert "all the answers" in service.work.recall("ann", task, 0)["why"]
+    with pytest.raises(Refused, match="all the answers"):
+        service.work.change("ann", task, key(), "sun", 0)
+
+
+def test_a_change_that_was_taken_is_acknowledged_whatever_has_closed_since(service):
+    answer(service, "ann")
+    item, _ = answer(service, "ann")
+    task, name = task_id(service, "ann", item), key()
+    got = service.work.change("ann", task, name, "sun", 0)
+    end(service.ledger, service.clock())
+    assert service.work.change("ann", task, name, "sun", 0)["status"] == got["status"]
+    with pytest.raises(Refused, match="has ended"):
+        service.work.change("ann", task, key(), "sun", 0)
+    with pytest.raises(Refused, match="under this key"):
+        service.work.change("ann", task, name, "rain", 0)
+
+
+def test_what_the_requester_decided_is_closed(service):
+    for _ in range(3):
+        answer(service, "ann")
+    item, _ = answer(service, "ann")
+    service.desk.adjudicate(item, right_answer(service, item))
+    assert "decided" in service.work.recall("ann", task_id(service, "ann", item), 0)["why"]
+
+
+def test_only_what_was_answered_can_be_seen_again(service):
+    task = task_of(service, "ann")["id"]
+    for act in (
+        lambda: service.work.recall("ann", task, 0),
+        lambda: service.work.change("ann", task, key(), "sun", 0),
+    ):
+        with pytest.raises(Refused) as refused:
+            act()
+        assert refused.value.status == 404
+    with pytest.raises(Refused, match="not one of yours"):
+        service.work.recall("bob", task, 0)
+
+
+def test_spans_that_were_sent_come_back(spans):
+    for _ in range(4):
+        item, _ = answer(spans, "ann")
+    back = spans.work.recall("ann", task_id(spans, "ann", item), 0)
+    right = [{"start": s.start, "end": s.end, "type": s.type} for s in right_answer(spans, item)]
+    assert back["spans"] == right
+    assert back["task"]["tokens"] == list(spans.setting.words[spans.setting.pool.place[item]])
+
+
+def test_progress_is_known_where_every_item_gets_as_many_answers(tmp_path, clock):
+    service = serve(tmp_path, clock=clock, redundancy={"min": 2, "max": 2}, select={"batch": 50})
+    assert service.work.me("ann")["total"] is None
+    open_round(service)
+    totals, seen = [service.work.me("ann")["total"]], []
+    while (done := answer(service, "ann")) is not None:
+        seen.append(done[0] in service.setting.control)
+        totals.append(service.work.me("ann")["total"])
+    assert {True, False} == set(seen[3:])
+    assert set(totals) == {len(seen)}  # it never changes, and so tells of no control question
+    service.close()
+
+
+def test_progress_is_unknown_where_more_may_be_asked(service):
+    assert service.work.me("ann")["total"] is None

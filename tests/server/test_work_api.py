@@ -13,7 +13,7 @@ from goldspan.server.errors import Refused
 from goldspan.server.settings import Rate, Rates
 from goldspan.spans import Span
 from goldspan.store import StoreError
-from server.houses import KEYS, ME, Played, code_of
+from server.houses import BEGIN, KEYS, ME, Played, code_of
 
 KEY = "0b9f3a6f-2c8e-1b4d"
 SPANS = {"task": "t", "key": KEY, "spans": [{"start": 0, "end": 2, "type": "PER"}]}
@@ -30,6 +30,9 @@ CALLS = [
     ),
     ("flag", {"task": "t", "key": KEY, "reason": "bad"}, ("flag", "ann", "t", KEY, "bad", "")),
     ("release", {"task": "t"}, ("release", "ann", "t")),
+    ("given", {}, ("given", "ann", BEGIN)),
+    ("recall", {"task": "t"}, ("recall", "ann", "t", BEGIN)),
+    ("change", SPANS, ("change", "ann", "t", KEY, [Span("PER", 0, 2)], BEGIN)),
 ]
 
 
@@ -70,6 +73,9 @@ def test_what_is_not_in_the_contract_is_not_sent(worker):
     task = worker.post("/api/work/next", json={}).json()["task"]
     assert task["id"] == "t"
     assert "is_control" not in task
+    (row,) = worker.post("/api/work/given", json={}).json()["answers"]
+    assert set(row) == {"task", "open"}
+    assert "is_control" not in worker.post("/api/work/recall", json={"task": "t"}).text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from server.serving import key
 
 TWICE = 0.05
 """How often an answer is sent twice."""
+CHANGED = 0.2
+"""How often an answer is changed."""
 
 
 @dataclass
@@ -23,7 +25,8 @@ class Hand:
 
     Attributes:
         name: The worker's id.
-        sent: By key, the task and the label of every answer that was sent.
+        sent: By key, the task and the label of every answer that was sent, or sent anew.
+        changes: The keys of those that were sent anew.
         told: By key, the reply.
         replies: Set for every reply.
     """
@@ -33,6 +36,7 @@ class Hand:
     cookie: str = ""
     csrf: str = ""
     sent: dict[str, dict[str, str]] = field(default_factory=dict)
+    changes: set[str] = field(default_factory=set)
     told: dict[str, dict] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
@@ -89,12 +93,25 @@ class Hand:
         self._send(line, name)
         if self.rng.random() < TWICE:
             self._send(line, name)
+        if name in self.told and self.rng.random() < CHANGED:
+            again = key()
+            self.sent[again] = {"task": task["id"], "label": known}
+            self.changes.add(again)
+            self._send(line, again)
         return name in self.told
 
     def _send(self, line: HTTPConnection, name: str) -> None:
         """Send an answer; the same reply must come every time."""
-        status, got = self._post(line, "answers", {"key": name, **self.sent[name]})
+        if name not in self.sent:
+            return
+        path = "change" if name in self.changes else "answers"
+        status, got = self._post(line, path, {"key": name, **self.sent[name]})
         if status == 429:
+            return
+        if path == "change" and status in {404, 409}:  # practice, a draft, or closed meanwhile
+            if name in self.told:
+                self.faults.append(f"{self.name}: {name} was {self.told[name]}, then {got}")
+            del self.sent[name]
             return
         if status != 200:
             self.faults.append(f"{self.name}: {status} {got}")

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from goldspan.errors import FaultsError, InputError
+from goldspan.store import faults_of
 from goldspan.store.schema import answers
 
 
@@ -121,3 +122,71 @@ def test_the_crowd_has_the_answers_that_count_with_times_and_cost(open_ledger):
     assert crowd.answers.cost.tolist() == [10, 10]
     assert crowd.tagged_by_id() == {"i0": ["?"], "i2": ["no"]}
     assert open_ledger.crowd("pool").n_items == 4
+
+
+def test_a_changed_answer_counts_in_place_of_the_first_and_is_paid_once(open_ledger):
+    open_ledger.lease("w", now=2, seconds=9)
+    first = open_ledger.submit("key", "w", "i0", ["yes"], now=1002)
+    before = open_ledger.last_answer
+    receipt = open_ledger.change("other", "w", "i0", ["no"], now=60_000)
+    assert (receipt.status, receipt.cost, receipt.counts) == ("changed", 0, True)
+    assert open_ledger.crowd().answers_of("i0") == {"w": ["no"]}
+    assert (open_ledger.totals().spent, open_ledger.n_answers) == (10, 1)
+    assert open_ledger.last_answer > before
+    assert [(row.labels, row.counts, row.cost, row.is_replaced)
+            for row in open_ledger.given("i0")] == [
+        (["yes"], False, 0, True), (["no"], True, 10, False),
+    ]  # fmt: skip
+    # What was sent before is told the same, whatever came after it.
+    assert open_ledger.submit("key", "w", "i0", ["yes"], now=60_001) == first
+    assert open_ledger.change("other", "w", "i0", ["no"], now=60_002) == receipt
+    assert open_ledger.change("other", "w", "i0", ["yes"], now=60_002).status == "conflict"
+    assert faults_of(open_ledger.database) == []
+
+
+def test_the_seconds_of_a_changed_answer_stay_those_of_the_first(open_ledger):
+    open_ledger.lease("w", now=1000, seconds=60)
+    open_ledger.submit("a", "w", "i0", ["yes"], now=8000)
+    open_ledger.change("b", "w", "i0", ["no"], now=500_000)
+    row = open_ledger.given("i0")[-1]
+    assert row.submitted - row.started == 7000
+    open_ledger.submit("c", "v", "i0", ["yes"], now=500_001)  # without a lease
+    open_ledger.change("d", "v", "i0", ["no"], now=500_002)
+    assert open_ledger.given("i0")[-1].started == -1
+
+
+def test_an_answer_can_be_changed_again_and_keeps_its_place_among_the_own(open_ledger):
+    open_ledger.submit("a", "w", "i0", ["yes"], now=3)
+    open_ledger.submit("b", "w", "i1", ["yes"], now=4)
+    for n, label in enumerate(["no", None, "no"]):
+        open_ledger.change(f"c{n}", "w", "i0", [label], now=10 + n)
+    found = open_ledger.own("w", ["i1", "i0", "i2"])
+    assert [(one.item, one.labels, one.first) for one in found] == [
+        ("i0", ["no"], 3), ("i1", ["yes"], 4),
+    ]  # fmt: skip
+    assert open_ledger.totals().spent == 20
+    assert open_ledger.own("v", ["i0"]) == []
+
+
+def test_only_an_answer_that_counts_can_be_changed(open_ledger):
+    open_ledger.adjust({"i0": 0}, now=2)
+    open_ledger.submit("a", "w", "i0", ["yes"], now=3)  # a draft
+    n_events = open_ledger.verify()
+    for item in ("i0", "i1", "nowhere"):
+        with pytest.raises(FaultsError, match="no answer of this worker"):
+            open_ledger.change("b", "w", item, ["no"], now=4)
+    open_ledger.submit("c", "w", "i1", ["yes"], now=5)
+    with pytest.raises(FaultsError, match="not in the tag set"):
+        open_ledger.change("d", "w", "i1", ["maybe"], now=6)
+    assert open_ledger.verify() == n_events + 1
+    assert open_ledger.crowd().answers_of("i1") == {"w": ["yes"]}
+
+
+def test_what_is_left_for_a_worker_is_counted(open_ledger):
+    open_ledger.set_gold({"i3": ["no"]}, 1, control=True)
+    assert open_ledger.n_left("new", 10) == 3
+    open_ledger.submit("a", "w", "i0", ["yes"], now=3)
+    open_ledger.lease("w", now=4, seconds=9)
+    assert open_ledger.n_left("w", 10) == 1
+    assert open_ledger.n_left("new", 2) == 2
+    assert open_ledger.last_batch() == ("b", 1)

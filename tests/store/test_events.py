@@ -22,6 +22,7 @@ def busy(ledger):
     ledger.open_batch("b", ["i0", "i1", "i2"], k=2, now=1)
     ledger.lease("w", 2, 1, n=3)
     ledger.submit("a", "w", "i0", ["yes"], 3)
+    ledger.change("a2", "w", "i0", ["no"], 4)
     ledger.release("w", "i1", 4, skip="too hard")
     ledger.submit("b", "v", "i2", [None], 2000)
     ledger.adjust({"i0": 1, "i2": 3}, 2001)

@@ -92,6 +92,9 @@ def answer(ledger, lengths, rng, key):
     held = ledger.lease(worker, now, 60) if rng.random() < 0.5 else []
     item = held[0].item if held else rng.choice(sorted(lengths))
     labels = [rng.choice(LABELS) for _ in range(lengths[item])]
+    if ledger.own(worker, [item]):
+        ledger.change(f"again-{key}", worker, item, labels, now)
+        return False
     return ledger.submit(f"key-{key}", worker, item, labels, now).counts
 
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from goldspan.errors import InputError
+from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import choosing, create_ledger, faults_of, open_ledger
@@ -173,6 +173,22 @@ class Machine(RuleBasedStateMachine):
             got = self.ledger.submit(f"{worker} {item} {n}", worker, item, ["no"], self.now)
             expected = self.model.submit(f"{worker} {item} {n}", worker, item, "no", self.now)
             assert got == expected
+
+    @rule(key=st.sampled_from("12345678"), worker=WORKERS, item=ITEMS, n=st.integers(0, 2))
+    def change(self, key, worker, item, n):
+        slot = self.model.slots.get(item)
+        if key not in self.model.replies and (slot is None or worker not in slot.counts):
+            with pytest.raises(FaultsError, match="no answer of this worker"):
+                self.ledger.change(key, worker, item, [LABELS[n]], self.now)
+            return
+        before, earlier = self.model.replies.get(key, (None, None))
+        body = (worker, item, LABELS[n])
+        expected = earlier or Receipt(key, "changed")
+        if earlier is not None and before != body:
+            expected = Receipt(key, "conflict", reason=OTHER)
+        elif earlier is None:
+            self.model.replies[key] = (body, expected)
+        assert self.ledger.change(key, worker, item, [LABELS[n]], self.now) == expected
 
     @rule(worker=WORKERS, item=ITEMS, skip=st.sampled_from(["", "too hard"]))
     def release(self, worker, item, skip):

@@ -28,6 +28,9 @@ def main(place: str) -> None:
         ledger.lease(worker, 10 + n, 60, n=1, items=[item])
         receipt = ledger.submit(key, worker, item, [("no", "yes", None)[n % 3]], 10 + n)
         assert receipt.status == "accepted", receipt
+        if n % 3 == 0:  # and changes it
+            changed = ledger.change(f"{key}-again", worker, item, ["yes"], 10 + n)
+            assert changed.status == "changed", changed
         os.write(1, f"{key}\n".encode())
     ledger.close()
 

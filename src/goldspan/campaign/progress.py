@@ -1,6 +1,7 @@
 """What a campaign knows at a moment, worked out from the ledger: labels, a model, how good it is.
 
-Everything is a function of the ledger, and kept until the number of answers changes.
+Everything is a function of the ledger, and kept until what counts changes: an answer comes, or a
+worker changes one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Progress:
     def __init__(self, setting: Setting, ledger: Ledger, steps: Steps) -> None:
         self.setting, self.ledger, self.steps = setting, ledger, steps
         self._moment = Moment(self)
-        self._n_answers = -1
+        self._last_answer = -1
         self._still = 0
 
     @contextmanager
@@ -59,7 +60,7 @@ class Progress:
 
     def forget(self) -> None:
         """Work everything out again: known labels changed, for example."""
-        self._n_answers = -1
+        self._last_answer = -1
 
     @property
     def crowd(self) -> Crowd:
@@ -148,13 +149,13 @@ class Progress:
     def _refresh(self) -> None:
         if self._still:
             return
-        n = self.ledger.n_answers
-        if n != self._n_answers:
-            self._moment, self._n_answers = Moment(self), n
+        last = self.ledger.last_answer
+        if last != self._last_answer:
+            self._moment, self._last_answer = Moment(self), last
 
 
 class Moment:
-    """What is known as long as no answer comes.
+    """What is known as long as no answer comes or changes.
 
     Args:
         owner: Whose moment it is.

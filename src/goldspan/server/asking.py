@@ -87,6 +87,13 @@ class Asking:
             self.ledger.record(BAR, worker, {"why": why}, now)
             self.ledger.bar(worker, now)
 
+    def total(self, worker: str, regular: int) -> int:
+        """Count a worker's answers after so many to other items, control questions among them."""
+        person, due = self.people[worker], 0
+        if self.setting.plan.control is not None:
+            due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
+        return regular + max(len(person.control), min(due, len(self.setting.control)))
+
     @property
     def _opening(self) -> int:
         """Count the control questions that come before everything else: practice and the test."""

@@ -22,8 +22,7 @@ from goldspan.campaign import Campaign, Decision, Waiting
 from goldspan.campaign.judging import judge
 from goldspan.crowd import Crowd
 from goldspan.errors import GoldspanError
-from goldspan.server.desk.items import GOLD
-from goldspan.server.people import BAR
+from goldspan.server.people import BAR, GOLD
 
 log = logging.getLogger("goldspan.server.engine")
 LOOK = 5.0
@@ -178,7 +177,8 @@ class Engine:
             progress.forget()
         with progress.still():
             crowd = progress.crowd
-            if stale or len(crowd.latest) != live.n_answers or live.result is None:
+            # An answer that was changed makes another crowd of as many answers.
+            if stale or crowd is not live.crowd or live.result is None:
                 self._refresh(crowd, progress.result)
 
     def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
@@ -202,7 +202,7 @@ class Engine:
             with self._changed:
                 seen = self._n_new
                 self._changed.wait_for(partial(self._is_newer, seen), AFTER_ERROR)
-            if self.campaign.ledger.n_answers != self.live.n_answers:
+            if self.campaign.progress.crowd is not self.live.crowd:
                 self._end(decision)
 
     def _fail(self, why: str) -> None:

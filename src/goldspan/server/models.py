@@ -94,6 +94,16 @@ class FlagBody(SkipBody):
     note: Annotated[Text, Field(max_length=2_000)] = ""
 
 
+class GivenBody(Request):
+    """The wish for the answers of this session: an empty object."""
+
+
+class RecallBody(Request):
+    """The wish for a task that was answered."""
+
+    task: TaskId
+
+
 class ReleaseBody(Request):
     """A task that is given back."""
 
@@ -105,12 +115,14 @@ class Me(BaseModel):
 
     Attributes:
         done: Answers that were taken.
+        total: These, and what the worker may still get; None where nobody can know.
         earned: Money, as decimal text; None where nobody is paid.
         currency: Its unit.
         drafts: Answers that are kept and do not count.
     """
 
     done: int
+    total: int | None = None
     earned: str | None
     currency: str
     drafts: int
@@ -172,6 +184,50 @@ class AnswerAnswer(BaseModel):
     message: str = ""
     paid: str | None = "0"
     feedback: Feedback | None = None
+
+
+class OwnAnswer(BaseModel):
+    """An answer of this session.
+
+    Attributes:
+        task: Its task.
+        open: Whether it can be changed.
+    """
+
+    task: str
+    open: bool
+
+
+class GivenAnswer(BaseModel):
+    """The answers of this session that count, the last one first."""
+
+    answers: list[OwnAnswer]
+
+
+class RecallAnswer(BaseModel):
+    """A task that was answered, with the answer.
+
+    Attributes:
+        task: The task.
+        open: Whether the answer can be changed.
+        why: Why it cannot; "" if it can.
+        spans: The answer.
+        label: The same, where there is one label per item.
+    """
+
+    task: Task
+    open: bool
+    why: str = ""
+    spans: list[SpanBody] | None = None
+    label: str | None = None
+
+
+class ChangeAnswer(BaseModel):
+    """What became of a change."""
+
+    status: Literal["changed"]
+    me: Me
+    message: str = ""
 
 
 class Done(BaseModel):

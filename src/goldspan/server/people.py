@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,9 +13,12 @@ from goldspan.campaign.control import Tested, tested
 from goldspan.campaign.judging import DECISION
 from goldspan.protocols import Receipt
 from goldspan.store import SqlLedger
+from goldspan.store.answers import CHANGED
 
 BAR = "bar"
 """Kind of the records of who was barred by the campaign, and why."""
+GOLD = "adjudicated"
+"""Kind of the records of items whose labels the requester decided."""
 TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
 Labels = Sequence[str | None]
@@ -26,12 +30,14 @@ class Person:
 
     Attributes:
         control: Control questions that were answered, in order, whether the answer counts or not.
-        right: Of each of them, how much was right.
+        right: Of each of them, how much was right in the first answer: a test is decided by it,
+            whatever is changed afterwards.
         passed: Control questions that the worker passed on: others are asked instead.
         regular: Answers to other items.
         counting: Answers that count, control questions among them.
         drafts: Answers that are kept and do not count.
         earned: In millionths of the currency unit.
+        given: Places in the pool of the items with an answer that counts, in order.
     """
 
     control: list[str] = field(default_factory=list)
@@ -41,6 +47,7 @@ class Person:
     counting: int = 0
     drafts: int = 0
     earned: int = 0
+    given: array[int] = field(default_factory=lambda: array("q"))
 
 
 class People:
@@ -56,14 +63,16 @@ class People:
         self.lock = threading.Lock()
         self._known: dict[str, Person] = {}
         self._asked, self._n_decisions = Counter[str](), 0
-        labels = {
-            (row.item, row.worker): row.labels
-            for item in setting.control
-            for row in ledger.given(item)
-        }
+        labels: dict[tuple[str, str], Labels | None] = {}
+        for item in setting.control:
+            for row in ledger.given(item):
+                labels.setdefault((row.item, row.worker), row.labels)
         for row in ledger.given():
-            given = labels.get((row.item, row.worker))
-            self._add(row.worker, row.item, given, counts=row.counts, cost=row.cost)
+            if row.status == CHANGED:  # its first version was counted, and is paid with it
+                self._known[row.worker].earned += row.cost
+                continue
+            given, counts = labels.get((row.item, row.worker)), row.counts or row.is_replaced
+            self._add(row.worker, row.item, given, counts=counts, cost=row.cost)
         for skip in ledger.skipped():
             self.passed(skip.worker, skip.item)
 
@@ -118,6 +127,8 @@ class People:
         person.counting += counts
         person.drafts += not counts
         person.earned += cost
+        if counts:
+            person.given.append(self.setting.pool.place[item])
         if item not in self.setting.control:
             person.regular += counts
         elif item not in person.control:

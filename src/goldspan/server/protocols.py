@@ -30,6 +30,20 @@ class WorkFace(Protocol):
         """Take an answer."""
         ...
 
+    def given(self, worker: str, since: int) -> dict[str, Any]:
+        """Return the answers that a worker has given since a time, the last one first."""
+        ...
+
+    def recall(self, worker: str, task: str, since: int) -> dict[str, Any]:
+        """Return a task that a worker has answered, with the answer."""
+        ...
+
+    def change(
+        self, worker: str, task: str, key: str, answer: Sequence[Span] | str, since: int
+    ) -> dict[str, Any]:
+        """Put another version of an answer in the place of the one that counts."""
+        ...
+
     def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
         """Give a task back for good."""
         ...

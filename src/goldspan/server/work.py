@@ -1,4 +1,11 @@
-"""A worker's work, without HTTP: what is next, answers, skips, what was earned."""
+"""A worker's work, without HTTP: what is next, answers, changes, skips, what was earned.
+
+An answer can be changed until the round in which it was given is closed, the requester has decided
+on its item, or the campaign has ended; the last version counts, and is paid once. Control questions
+are no exception, or the page would tell which they are: the campaign judges workers by the version
+that counts at the end of a round, and a qualification test is decided by the first versions. What
+was answered in practice stays as it is, since the right answer was shown.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +17,34 @@ from goldspan.campaign import Setting
 from goldspan.campaign.awaiting import ENDED
 from goldspan.errors import FaultsError
 from goldspan.money import from_micro
-from goldspan.protocols import Receipt
+from goldspan.protocols import Lease, Receipt
 from goldspan.server.asking import FAILED_TEST, Asking
 from goldspan.server.errors import Refused
-from goldspan.server.people import People
+from goldspan.server.people import GOLD, People, Person
 from goldspan.server.security.secret import Keys
 from goldspan.server.tasks import Tasks
 from goldspan.spans import Span
 from goldspan.store import SqlLedger
+from goldspan.store.watching import Own
 
 FLAG = "flag"
 """Kind of the records of items that workers found faulty."""
 POLL = 10
 """Seconds after which a page asks again."""
 LONGEST_NOTE = 1_000
+RECENT = 200
+"""Answers of a session that a worker can go back to."""
+MANY = 5_000
+"""Items that are counted as still to come; where there are more, a page does not say how many."""
+COUNTED = 60_000
+"""Milliseconds for which a count of what is still to come is kept."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{8,64}")
 _SAID = {
     "accepted": "",
     "late": "Your answer came late, and counts.",
     "draft": "Your answer is kept, but does not count: {reason}.",
     "duplicate": "Your answer is kept, but does not count: {reason}.",
+    "changed": "Your answer is changed.",
 }
 _FAILED = (
     "Your answers to the first texts did not agree enough with what is known of them, so there "
@@ -67,6 +82,7 @@ class Work:
         self.setting, self.ledger, self.people = setting, ledger, people
         self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
         self.asking, self.tasks = Asking(setting, ledger, people), Tasks(setting, keys)
+        self._counted: dict[str, tuple[int, int, int]] = {}
 
     def next(self, worker: str) -> dict[str, Any]:
         """Give the next task, or say why there is none."""
@@ -102,6 +118,65 @@ class Work:
             "me": self.me(worker),
         }
 
+    def given(self, worker: str, since: int) -> dict[str, Any]:
+        """Return the answers that a worker has given since a time, the last one first.
+
+        Args:
+            worker: The worker.
+            since: When they logged in, in milliseconds since 1970.
+        """
+        ids, recent = self.setting.ids, self.people[worker].given[-RECENT:]
+        found = self.ledger.own(worker, [str(ids[place]) for place in recent])
+        why_closed = self._closing(worker, since)
+        rows = [
+            {"task": self._shown(worker, one.item)["id"], "open": not why_closed(one)}
+            for one in reversed(found)
+            if one.first >= since
+        ]
+        return {"answers": rows}
+
+    def recall(self, worker: str, task: str, since: int) -> dict[str, Any]:
+        """Return a task that a worker has answered, with the answer and why it is closed, if it is.
+
+        Raises:
+            Refused: The worker has given no answer to it that counts.
+        """
+        own = self._own(worker, self.tasks.item(worker, task))
+        why = self._closing(worker, since)(own)
+        labels = [label or "O" for label in own.labels]
+        answer = {"label": labels[0]} if self.setting.plan.is_single else {
+            "spans": self.tasks.spans(labels)
+        }  # fmt: skip
+        return {"task": self._shown(worker, own.item), "open": not why, "why": why, **answer}
+
+    def change(
+        self, worker: str, task: str, key: str, answer: Sequence[Span] | str, since: int
+    ) -> dict[str, Any]:
+        """Put another version of an answer in the place of the one that counts.
+
+        The same key again gives the same reply and changes nothing.
+
+        Raises:
+            Refused: The answer can no longer be changed, the new one does not fit, or another was
+                sent under the key.
+        """
+        item, name = self.tasks.item(worker, task), _key(worker, key)
+        labels = self.tasks.labels(item, answer)
+        if not self.ledger.is_sent(name):
+            why = self._closing(worker, since)(self._own(worker, item))
+            if why:
+                raise Refused("closed", f"{why} It stays as you gave it.", 409)
+        try:
+            receipt = self.ledger.change(name, worker, item, labels, self.clock())
+        except FaultsError as error:
+            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
+        if receipt.status == "conflict":
+            raise Refused("conflict", "Another answer was sent under this key.", 409)
+        if not receipt.repeated:
+            self.took()
+        said = _SAID[receipt.status].format(reason=receipt.reason)
+        return {"status": receipt.status, "message": said, "me": self.me(worker)}
+
     def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
         """Give a task back for good."""
         _key(worker, key)
@@ -125,10 +200,11 @@ class Work:
         return {"status": "released", "me": self.me(worker)}
 
     def me(self, worker: str) -> dict[str, Any]:
-        """Say what the worker has done and earned."""
+        """Return what the worker has done, may still get, and has earned."""
         person = self.people[worker]
         return {
             "done": person.counting,
+            "total": self._total(worker, person),
             "earned": self._amount(person.earned),
             "currency": self.setting.plan.prices.currency,
             "drafts": person.drafts,
@@ -137,6 +213,77 @@ class Work:
     def _amount(self, micro: int) -> str | None:
         """Write an amount; nothing where nobody is paid."""
         return from_micro(micro) if self.setting.plan.is_paid else None
+
+    def _own(self, worker: str, item: str) -> Own:
+        found = self.ledger.own(worker, [item])
+        if not found:
+            raise Refused("unknown", "You have given no answer to this text that counts.", 404)
+        return found[0]
+
+    def _shown(self, worker: str, item: str) -> dict[str, Any]:
+        """Return an item that was answered as the page shows tasks."""
+        words = self.setting.words[self.setting.pool.place[item]]
+        was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
+        return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
+
+    def _closing(self, worker: str, since: int) -> Callable[[Own], str]:
+        """Return what says why an answer can no longer be changed, "" if it can.
+
+        When an answer came decides, and not its item: control questions, which are open all the
+        time, then close with the others.
+        """
+        ended = self.is_over() or bool(self.ledger.count(ENDED))
+        barred = self.people.why_barred(worker) is not None
+        batch, opened = self.ledger.last_batch() or ("", 0)
+        is_done = self.ledger.fact("round", batch) is not None
+        decided = {row["item"] for row in self.ledger.records(GOLD).values()}
+
+        def why(own: Own) -> str:
+            if ended:
+                return "The campaign has ended."
+            if barred:
+                return _NO_MORE
+            if own.first < since:
+                return "You gave this answer before you opened your link this time."
+            if self.asking.is_practice(worker, own.item):
+                return "This was practice, and you have seen the right answer."
+            if own.item in decided:
+                return "The requester has decided on this text."
+            if is_done or own.first < opened:
+                return "This text has all the answers that it needs."
+            return ""
+
+        return why
+
+    def _total(self, worker: str, person: Person) -> int | None:
+        """Count a worker's answers and what they may still get; None where nobody can know.
+
+        Nobody can where items get more answers if these disagree, or where a rule may stop the
+        campaign early. Control questions are counted before they come, so that the sum does not
+        tell which they are.
+        """
+        plan = self.setting.plan
+        if plan.redundancy.min != plan.redundancy.max or not self.asking.is_ready():
+            return None
+        now, known = self.clock(), self._counted.get(worker)
+        if known is None or now - known[0] > COUNTED or person.regular < known[1]:
+            known = now, person.regular, self._left(worker)
+            self._counted[worker] = known
+        left = known[2] - (person.regular - known[1])
+        if known[2] >= MANY or left < 0:
+            return None
+        return self.asking.total(worker, person.regular + left)
+
+    def _left(self, worker: str) -> int:
+        """Count the items that a worker may still get: free, held, and not yet asked about."""
+        plan, stop = self.setting.plan, self.setting.plan.stop
+        held = self.ledger.held(worker, self.clock())
+        n_held = sum(lease.item not in self.setting.control for lease in held)
+        later = len(self.setting.ids) - self.ledger.n_slots
+        limits = (stop.target, stop.least_gain, stop.stable, stop.most_rounds, plan.budget.hours)
+        if later and (plan.is_paid or any(limit is not None for limit in limits)):
+            return MANY  # when it ends, nobody knows
+        return n_held + later + self.ledger.n_left(worker, MANY)
 
     def _take(self, key: str, worker: str, item: str, labels: list[str]) -> Receipt:
         try:

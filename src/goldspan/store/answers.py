@@ -3,6 +3,10 @@
 An answer that comes with a lease that holds is accepted and paid. One that comes without is
 accepted ("late") where a place is free and the money suffices, and is else kept as a draft: it
 neither counts nor is paid, and the worker is told why. Nothing that is acknowledged is lost.
+
+A worker may change an answer: the new version counts in place of the old one, which is kept with
+`counts = 0`. What was paid for the old version is now the cost of the new one, so that the sum of
+the costs stays what was paid.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from goldspan.store.chain import canonical
 from goldspan.store.leases import expire_due
 from goldspan.store.names import check_name, is_name
 from goldspan.store.schema import answers, items, leases, skips, slots, workers
-from goldspan.store.workers import Worker, worker_of
+from goldspan.store.workers import Worker, find_worker, worker_of
 
 if TYPE_CHECKING:
     from goldspan.store.journal import Entry
@@ -30,6 +34,8 @@ FULL = "enough others have answered this item meanwhile"
 BROKE = "the budget is used up"
 BARRED = "you are asked no more in this campaign"
 OTHER = "another answer was sent under this key"
+CHANGED = "changed"
+"""Status of an answer that took the place of an earlier one of the same worker."""
 
 
 # Statements of the short transactions are built once.
@@ -51,11 +57,12 @@ _ITEM = (
 )
 _LEASE = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
 _HELD, _END = select(leases).where(_LEASE), leases.delete().where(_LEASE)
-_COUNTS = select(answers.c.number).where(
+_COUNTS = select(answers.c.number, answers.c.cost, answers.c.started, answers.c.submitted).where(
     (answers.c.item == bindparam("number"))
     & (answers.c.worker == bindparam("who"))
     & (answers.c.counts == 1)
 )
+_REPLACE = answers.update().where(answers.c.number == bindparam("before")).values(counts=0, cost=0)
 _SKIPPED = select(skips.c.item).where(
     (skips.c.item == bindparam("number")) & (skips.c.worker == bindparam("who"))
 )
@@ -100,6 +107,40 @@ def submit(
     return _decide(entry, sent, row, worker_of(entry, worker))
 
 
+def change(
+    entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec
+) -> Receipt:
+    """Put another version of an answer in the place of the one that counts; nothing more is paid.
+
+    Raises:
+        FaultsError: No answer of the worker to the item counts, or the labels do not fit it.
+    """
+    check_name(key, "the key of an answer")
+    sent = Sent(key, worker, item, canonical(list(labels)))
+    replayed = _replay(entry, sent)
+    if replayed is not None:
+        return replayed
+    row = entry.connection.execute(_ITEM, {"name": item}).one_or_none() if is_name(item) else None
+    person = find_worker(entry, worker)
+    before = None
+    if row is not None and person is not None:
+        mine = {"number": row.number, "who": person.number}
+        before = entry.connection.execute(_COUNTS, mine).one_or_none()
+    if row is None or person is None or before is None:
+        message = "has no answer of this worker that counts: submit one first"
+        raise FaultsError([Fault(message, item=item, worker=worker)])
+    check_labels(labels, row.n_tokens, item, worker, tagset)
+    # The version that counts keeps the seconds of the first one: those are what was worked.
+    started = before.started
+    if started >= 0:
+        started = max(0, entry.clock - (before.submitted - started))
+    last = entry.connection.execute(_LAST).scalar_one()
+    body = {"number": last + 1, "key": key, "item": row.number, "worker": person.number}
+    body |= {"labels": sent.labels, "before": before.number, "cost": before.cost}
+    entry.log("change", {**body, "started": started})
+    return Receipt(key, CHANGED)
+
+
 def check_labels(
     labels: Sequence[str | None], n_tokens: int, item: str, worker: str, tagset: Codec
 ) -> None:
@@ -138,14 +179,26 @@ def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
         entry.connection.execute(_FILL, {"number": item, "held": int(leased)})
 
 
+def put_change(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write another version of an answer; the places and the money stay what they are."""
+    entry.connection.execute(_REPLACE, {"before": body["before"]})
+    row = {name: value for name, value in body.items() if name != "before"}
+    row |= {"status": CHANGED, "reason": "", "submitted": entry.clock, "counts": 1}
+    entry.connection.execute(answers.insert(), row)
+
+
 def _replay(entry: Entry, sent: Sent) -> Receipt | None:
-    """Give the reply to a key that was sent before."""
+    """Return the reply to a key that was sent before: the same, also if the answer was changed."""
     row = entry.connection.execute(_BEFORE, {"sent": sent.key}).one_or_none()
     if row is None:
         return None
     if (row.worker_id, row.item_id, row.labels) != sent[1:]:
         return Receipt(sent.key, "conflict", reason=OTHER)
-    return Receipt(sent.key, row.status, row.cost, row.reason, repeated=True)
+    cost = 0
+    if row.status in {"accepted", "late"}:
+        mine = {"number": row.item, "who": row.worker}
+        cost = entry.connection.execute(_COUNTS, mine).one().cost
+    return Receipt(sent.key, row.status, cost, row.reason, repeated=True)
 
 
 def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker) -> Receipt:

@@ -16,6 +16,12 @@ _SUMS = {
         "SELECT count(*) FROM slots WHERE filled <> "
         "(SELECT count(*) FROM answers WHERE answers.item = slots.item AND counts = 1)"
     ),
+    "an answer was changed, and none counts in its place": (
+        "SELECT count(*) FROM answers old WHERE old.counts = 0 "
+        "AND old.status IN ('accepted', 'late', 'changed') AND NOT EXISTS "
+        "(SELECT 1 FROM answers a WHERE a.item = old.item AND a.worker = old.worker "
+        "AND a.counts = 1)"
+    ),
     "an item has more places than it needs": (
         "SELECT count(*) FROM slots WHERE places > wanted AND places > leased + filled"
     ),

@@ -12,9 +12,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BindParameter, and_, bindparam, exists, literal_column, or_, select, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    and_,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+)
 
-from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slots
+from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slots, workers
 from goldspan.store.workers import Worker
 
 if TYPE_CHECKING:
@@ -46,6 +57,14 @@ _WINDOW = (
     _FREE_PLACES.where(slots.c.position >= bindparam("start"))
     .order_by(slots.c.position)
     .limit(bindparam("size"))
+)
+_LOOKS = select(workers.c.number, workers.c.cursor).where(workers.c.id == bindparam("name"))
+_PLACES = _FREE_PLACES.where(slots.c.position >= bindparam("start")).subquery()
+_LEFT = select(func.count()).select_from(
+    select(_PLACES.c.item)
+    .where(~_PLACES.c.had & ~_PLACES.c.control)
+    .limit(bindparam("most"))
+    .subquery()
 )
 
 
@@ -86,6 +105,19 @@ def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
         if len(rows) < WINDOW:
             break
     return Choices(found, start if cursor < 0 else cursor)
+
+
+def n_left(connection: Connection, worker: str, most: int) -> int:
+    """Count the free places that a worker could take, control questions aside.
+
+    Args:
+        connection: To the campaign's database.
+        worker: The worker; one who is new could take every place.
+        most: Where counting ends.
+    """
+    row = connection.execute(_LOOKS, {"name": worker}).one_or_none()
+    who, start = (-1, 0) if row is None else (row.number, row.cursor)
+    return int(connection.execute(_LEFT, {"who": who, "start": start, "most": most}).scalar_one())
 
 
 def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> list[Choice]:

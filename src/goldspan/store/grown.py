@@ -1,7 +1,8 @@
 """The answers that count, read once: a look at a campaign reads only what came since the last one.
 
-What counts stays as it is and has a higher number than what counted before, for a campaign has one
-writer at a time; items never change. Gold and the workers' names are few, and read at every look.
+What comes to count has a higher number than what counted before, for a campaign has one writer at a
+time. The new version of an answer that a worker changed takes the place of the old one. Items never
+change. Gold and the workers' names are few, and read at every look.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select
 
 from goldspan.crowd import Answers, Crowd
@@ -83,7 +85,19 @@ def _read_on(connection: Connection, seen: Seen, tagset: Codec) -> Seen:
         return seen
     given = _joined(parts)
     found = _with_items(connection, seen.items, given)
-    return Seen(last, found, given.take(np.argsort(given.item, kind="stable")))
+    return Seen(last, found, given.take(_last_versions(given)))
+
+
+def _last_versions(given: Answers) -> NDArray[np.intp]:
+    """Return where the last version of every answer is, by item and then as they came."""
+    order: NDArray[np.intp] = np.argsort(given.item, kind="stable")
+    pair = (given.item.astype(np.int64) << 32 | given.worker)[order]
+    # Of every pair the last one in this order: unique gives the first, so it is read backwards.
+    _, backwards = np.unique(pair[::-1], return_index=True)
+    if len(backwards) == len(pair):
+        return order
+    kept: NDArray[np.intp] = order[np.sort(len(pair) - 1 - backwards)]
+    return kept
 
 
 def _pages(connection: Connection, after: int) -> Iterator[Sequence[Any]]:

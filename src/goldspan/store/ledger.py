@@ -16,6 +16,7 @@ from goldspan.spans import Codec
 from goldspan.store import (
     answers,
     batches,
+    choosing,
     leases,
     money,
     paging,
@@ -33,7 +34,7 @@ from goldspan.store.journal import Database
 from goldspan.store.order import Asked, Order
 from goldspan.store.paging import Slot
 from goldspan.store.schema import campaign
-from goldspan.store.watching import Given, Skipped
+from goldspan.store.watching import Given, Own, Skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +105,19 @@ class SqlLedger:
         tags = self.tagset
         return self.database.write(
             now, lambda e: answers.submit(e, key, worker, item, labels, tags)
+        )
+
+    def change(
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
+    ) -> Receipt:
+        """Put another version of a worker's answer in the place of the one that counts.
+
+        Raises:
+            FaultsError: No answer of the worker counts, or the labels do not fit the item.
+        """
+        tags = self.tagset
+        return self.database.write(
+            now, lambda e: answers.change(e, key, worker, item, labels, tags)
         )
 
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
@@ -217,6 +231,42 @@ class SqlLedger:
         """How many answers count."""
         with self.database.read() as connection:
             return watching.n_answers(connection)
+
+    @property
+    def last_answer(self) -> int:
+        """Number of the last answer that counts: it grows whenever what counts changes."""
+        with self.database.read() as connection:
+            return watching.last_answer(connection)
+
+    def own(self, worker: str, items: Sequence[str]) -> list[Own]:
+        """Return a worker's answers to some items that count, in the order of their first version.
+
+        Args:
+            worker: The worker.
+            items: Some hundred items at most.
+        """
+        with self.database.read() as connection:
+            return watching.own(connection, worker, items)
+
+    def is_sent(self, key: str) -> bool:
+        """Whether an answer, or a change of one, is kept under a key."""
+        with self.database.read() as connection:
+            return watching.is_sent(connection, key)
+
+    def n_left(self, worker: str, most: int) -> int:
+        """Count the free places that a worker could take, control questions aside.
+
+        Args:
+            worker: The worker.
+            most: Where counting ends.
+        """
+        with self.database.read() as connection:
+            return choosing.n_left(connection, worker, most)
+
+    def last_batch(self) -> tuple[str, int] | None:
+        """Return the name of the batch that was opened last, and when; None before the first."""
+        with self.database.read() as connection:
+            return watching.last_batch(connection)
 
     def held(self, worker: str, now: int) -> list[Lease]:
         """Give the leases of a worker that hold, the oldest first."""

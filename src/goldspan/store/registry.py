@@ -14,6 +14,7 @@ EFFECTS = {
     "bar": "goldspan.store.workers:put_barred",
     "batch": "goldspan.store.batches:put_batch",
     "cap": "goldspan.store.money:put_cap",
+    "change": "goldspan.store.answers:put_change",
     "charge": "goldspan.store.money:put_charge",
     "create": "goldspan.store.journal:put_campaign",
     "free": "goldspan.store.leases:put_free",

@@ -5,13 +5,15 @@ All of it is read only; nothing here is decided or kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from goldspan.protocols import Lease
+from goldspan.store.answers import CHANGED
 from goldspan.store.chain import read_json
-from goldspan.store.schema import answers, campaign, items, leases, skips, slots, workers
+from goldspan.store.schema import answers, batches, campaign, items, leases, skips, slots, workers
 
 _HELD = (
     select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
@@ -31,13 +33,27 @@ _ANSWERS = (
 )
 
 
+_LAST = (
+    select(answers.c.number).where(answers.c.counts == 1).order_by(answers.c.number.desc()).limit(1)
+)
+_SENT = select(answers.c.number).where(answers.c.key == bindparam("sent"))
+_LAST_BATCH = select(batches.c.name, batches.c.opened).order_by(batches.c.number.desc()).limit(1)
+_OWN = (
+    select(items.c.id, answers.c.labels, answers.c.submitted, answers.c.counts, answers.c.status)
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where((workers.c.id == bindparam("name")) & items.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(answers.c.number)
+)
+
+
 class Given(NamedTuple):
     """An answer as a row, whether it counts or is a draft.
 
     Attributes:
         item: Id of the item.
         worker: Id of the worker.
-        status: As in `goldspan.protocols.Receipt`.
+        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
         reason: Why it does not count, "" if it does.
         counts: Whether it counts and was paid.
         started: When its place was taken, in milliseconds since 1970; -1 without a lease.
@@ -55,6 +71,25 @@ class Given(NamedTuple):
     submitted: int
     cost: int
     labels: list[str | None] | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the worker has changed it since: another version counts in its place."""
+        return not self.counts and self.status in {"accepted", "late", CHANGED}
+
+
+class Own(NamedTuple):
+    """A worker's own answer that counts.
+
+    Attributes:
+        item: Id of the item.
+        labels: One per token, of the last version.
+        first: When its first version came, in milliseconds since 1970.
+    """
+
+    item: str
+    labels: list[str | None]
+    first: int
 
 
 class Skipped(NamedTuple):
@@ -81,6 +116,36 @@ def given(connection: Connection, item: str | None = None) -> list[Given]:
         return [_row(row) for row in connection.execute(_ANSWERS)]
     query = _ANSWERS.add_columns(answers.c.labels).where(items.c.id == item)
     return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
+
+
+def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]:
+    """Return the answers of a worker to some items that count, by the time of their first version.
+
+    A version that was replaced says when the first one came.
+    """
+    found: dict[str, Own] = {}
+    for row in connection.execute(_OWN, {"name": worker, "ids": list(wanted)}):
+        if row.status not in {"accepted", "late", CHANGED}:
+            continue
+        first = found[row.id].first if row.id in found else row.submitted
+        found[row.id] = Own(row.id, read_json(row.labels), first)
+    return list(found.values())
+
+
+def is_sent(connection: Connection, key: str) -> bool:
+    """Whether an answer is kept under a key."""
+    return connection.execute(_SENT, {"sent": key}).first() is not None
+
+
+def last_answer(connection: Connection) -> int:
+    """Return the number of the last answer that counts, 0 before the first."""
+    return int(connection.execute(_LAST).scalar() or 0)
+
+
+def last_batch(connection: Connection) -> tuple[str, int] | None:
+    """Return name and time of the batch that was opened last, None before the first."""
+    row = connection.execute(_LAST_BATCH).one_or_none()
+    return None if row is None else (str(row.name), int(row.opened))
 
 
 def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:

@@ -52,6 +52,8 @@ class Fake:
         refused: So many answers are refused, with `refusal`: status, code and message.
         end: What is said when no task is left.
         done: Answers of before.
+        total: How many texts there are in all, None where nobody knows.
+        closed: Why answers can no longer be changed, by task.
     """
 
     def __init__(self):
@@ -63,7 +65,8 @@ class Fake:
         self.truth, self.status, self.message = {}, "accepted", ""
         self.broken = self.lost = self.refused = self.delay = 0
         self.refusal = 422, "invalid", "The spans do not fit."
-        self.session, self.done = True, 0
+        self.session, self.done, self.total = True, 0, None
+        self.shown, self.closed = {}, {}
         self.end = {"state": "done", "message": "That was all.", "completion": None}
         for name, value in turned.items():
             setattr(self, name, value)
@@ -79,7 +82,7 @@ class Fake:
         """What the worker is told about themselves."""
         done = self.done + len(self.sent)
         earned = f"{done * 0.05:.2f}" if self.page.paid else None
-        return {"done": done, "earned": earned, "currency": "EUR", "drafts": 0}
+        return {"done": done, "earned": earned, "currency": "EUR", "drafts": 0, "total": self.total}
 
     def _build(self):
         app = FastAPI()
@@ -103,13 +106,31 @@ class Fake:
             return _error(503, "unavailable", "")
         if path == "next":
             return self._next()
+        if path == "given":
+            rows = [{"task": task, "open": task not in self.closed} for task in self.versions]
+            return {"answers": rows[::-1]}
+        if path == "recall":
+            return self._recall(body["task"])
         return self._take(path, body)
 
     def _next(self):
         if not self.tasks:
             return {**self.end, "me": self.me}
+        self.shown[self.tasks[0]["id"]] = self.tasks[0]
         expires = time.time_ns() // 1_000_000 + 600_000
         return {"state": "task", "task": {"expires": expires, **self.tasks[0]}, "me": self.me}
+
+    @property
+    def versions(self):
+        """The answers that count, by task."""
+        sent = (body for path, body in self.answers.values() if path in {"answers", "change"})
+        return {body["task"]: body for body in sent}
+
+    def _recall(self, task):
+        labels = {n: v for n, v in self.versions[task].items() if n in {"spans", "label"}}
+        why = self.closed.get(task, "")
+        shown = {"expires": 0, **self.shown[task]}
+        return {"task": shown, "open": not why, "why": why, **labels}
 
     def _take(self, path, body):
         if self.refused > 0:
@@ -118,11 +139,15 @@ class Fake:
         old = self.answers.get(body["key"])
         if old is not None and old != (path, body):
             return _error(409, "conflict", "Another answer was sent under this key.")
+        if path == "change" and old is None and body["task"] in self.closed:
+            return _error(409, "closed", f"{self.closed[body['task']]} It stays as you gave it.")
         self.answers[body["key"]] = (path, body)
         self.tasks = [task for task in self.tasks if task["id"] != body["task"]]
         if self.lost > 0:
             self.lost -= 1
             return _error(502, "gateway", "")
+        if path == "change":
+            return {"status": "changed", "message": "Your answer is changed.", "me": self.me}
         if path != "answers":
             return {"status": {"skip": "skipped", "flag": "flagged"}[path], "me": self.me}
         return {

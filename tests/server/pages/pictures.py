@@ -41,13 +41,13 @@ def main() -> None:
 
 def spans(browser: Browser, running: Running) -> None:
     """Draw the page with a selection and four spans."""
-    running.fake.reset(NAMES, [span_task(WORDS)], done=41)
+    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
     label_names(browser, running, "label-spans.png")
 
 
 def dark(browser: Browser, running: Running) -> None:
     """Draw the same where the system is dark."""
-    running.fake.reset(NAMES, [span_task(WORDS)], done=41)
+    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
     label_names(browser, running, "label-dark.png", color_scheme="dark")
 
 
@@ -63,7 +63,7 @@ def label_names(browser: Browser, running: Running, name: str, **options: str) -
 
 def phone(browser: Browser, running: Running) -> None:
     """Draw a phone."""
-    running.fake.reset(NAMES, [span_task(WORDS)], done=41)
+    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
     page = visit(browser, running, "phone")
     page.tap("#start")
     for places in [(".token >> nth=3", ".token >> nth=4", ".type-0.type"),
@@ -75,7 +75,7 @@ def phone(browser: Browser, running: Running) -> None:
 
 def right_to_left(browser: Browser, running: Running) -> None:
     """Draw a Hebrew text."""
-    running.fake.reset(NAMES, [span_task(HEBREW)], done=41)
+    running.fake.reset(NAMES, [span_task(HEBREW)], done=41, total=150)
     page = visit(browser, running, "desktop")
     for first, last, key in [(0, 1, "1"), (3, 3, "3"), (6, 7, "2"), (8, 8, "")]:
         drag(page, first, last)
@@ -89,7 +89,7 @@ def right_to_left(browser: Browser, running: Running) -> None:
 def single(browser: Browser, running: Running) -> None:
     """Draw a choice of one label."""
     text = "The ferries are back! I stood on deck all the way over and could not stop smiling."
-    running.fake.reset(FEELINGS, [single_task(text)], done=41)
+    running.fake.reset(FEELINGS, [single_task(text)], done=41, total=150)
     page = visit(browser, running, "desktop")
     page.keyboard.press("1")
     page.screenshot(

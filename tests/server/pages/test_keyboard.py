@@ -131,7 +131,7 @@ def test_skip_and_its_reason_have_keys_and_the_next_text_has_the_focus(visit, fa
 
 def test_what_happens_is_told_to_screen_readers(visit):
     page = visit()
-    assert page.text_content("#live") == "A new text of 7 words"
+    assert page.text_content("#live") == "A new text of 6 words"
     press(page, "Shift+ArrowRight")
     assert page.text_content("#live") == "“Ann Lee”"
     press(page, "1")

@@ -77,6 +77,26 @@ def test_skipping_and_reporting_reach_the_store(visit, open_server):
     assert flag["worker"] == "ann"
 
 
+def test_an_answer_is_changed_in_the_store_and_paid_once(visit, open_server):
+    server, service = open_server(page={"training": 0}, control=None)
+    page = visit(path=link(server, "ann"), server=server)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.locator("#card-title", has_text="Text 2").wait_for()
+    earned = page.text_content("#me")
+    page.keyboard.press("b")
+    page.locator("#card-title", has_text="Your answer 1 of 1").wait_for()
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    page.locator("#card-title", has_text="Text 2").wait_for()
+    assert page.text_content("#me") == earned
+    first, second = service.ledger.given(service.ledger.given()[0].item)
+    labels = service.setting.plan.task.labels
+    assert (first.labels, first.counts) == ([labels[0]], False)
+    assert (second.labels, second.counts, second.status) == ([labels[1]], True, "changed")
+    assert service.ledger.totals().spent == second.cost == 50_000
+
+
 def test_without_a_link_the_page_says_how_to_come_in(visit, open_server):
     server, _ = open_server()
     page = visit(path="/help", server=server)

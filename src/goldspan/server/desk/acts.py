@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from goldspan.campaign.judging import DECISION
-from goldspan.server.desk.items import GOLD, number_of, shown_labels
+from goldspan.server.desk.items import number_of, shown_labels
 from goldspan.server.desk.overview import state_of
 from goldspan.server.ending import end
 from goldspan.server.errors import Refused
-from goldspan.server.people import DROP, KEEP, TEST
+from goldspan.server.people import DROP, GOLD, KEEP, TEST
 from goldspan.server.security.tokens import new_id
 
 if TYPE_CHECKING:

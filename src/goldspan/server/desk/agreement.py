@@ -15,12 +15,11 @@ def agreement(service: Service) -> dict[str, Any]:
     crowd = service.engine.live.crowd
     if crowd is None or not crowd.n_items:
         return {"n_answers": 0, "measures": None}
-    n = service.engine.live.n_answers
-    kept: tuple[int, Any] | None = service.__dict__.get("_agreement")
-    if kept is None or kept[0] != n:
-        kept = n, _measure(crowd)
+    kept: tuple[Any, Any] | None = service.__dict__.get("_agreement")
+    if kept is None or kept[0] is not crowd:
+        kept = crowd, _measure(crowd)
         service.__dict__["_agreement"] = kept
-    return {"n_answers": n, "measures": kept[1]}
+    return {"n_answers": len(crowd.latest), "measures": kept[1]}
 
 
 def _measure(crowd: Any) -> Any:

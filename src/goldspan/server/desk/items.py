@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from goldspan.money import from_micro
 from goldspan.server.errors import Refused
+from goldspan.server.people import GOLD
 from goldspan.server.work import FLAG
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ BRIEF = 160
 """Characters of an item in a list."""
 LIKELY = 8
 """Labels, or spans, that an item's alternatives name at most."""
-GOLD = "adjudicated"
-"""Kind of the records of items whose labels the requester decided."""
 
 
 def page(service: Service, after: str, find: str, state: str, limit: int) -> dict[str, Any]:
@@ -73,7 +72,8 @@ def one(service: Service, item: str) -> dict[str, Any]:
         "known": shown_labels(service, setting.control.get(item)),
         "answers": [
             {
-                "worker": row.worker, "status": row.status, "counts": row.counts,
+                "worker": row.worker,
+                "status": "replaced" if row.is_replaced else row.status, "counts": row.counts,
                 "paid": from_micro(row.cost) if service.setting.plan.is_paid else None,
                 "submitted": row.submitted,
                 "seconds": None if row.started < 0 else (row.submitted - row.started) / 1000,

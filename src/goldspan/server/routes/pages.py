@@ -16,8 +16,8 @@ from fastapi.responses import HTMLResponse
 from goldspan.server.instructions import read_instructions
 from goldspan.server.rendering import page_answer
 
-KEYS = "1234567890qweravtgbdjklmpoix"
-"""Keys of the labels in their order; c, f, h, n, s, u, y and z do other things on the page."""
+KEYS = "1234567890qweravtgdjklmpoix"
+"""Keys of the labels in their order; b, c, f, h, n, s, u, y and z do other things on the page."""
 SKIP_REASONS = (
     "I do not understand this text",
     "I am not sure what is right",
@@ -42,7 +42,7 @@ class LabelPage:
         title: For the workers.
         kind: "spans", or "single" for one label per item.
         labels: Types of spans, or the labels, in the order in which they are offered.
-        paid: Whether answers are paid.
+        paid: Whether answers are paid: a page of unpaid work does not speak of money.
         instructions: In Markdown; examples show spans as `[Ann](PER)`.
         skip_reasons: Offered to a worker who skips a task.
         flag_reasons: Offered to a worker who reports an item.

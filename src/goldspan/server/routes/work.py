@@ -11,11 +11,16 @@ from goldspan.server.doors import HouseHere, WorkerHere
 from goldspan.server.models import (
     AnswerAnswer,
     AnswerBody,
+    ChangeAnswer,
     Done,
     FlagBody,
+    GivenAnswer,
+    GivenBody,
     Me,
     NextAnswer,
     NextBody,
+    RecallAnswer,
+    RecallBody,
     ReleaseBody,
     SkipBody,
     refusals,
@@ -38,6 +43,27 @@ def answer(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> Response:
     return _told(
         AnswerAnswer, house.service.work.submit(worker.person, body.task, body.key, body.answer)
     )
+
+
+@router.post("/given", response_model=GivenAnswer, responses=refusals())
+def given(worker: WorkerHere, house: HouseHere, _: GivenBody) -> Response:
+    """List the answers of this session that count, the last one first."""
+    return _told(GivenAnswer, house.service.work.given(worker.person, worker.issued))
+
+
+@router.post("/recall", response_model=RecallAnswer, responses=refusals(404))
+def recall(worker: WorkerHere, house: HouseHere, body: RecallBody) -> Response:
+    """Return a task that was answered, with the answer."""
+    work = house.service.work
+    return _told(RecallAnswer, work.recall(worker.person, body.task, worker.issued))
+
+
+@router.post("/change", response_model=ChangeAnswer, responses=refusals(404, 409, 410))
+def change(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> Response:
+    """Change an answer; the same key and body again give the same reply and count once."""
+    work = house.service.work
+    told = work.change(worker.person, body.task, body.key, body.answer, worker.issued)
+    return _told(ChangeAnswer, told)
 
 
 @router.post("/skip", response_model=Done, responses=refusals(409, 410))

@@ -1,10 +1,10 @@
 // The widget for one label per item: a text, and labels that are chosen by a press or a single key.
 
-import { button, handBack, make, sign } from "./panels.js";
+import { button, handBack, LONG, make, sign } from "./panels.js";
 
 export class ChoiceWidget {
-  constructor({ work, dock, labels, say, changed, send, sendsAtOnce }) {
-    Object.assign(this, { labels, say, changed, send, sendsAtOnce });
+  constructor({ work, dock, labels, say, changed, send, sendsAtOnce, spacing = () => "auto" }) {
+    Object.assign(this, { labels, say, changed, send, sendsAtOnce, spacing });
     this.text = make("div", { class: "text prose", dir: "auto" });
     work.replaceChildren(this.text);
     dock.replaceChildren(this.makeChoices(), this.makeActs());
@@ -33,6 +33,13 @@ export class ChoiceWidget {
     this.past = [];
     this.future = [];
     this.draw();
+    this.space();
+  }
+
+  /** Set how the lines stand. */
+  space() {
+    const spacing = this.spacing();
+    this.text.classList.toggle("close", spacing === "close" || (spacing === "auto" && this.text.textContent.length > LONG));
   }
 
   get work() {

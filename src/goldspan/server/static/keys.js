@@ -1,7 +1,9 @@
 // Keys that do something. A letter alone is a key only where the worker wants it (WCAG 2.1.4), and
 // never while something is being written.
 
-const LETTERS = { n: "nothing", c: "clear", z: "undo", u: "undo", y: "redo", s: "skip", f: "flag", h: "help", "?": "help" };
+const LETTERS = { b: "back", n: "nothing", c: "clear", z: "undo", u: "undo", y: "redo", s: "skip", f: "flag", h: "help", "?": "help" };
+// Signs that stand alone move an end; the others are the same keys with Shift, on layouts of several lands.
+const SIGNS = { ",": "start-out", ";": "start-in", "<": "start-in", ".": "end-out", ":": "end-in", ">": "end-in" };
 const NAMED = { Enter: "send", Escape: "escape", Delete: "remove", Backspace: "remove" };
 
 /** The command of a key press, or null: {name} or {name: "label", label: index}. */
@@ -18,7 +20,10 @@ export function commandOf(event, labels, lettersWork) {
   const digit = /^(?:Digit|Numpad)(\d)$/.exec(event.code ?? "")?.[1];
   const index = labels.findIndex((label) => label.key && (label.key === key || (!event.shiftKey && label.key === digit)));
   if (index >= 0 && (lettersWork || /^\d$/.test(labels[index].key))) return { name: "label", label: index };
-  return lettersWork && LETTERS[key] ? { name: LETTERS[key] } : null;
+  if (!lettersWork) return null;
+  if (key === "b" && event.shiftKey) return { name: "forward" };
+  const name = LETTERS[key] ?? SIGNS[key];
+  return name ? { name } : null;
 }
 
 /** Whether a key belongs to the element that has it: something is written or pressed there. */

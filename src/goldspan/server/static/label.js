@@ -20,9 +20,11 @@ const outbox = new Outbox(server, memory, tellTrouble);
 const refused = new RefusedList({ after: find("note"), outbox, show: copy, send: sendAgain });
 let widget = null;
 let task = null; // {id, tokens, …} and its `key`
-let phase = "loading"; // then "task", "sending", "feedback" or "message"
+let phase = "loading"; // then "task", "sending", "feedback", "message", "turning" or "past"
 let late = 0;
 let done = 0;
+let waits = 0; // so that of several waits only the last one goes on by itself
+let past = null; // of an answer that was sent: {answers, at, open, sent}, else null
 
 start();
 
@@ -30,12 +32,16 @@ async function start() {
   widget = new (page.kind === "spans" ? SpanWidget : ChoiceWidget)({
     work: find("work"), dock: find("dock"), labels: page.labels, say, changed: keepDraft, send,
     sendsAtOnce: () => memory.setting("send-at-once", false),
+    spacing: () => memory.setting("spacing", "auto"),
   });
   setUpHelp();
   setUpSettings();
   document.addEventListener("keydown", onKey);
   find("skip").addEventListener("click", skip);
   find("flag").addEventListener("click", flag);
+  find("back").addEventListener("click", back);
+  find("forward").addEventListener("click", forward);
+  find("look-back").addEventListener("click", back);
   find("note-close").addEventListener("click", () => { note(""); focusTask(); });
   addEventListener("offline", () => tellTrouble(new Refused(0, "network", "")));
   addEventListener("online", () => { if (phase !== "sending") banner(""); });
@@ -50,6 +56,7 @@ async function start() {
 
 async function next() {
   phase = "loading";
+  past = null;
   const reply = await insist(askNext, tellTrouble);
   banner("");
   showMe(reply.me);
@@ -60,6 +67,7 @@ async function next() {
 function openTask(given) {
   const draft = memory.draft(given);
   task = { ...given, key: draft?.key ?? newKey() };
+  showPast();
   // The key is kept at once: another window, or this one after a crash, sends under the same.
   if (!draft?.key) memory.keepDraft(task, task.key, draft?.work ?? null);
   refused.draw(task.key);
@@ -70,7 +78,7 @@ function openTask(given) {
   const restored = hasWork(draft?.work);
   // What was wrong with an answer stays said when its draft comes back.
   if (restored && find("note").hidden) note("Your draft is back.");
-  else if (!restored) say(`A new text${task.kind === "spans" ? ` of ${task.tokens.length} words` : ""}`);
+  else if (!restored) say(`A new text${task.kind === "spans" ? ` of ${widget.words.size} words` : ""}`);
   clearTimeout(late);
   late = setTimeout(tellLate, Math.min(2 ** 31 - 1, Math.max(0, task.expires - server.now())));
   if (!narrowHelp()) { scrollTo(0, 0); widget.focus(); }
@@ -81,13 +89,85 @@ function hasWork(work) {
 }
 
 function keepDraft() {
-  memory.keepDraft(task, task.key, widget.work);
+  memory.keepDraft(draftOf(task), task.key, widget.work);
+}
+
+/** Under what the marks of a task are kept: a change apart from an answer to the same words. */
+function draftOf(given) {
+  return past ? { ...given, kind: `sent-${given.kind}` } : given;
 }
 
 async function send() {
-  if (phase !== "task") return;
+  if (phase !== "task" && phase !== "past") return;
+  if (past && !past.open) { await forward(); return; }
   if (!widget.isReady) { note(widget.missing, "bad"); return; }
-  await hand("answers", widget.answer);
+  if (!past) { await hand("answers", widget.answer); return; }
+  if (JSON.stringify(widget.answer) !== past.sent) { await hand("change", widget.answer); return; }
+  say("Nothing was changed");
+  await forward();
+}
+
+// ---- the answers of this session ----
+
+/** Go to the answer that was sent before the one on the page. */
+async function back() {
+  if (!["task", "past", "message"].includes(phase)) return;
+  const from = phase;
+  const answers = past?.answers;
+  const at = past ? past.at + 1 : 0;
+  phase = "turning";
+  await attempt(async () => {
+    const known = answers ?? (await insist(() => server.post("given", {}), tellTrouble)).answers;
+    if (at < known.length) return openPast(known, at);
+    phase = from;
+    return note(at ? "This is the first answer since you opened your link." : "There is no answer to go back to: you have sent none since you opened your link.");
+  });
+}
+
+/** Go to the answer that was sent after the one on the page, and in the end to the text to do. */
+async function forward() {
+  if (phase !== "past") return;
+  const { answers, at } = past;
+  phase = "turning";
+  note("");
+  await attempt(() => (at > 0 ? openPast(answers, at - 1) : next()));
+}
+
+async function openPast(answers, at) {
+  const found = await insist(() => server.post("recall", { task: answers[at].task }), tellTrouble);
+  banner("");
+  note("");
+  clearTimeout(late);
+  const { spans, label } = found;
+  const sent = found.task.kind === "single" ? { label } : { spans: spans.map(({ start, end, type }) => ({ start, end, type })) };
+  past = { answers, at, open: found.open, why: found.why, sent: JSON.stringify(sent) };
+  const draft = found.open ? memory.draft(draftOf(found.task)) : null;
+  task = { ...found.task, key: draft?.key ?? newKey() };
+  if (found.open) memory.keepDraft(draftOf(task), task.key, draft?.work ?? null);
+  refused.draw(task.key);
+  show("task");
+  find("card-title").textContent = `Your answer ${answers.length - at} of ${answers.length}`;
+  widget.open(task, draft?.work ?? { ...sent, nothing: !sent.spans?.length });
+  showPast(sent);
+  phase = "past";
+  say(`${find("card-title").textContent}. ${find("past-note").textContent}`);
+  scrollTo(0, 0);
+  if (found.open) widget.focus();
+  else find("forward").focus();
+}
+
+/** Show what belongs to an answer that was sent, or to a text to do. */
+function showPast(sent) {
+  const closed = Boolean(past && !past.open);
+  find("skip").hidden = find("flag").hidden = Boolean(past);
+  find("forward").hidden = find("past-note").hidden = !past;
+  find("back").disabled = Boolean(past && past.at + 1 >= past.answers.length);
+  find("work").hidden = closed;
+  if (closed) find("dock").hidden = true;
+  find("past-view").hidden = !closed;
+  find("past-view").replaceChildren(...(closed ? [copy(task, sent)] : []));
+  find("past-note").textContent = closed ? `${past.why} It stays as it is.` : "You have sent this answer. What you change counts when you save it.";
+  widget.sendButton.textContent = past ? "Save" : "Send";
 }
 
 async function skip() {
@@ -119,7 +199,7 @@ async function hand(path, content) {
   await attempt(async () => {
     const { kind, tokens, text, starts } = task;
     const reply = await outbox.send(path, { task: task.id, key: task.key, ...content }, { kind, tokens, text, starts });
-    memory.dropDraft(task);
+    memory.dropDraft(draftOf(task));
     setBusy(false);
     banner("");
     if (reply.me) showMe(reply.me);
@@ -164,9 +244,10 @@ async function tellRefusal(error) {
     return showMessage("Please load this page again", "It is too old to be trusted. What you have marked is kept in this browser.", [reload()]);
   }
   if (error.isConflict) {
-    memory.dropDraft(task);
+    memory.dropDraft(draftOf(task));
     note(CONFLICT, "bad");
-  } else if (phase === "sending") note(notTaken(error), "bad");
+  } else if (phase === "turning") note(error.message || "This answer cannot be shown.", "bad");
+  else if (phase === "sending") note(notTaken(error), "bad");
   // After a refusal for good, the server says what is to be done now; a mended draft can be sent.
   if (phase !== "loading") return attempt(next);
   return showMessage("Something went wrong", error.message || "Please load this page again.", [reload()]);
@@ -192,7 +273,7 @@ function tellTrouble(error) {
 function tellFate(reply) {
   if (reply.status === "refused") return note(notTaken(reply), "bad");
   const words = reply.message || STATUS[reply.status];
-  if (words) note(words, reply.status === "accepted" ? "info" : "bad");
+  if (words) note(words, { accepted: "info", changed: "good" }[reply.status] ?? "bad");
 }
 
 function tellLate() {
@@ -202,8 +283,12 @@ function tellLate() {
 function showMe(me) {
   if (!me) return;
   done = me.done;
-  const earned = me.earned === null ? [] : [make("span", { class: "dot", "aria-hidden": "true" }, "·"), make("strong", {}, amount(me.earned, me.currency)), " earned"];
-  find("me").replaceChildren(make("strong", {}, String(me.done)), " done", ...earned);
+  const count = me.total ? ` of ${Math.max(me.total, me.done)}` : " done";
+  const parts = [make("strong", {}, String(me.done)), count];
+  // Unpaid work does not speak of money.
+  if (me.earned !== null) parts.push(make("span", { class: "dot", "aria-hidden": "true" }, "·"), make("strong", {}, amount(me.earned, me.currency)), " earned");
+  find("me").replaceChildren(...parts);
+  find("me").title = me.total ? "Texts done, of those that you may get" : "Texts done";
 }
 
 function show(what) {
@@ -219,12 +304,14 @@ function setBusy(busy) {
 
 function showMessage(title, text, more = []) {
   phase = "message";
+  past = null;
   refused.draw();
   // A wait that goes on is not told again.
   const same = !find("message").hidden && find("message-title").textContent === title && find("message-text").textContent === text;
   if (same && !more.some((part) => part.matches?.("button"))) return;
   show("message");
   delete find("message").dataset.right;
+  find("look-back").hidden = true;
   find("message-title").textContent = title;
   find("message-text").textContent = text;
   find("message-more").replaceChildren(...more);
@@ -240,7 +327,11 @@ function showState(reply) {
   };
   const again = reply.state === "done" ? [] : [make("p", { class: "muted" }, "This page goes on by itself.")];
   showMessage(titles[reply.state], reply.message || words[reply.state], [...again, ...completion(reply.completion)]);
-  if (reply.state !== "done") wakeUp(1000 * Math.max(1, reply.seconds ?? 30)).then(() => attempt(next));
+  find("look-back").hidden = !done;
+  waits += 1;
+  const wait = waits;
+  const goOn = () => { if (wait === waits && phase === "message") attempt(next); };
+  if (reply.state !== "done") wakeUp(1000 * Math.max(1, reply.seconds ?? 30)).then(goOn);
 }
 
 function completion(end) {
@@ -280,7 +371,7 @@ function copy(about, body) {
 }
 
 function focusTask() {
-  if (phase === "task") widget.focus();
+  if (phase === "task" || (phase === "past" && past.open)) widget.focus();
 }
 
 // ---- keys, help, settings ----
@@ -290,10 +381,13 @@ function onKey(event) {
   const command = commandOf(event, page.labels, memory.setting("single-keys", true));
   if (!command) return;
   if (command.name === "help") toggleHelp();
-  else if (phase !== "task") return;
+  else if (command.name === "back") back();
+  else if (command.name === "forward") forward();
+  else if (phase === "past" && !past.open && command.name === "send") forward();
+  else if (phase !== "task" && !(phase === "past" && past.open)) return;
   else if (command.name === "send") send();
-  else if (command.name === "skip") skip();
-  else if (command.name === "flag") flag();
+  else if (command.name === "skip" && !past) skip();
+  else if (command.name === "flag" && !past) flag();
   else if (!widget.act(command.name, command.label)) return;
   event.preventDefault();
 }
@@ -330,4 +424,10 @@ function setUpSettings() {
     box.checked = memory.setting(name, otherwise);
     box.addEventListener("change", () => memory.set(name, box.checked));
   }
+  const spacing = find("spacing");
+  spacing.value = memory.setting("spacing", "auto");
+  spacing.addEventListener("change", () => {
+    memory.set("spacing", spacing.value);
+    if (task) widget.space();
+  });
 }

@@ -116,7 +116,8 @@ export function newKey() {
 // Two 32-bit hashes of the text: enough to tell a worker's own drafts apart.
 function digest(task) {
   let [a, b] = [0xdeadbeef, 0x41c6ce57];
-  for (const char of JSON.stringify([task.kind, task.tokens])) {
+  const what = task.tokens.length ? task.tokens : task.text;
+  for (const char of JSON.stringify([task.kind, what])) {
     const code = char.codePointAt(0);
     a = Math.imul(a ^ code, 2654435761);
     b = Math.imul(b ^ code, 1597334677);

@@ -1,5 +1,8 @@
 // Small pieces of the page: elements, notes, the banner, dialogs with reasons.
 
+/** Characters from which the lines of a text stand closer, unless a worker wants it otherwise. */
+export const LONG = 2500;
+
 /** An element with attributes and children; text stays text. */
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);

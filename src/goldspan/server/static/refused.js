@@ -2,7 +2,7 @@
 
 import { button, make } from "./panels.js";
 
-const ACTS = { skip: "You skipped this text.", flag: "You reported this text." };
+const ACTS = { skip: "You skipped this text.", flag: "You reported this text.", change: "You changed this answer." };
 
 export class RefusedList {
   /** `show(about, body)` gives a text with labels on it, `send(entry)` sends once more. */

@@ -1,20 +1,26 @@
 // The span widget: a text whose tokens are marked by mouse, touch or keys, and its commands.
 
-import { beyond, followDrag, tokenNear, tokenOf } from "./drag.js";
-import { button, handBack, make, sign } from "./panels.js";
+import { beyond, followDrag, gapAt, tokenNear, tokenOf } from "./drag.js";
+import { button, handBack, LONG, make, sign } from "./panels.js";
 import * as marks from "./state.js";
 import { cutNames } from "./tags.js";
-import { gaps, textOf, wordAt } from "./text.js";
+import { directions, gaps, textOf, Words } from "./text.js";
 
 const HINT = {
-  mouse: "Drag over words, or click one; then choose what they are.",
+  mouse: "Drag over words, or double-click one; then choose what they are.",
   touch: "Tap the first and the last word; then choose what they are.",
 };
+const MAC = /^Mac|^iP/.test(navigator.platform); // where Option goes from word to word
+const STILL = 3; // pixels that a hand moves though it means to press
+const QUOTED = 120; // characters of what is held that are shown
+const EDGES = { "start-out": ["start", 1], "start-in": ["start", -1], "end-out": ["end", 1], "end-in": ["end", -1] };
+const NAMED = 3; // labels that a notice names
 
 export class SpanWidget {
-  /** `say(text)` speaks to screen readers, `changed()` hears of every change, `send()` sends. */
-  constructor({ work, dock, labels, say, changed, send }) {
-    Object.assign(this, { labels, say, changed });
+  /** `say(text)` speaks to screen readers, `changed()` hears of every change, `send()` sends,
+   *  `spacing()` is how the lines stand: "wide", "close", or "auto" for close in long texts. */
+  constructor({ work, dock, labels, say, changed, send, spacing = () => "auto" }) {
+    Object.assign(this, { labels, say, changed, spacing });
     this.brush = labels.length === 1 ? 0 : null;
     this.pointer = matchMedia("(pointer: coarse)").matches ? "touch" : "mouse";
     this.drag = null;
@@ -30,6 +36,16 @@ export class SpanWidget {
     this.listen();
   }
 
+  makeNotice() {
+    this.noticeText = make("span", { dir: "auto" });
+    const undo = () => {
+      this.act("undo");
+      this.focus();
+    };
+    this.notice = make("span", { class: "notice", hidden: "" }, this.noticeText, button("Undo", undo, { class: "small" }));
+    return this.notice;
+  }
+
   makeHeld() {
     this.quote = make("span", { class: "quote", dir: "auto" });
     const end = (side, step, sign, name) => button(sign, () => this.edge(side, step), { class: "small", "aria-label": name });
@@ -38,7 +54,7 @@ export class SpanWidget {
       make("span", { class: "side", "aria-hidden": "true" }, "End"), end("end", -1, "−", "One word less at the end"), end("end", 1, "+", "One word more at the end"),
       (this.away = button("✕", () => this.putAway(), { class: "small" })));
     this.hint = make("span", { class: "hint", id: "held-hint" });
-    return make("div", { class: "held" }, this.hint, this.quote, this.edges);
+    return make("div", { class: "held" }, this.hint, this.quote, this.edges, this.makeNotice());
   }
 
   makeTypes() {
@@ -61,11 +77,28 @@ export class SpanWidget {
   open(task, work) {
     this.tokens = task.tokens;
     this.between = gaps(task.tokens, task.text, task.starts);
+    this.rtl = directions(this.tokens, this.between);
+    this.cutWords = null;
     this.state = marks.begin(task.tokens.length, this.known(work?.spans ?? []), work?.nothing);
-    this.firstTap = this.drag = null;
+    this.firstTap = this.drag = this.clicked = null;
+    this.notice.hidden = true;
     this.build();
     this.draw();
-    this.rtl = getComputedStyle(this.text).direction === "rtl";
+    this.space();
+  }
+
+  /** Set how the lines stand. */
+  space() {
+    const spacing = this.spacing();
+    const length = this.tokens.reduce((sum, token, i) => sum + token.length + this.between[i].length, 0);
+    this.text.classList.toggle("close", spacing === "close" || (spacing === "auto" && length > LONG));
+    this.cut();
+  }
+
+  /** The words of the text, made when they are first asked for. */
+  get words() {
+    this.cutWords ??= new Words(this.tokens, this.between);
+    return this.cutWords;
   }
 
   known(spans) {
@@ -100,16 +133,18 @@ export class SpanWidget {
     this.cells = [];
     this.seams = [];
     this.tokens.forEach((token, i) => {
-      const seam = make("span", { class: "gap", role: "presentation" }, this.between[i]);
+      // What stands between two tokens is an element of its own, so that a span is coloured through.
+      const seam = this.between[i] ? make("span", { class: "gap", role: "presentation" }, this.between[i]) : null;
       const cell = make("span", { class: "token", role: "option", tabindex: "-1", "aria-selected": "false" }, token);
       cell.dataset.i = i;
       this.seams.push(seam);
       this.cells.push(cell);
-      all.append(seam, cell);
+      all.append(seam ?? "", cell);
     });
     all.append(this.between.at(-1));
     this.text.replaceChildren(all);
-    this.drawn = { cells: this.tokens.map(() => "token"), seams: this.tokens.map(() => "gap"), cursor: null };
+    const looks = { cells: this.tokens.map(() => "token|"), seams: this.tokens.map(() => "gap") };
+    this.drawn = { ...looks, cursor: null, spans: [], held: null, active: null };
   }
 
   draw() {
@@ -119,28 +154,53 @@ export class SpanWidget {
   }
 
   drawTokens() {
-    const owners = marks.owners(this.state);
+    const { spans } = this.state;
     const held = marks.selected(this.state);
     const active = held ? null : marks.spanAt(this.state, this.state.cursor);
-    for (let i = 0; i < this.cells.length; i += 1) {
-      const span = this.state.spans[owners[i]];
-      const chosen = held && held.start <= i && i < held.end;
-      const ends = span ? `${span.start === i ? " first" : ""}${span.end === i + 1 ? " last" : ""}` : "";
-      const edges = chosen ? `${held.start === i ? " from" : ""}${held.end === i + 1 ? " to" : ""}` : "";
-      const look = `${span ? ` marked type-${this.number(span.type) % 10}` : ""}${span && span === active ? " active" : ""}`;
-      this.paint(this.cells[i], "cells", i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, span);
-      const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
-      this.paintSeam(i, `gap${within}`);
+    const was = this.drawn;
+    if (was.spans !== spans) this.owners = marks.owners(this.state);
+    for (const [from, to] of this.touched(was, { spans, held, active })) {
+      for (let i = from; i < Math.min(to, this.cells.length); i += 1) this.drawToken(i, held, active);
     }
-    cancelAnimationFrame(this.cutting);
-    this.cutting = requestAnimationFrame(() => this.cut());
+    if (was.spans !== spans) {
+      cancelAnimationFrame(this.cutting);
+      this.cutting = requestAnimationFrame(() => this.cut());
+    }
+    Object.assign(was, { spans, held, active });
+  }
+
+  /** The tokens that may look another way than they do, as ranges: a text may have thousands. */
+  touched(was, now) {
+    const found = [];
+    const add = (...ranges) => ranges.forEach((one) => one && found.push([one.start, one.end]));
+    if (was.spans !== now.spans) add(...was.spans, ...now.spans);
+    if (was.active !== now.active) add(was.active, now.active);
+    if (!was.held || !now.held) add(was.held, now.held);
+    else {
+      for (const [a, b] of [[was.held.start, now.held.start], [was.held.end, now.held.end]]) {
+        // With the token on either side, whose ends show.
+        if (a !== b) found.push([Math.max(0, Math.min(a, b) - 1), Math.max(a, b) + 1]);
+      }
+    }
+    return found;
+  }
+
+  drawToken(i, held, active) {
+    const span = this.state.spans[this.owners[i]];
+    const chosen = held && held.start <= i && i < held.end;
+    const ends = span ? `${span.start === i ? " first" : ""}${span.end === i + 1 ? " last" : ""}` : "";
+    const edges = chosen ? `${held.start === i ? " from" : ""}${held.end === i + 1 ? " to" : ""}` : "";
+    const look = `${span ? ` marked type-${this.number(span.type) % 10}` : ""}${span && span === active ? " active" : ""}`;
+    this.paint(this.cells[i], "cells", i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, span);
+    const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
+    this.paintSeam(i, `gap${within}`);
   }
 
   cut() {
-    cutNames(this.text, this.state.spans.map((span) => this.cells[span.start]), this.rtl);
+    const { spans } = this.state;
+    cutNames(this.text, spans.map((span) => this.cells[span.start]), spans.map((span) => this.rtl[span.start]));
   }
 
-  // Only what has changed is touched: a text may have thousands of tokens.
   paint(cell, kind, i, look, span) {
     const shown = `${look}|${span?.type ?? ""}`;
     if (this.drawn[kind][i] === shown) return;
@@ -157,7 +217,7 @@ export class SpanWidget {
   }
 
   paintSeam(i, look) {
-    if (this.drawn.seams[i] === look) return;
+    if (!this.seams[i] || this.drawn.seams[i] === look) return;
     this.drawn.seams[i] = look;
     this.seams[i].className = look;
   }
@@ -176,7 +236,7 @@ export class SpanWidget {
     this.hint.hidden = Boolean(range);
     this.quote.hidden = this.edges.hidden = !range;
     this.hint.textContent = this.hintText();
-    if (range) this.quote.textContent = textOf(this.tokens, this.between, range);
+    if (range) this.quote.textContent = this.quoted(range);
     this.away.setAttribute("aria-label", held ? "Put the selection down" : "Remove this label");
     const type = held ? null : range?.type;
     this.types.forEach((chip, i) => {
@@ -191,7 +251,7 @@ export class SpanWidget {
 
   hintText() {
     if (this.state.nothing) return "You say that there is nothing to mark here.";
-    const verb = this.pointer === "touch" ? "Tap the first and the last word" : "Drag over words, or click one";
+    const verb = this.pointer === "touch" ? "Tap the first and the last word" : "Drag over words, or double-click one";
     if (this.brush !== null) return `${verb}: they become ${this.labels[this.brush].name}.`;
     return HINT[this.pointer];
   }
@@ -207,19 +267,50 @@ export class SpanWidget {
     this.state = state;
     this.draw();
     const moved = before.cursor !== state.cursor;
-    if (moved && this.text.contains(document.activeElement)) this.cells[state.cursor].focus();
-    if (before.spans !== state.spans || before.nothing !== state.nothing) this.changed();
+    // While the mouse goes over a long text, the focus waits for its end.
+    if (moved && !this.drag && this.text.contains(document.activeElement)) this.cells[state.cursor].focus();
+    if (before.spans !== state.spans || before.nothing !== state.nothing) {
+      this.notice.hidden = true;
+      this.changed();
+    }
     if (said) this.say(said);
   }
 
   put(i) {
-    const state = marks.put(this.state, this.labels[i].name);
+    const before = this.state;
+    const state = marks.put(before, this.labels[i].name);
+    const { start, end } = marks.current(state);
     this.firstTap = null;
-    this.become(state, `${this.words(marks.current(state))}: ${this.labels[i].name}`);
+    // A label over the same words is changed; over others, it takes the place of what they had.
+    const lost = before.spans.filter((s) => s.start < end && s.end > start && !(s.start === start && s.end === end));
+    this.become(state, `${this.spoken({ start, end })}: ${this.labels[i].name}`);
+    this.tellLost("Replaced", lost);
   }
 
-  words(range) {
-    return range ? `“${textOf(this.tokens, this.between, range)}”` : "";
+  /** Tell of labels that went though nobody asked for that, with a button that brings them back. */
+  tellLost(what, lost) {
+    if (!lost.length) return;
+    const named = lost.slice(0, NAMED).map((span) => `${span.type} ${this.spoken(span)}`);
+    if (lost.length > NAMED) named.push(`${lost.length - NAMED} more`);
+    this.noticeText.textContent = `${what}: ${named.join(", ")}`;
+    this.noticeText.title = this.noticeText.textContent;
+    this.notice.hidden = false;
+    this.say(`${this.noticeText.textContent}. Press U to undo.`);
+  }
+
+  spoken(range) {
+    return range ? `“${this.quoted(range)}”` : "";
+  }
+
+  /** The text of a range; of a long one its beginning and its end. */
+  quoted({ start, end }) {
+    if (end - start <= QUOTED) {
+      const text = textOf(this.tokens, this.between, { start, end });
+      if (text.length <= QUOTED) return text;
+      return `${text.slice(0, QUOTED / 2).trimEnd()} … ${text.slice(-QUOTED / 3).trimStart()}`;
+    }
+    const part = (from, to) => this.quoted({ start: from, end: to });
+    return `${part(start, start + QUOTED / 6)} … ${part(end - QUOTED / 12, end)}`;
   }
 
   /** A press on a kind labels what is held, and is otherwise kept for what is marked next. */
@@ -232,7 +323,8 @@ export class SpanWidget {
 
   edge(side, step) {
     const state = marks.edge(this.state, side, step);
-    this.become(state, this.words(marks.current(state)));
+    if (state === this.state) return this.say("Nothing to change");
+    return this.become(state, this.spoken(marks.current(state)));
   }
 
   putAway() {
@@ -250,8 +342,11 @@ export class SpanWidget {
       if (marks.current(this.state) || this.text.contains(document.activeElement)) this.put(label);
       else this.choose(label);
     } else if (name === "nothing") {
-      const state = marks.toggleNothing(this.state);
+      const [state, lost] = [marks.toggleNothing(this.state), this.state.spans];
       this.become(state, state.nothing ? "Nothing here" : "Taken back");
+      this.tellLost("Removed", lost);
+    } else if (EDGES[name]) {
+      this.edge(...EDGES[name]);
     } else if (name === "escape") {
       this.firstTap = null;
       if (this.labels.length > 1) this.brush = null;
@@ -275,32 +370,62 @@ export class SpanWidget {
   }
 
   onKey(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const to = this.target(event.key);
+    const byWord = MAC ? event.altKey : event.ctrlKey;
+    if (event.metaKey || (event.altKey && !MAC) || (event.ctrlKey && MAC)) return;
+    const to = this.target(event.key, byWord, event.shiftKey);
     if (to !== null) {
       const state = event.shiftKey ? marks.stretch(this.state, to) : marks.move(this.state, to);
-      this.become(state, event.shiftKey ? this.words(marks.current(state)) : "");
-    } else if (event.key === " ") {
-      const { selection, cursor } = this.state;
-      this.become(selection ? marks.deselect(this.state) : marks.select(this.state, cursor));
+      this.become(state, event.shiftKey ? this.spoken(marks.current(state)) : "");
+    } else if (event.key === " " && !byWord) {
+      this.pickHere();
     } else return;
     this.firstTap = null;
     event.preventDefault();
     event.stopPropagation();
   }
 
+  /** Select the token under the cursor; then the word that it is part of; then nothing. */
+  pickHere() {
+    const { selection, cursor } = this.state;
+    const word = this.words.at(cursor);
+    const held = marks.selected(this.state);
+    const isToken = held && held.start === cursor && held.end === cursor + 1;
+    if (!selection) this.become(marks.select(this.state, cursor), this.spoken({ start: cursor, end: cursor + 1 }));
+    else if (isToken && word.end - word.start > 1) this.become(marks.select(this.state, word.start, word.end - 1), this.spoken(word));
+    else this.become(marks.deselect(this.state));
+  }
+
   /** The token that a key leads to, or null. */
-  target(key) {
+  target(key, byWord, far) {
     const { cursor, size } = this.state;
-    const ahead = this.rtl ? "ArrowLeft" : "ArrowRight";
-    if (key === "ArrowLeft" || key === "ArrowRight") return cursor + (key === ahead ? 1 : -1);
-    if (key === "ArrowUp" || key === "ArrowDown") return this.otherLine(key === "ArrowDown" ? 1 : -1);
-    return key === "Home" ? 0 : key === "End" ? size - 1 : null;
+    const ahead = this.rtl[cursor] ? "ArrowLeft" : "ArrowRight";
+    if (key === "ArrowLeft" || key === "ArrowRight") {
+      const way = key === ahead ? 1 : -1;
+      return byWord ? this.words.step(cursor, way, far) : cursor + way;
+    }
+    if (key === "Home" || key === "End") {
+      if (byWord) return key === "Home" ? 0 : size - 1;
+      return this.lineEnd(key === "Home" ? -1 : 1);
+    }
+    if (byWord) return null;
+    return key === "ArrowUp" || key === "ArrowDown" ? this.otherLine(key === "ArrowDown" ? 1 : -1) : null;
+  }
+
+  box(i) {
+    return this.cells[i].getClientRects()[0] ?? this.cells[i].getBoundingClientRect();
+  }
+
+  /** The first (-1) or the last (1) token of the line that the cursor is on. */
+  lineEnd(way) {
+    const here = this.box(this.state.cursor);
+    let i = this.state.cursor;
+    while (this.cells[i + way] && Math.abs(this.box(i + way).top - here.top) < here.height / 2) i += way;
+    return i;
   }
 
   /** The nearest token on the line above (-1) or below (1). */
   otherLine(step) {
-    const box = (i) => this.cells[i].getClientRects()[0] ?? this.cells[i].getBoundingClientRect();
+    const box = (i) => this.box(i);
     const middle = (b) => b.left + b.width / 2;
     const here = box(this.state.cursor);
     let [best, line, far] = [this.state.cursor, null, Infinity];
@@ -326,13 +451,20 @@ export class SpanWidget {
     this.pointer = event.pointerType === "mouse" ? "mouse" : "touch";
     if (this.pointer !== "mouse" || event.button !== 0) return;
     const i = tokenOf(event.target);
-    if (i === null) return this.become(marks.deselect(this.state));
-    const anchor = event.shiftKey ? this.state.selection?.anchor ?? this.state.cursor : i;
-    this.drag = { anchor, moved: event.shiftKey };
-    const fresh = !event.shiftKey && marks.spanAt(this.state, i);
-    this.become(fresh ? marks.move(this.state, i) : marks.select(this.state, anchor, i));
-    followDrag(event, {
-      move: (x, y) => this.onDrag(x, y), end: (finished) => this.onDragEnd(finished),
+    const [x, y] = [event.clientX, event.clientY];
+    if (i === null && !event.shiftKey) {
+      // Between two tokens a drag takes the one that it goes to; without a drag nothing is meant.
+      this.drag = { gap: gapAt(this.cells, x, y, this.rtl), x, y, moved: false };
+      this.become(marks.deselect(this.state));
+    } else {
+      const focus = i ?? tokenNear(this.cells, x, y);
+      const anchor = event.shiftKey ? this.state.selection?.anchor ?? this.state.cursor : focus;
+      this.drag = { anchor, x, y, moved: event.shiftKey };
+      const fresh = !event.shiftKey && marks.spanAt(this.state, focus);
+      this.become(fresh ? marks.move(this.state, focus) : marks.select(this.state, anchor, focus));
+    }
+    return followDrag(event, {
+      move: (to, at) => this.onDrag(to, at), end: (finished) => this.onDragEnd(finished),
       bounds: () => beyond(this.text, this.dock),
     });
   }
@@ -340,15 +472,23 @@ export class SpanWidget {
   onDragEnd(finished) {
     const was = this.drag;
     this.drag = null;
-    if (finished && was && this.state.selection && this.brush !== null) this.put(this.brush);
+    if (finished && was && this.state.selection && this.brush !== null) {
+      this.put(this.brush);
+      this.clicked = was.moved ? null : this.state.past.length;
+    }
+    // Where a press in a gap was no drag, the keys go on where they were.
+    if (was?.anchor !== undefined || this.text.contains(document.activeElement)) this.focus();
   }
 
   onDrag(x, y) {
-    const i = tokenNear(x, y);
-    if (i === null || !this.drag || (i === this.drag.anchor && !this.drag.moved)) return;
-    this.drag.moved = true;
-    if (this.state.selection?.focus !== i || this.state.selection.anchor !== this.drag.anchor) {
-      this.become(marks.select(this.state, this.drag.anchor, i));
+    const { drag } = this;
+    if (!drag || (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < STILL)) return;
+    const i = tokenNear(this.cells, x, y);
+    if (drag.anchor === undefined && i !== null) drag.anchor = Math.max(0, i >= drag.gap ? drag.gap : drag.gap - 1);
+    if (i === null || (i === drag.anchor && !drag.moved && drag.gap === undefined)) return;
+    drag.moved = true;
+    if (this.state.selection?.focus !== i || this.state.selection.anchor !== drag.anchor) {
+      this.become(marks.select(this.state, drag.anchor, i));
     }
   }
 
@@ -363,25 +503,35 @@ export class SpanWidget {
     return this.tap(i);
   }
 
-  /** The first tap begins a selection, the second ends it, also on the same token. */
+  /** The first tap begins a selection, the second ends it; on the same token, it takes the word. */
   tap(i) {
-    if (this.firstTap !== null) {
+    if (this.firstTap === i) this.pickWord(i);
+    else if (this.firstTap !== null) {
       this.become(marks.select(this.state, this.firstTap, i));
-      this.firstTap = null;
       if (this.brush !== null) this.put(this.brush);
     } else if (marks.spanAt(this.state, i)) {
       this.become(marks.move(this.state, i));
+      return;
     } else {
-      this.firstTap = i;
       this.become(marks.select(this.state, i));
+      this.firstTap = i;
+      return;
     }
+    this.firstTap = null;
   }
 
   onDouble(event) {
     const i = tokenOf(event.target);
     if (i === null || this.pointer !== "mouse") return;
-    const word = wordAt(this.tokens, this.between, i);
-    this.become(marks.select(this.state, word.start, word.end - 1));
+    // With a kind chosen, the first of the two clicks has labelled the token alone.
+    if (this.clicked === this.state.past.length) this.become(marks.undo(this.state));
+    this.clicked = null;
+    this.pickWord(i);
+  }
+
+  pickWord(i) {
+    const word = this.words.at(i);
+    this.become(marks.select(this.state, word.start, word.end - 1), this.spoken(word));
     if (this.brush !== null) this.put(this.brush);
   }
 }

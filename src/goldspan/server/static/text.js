@@ -1,7 +1,12 @@
 // Tokens and what stands between them. Positions in a text are counted by the server in code
 // points, and JavaScript counts in UTF-16 units: so texts are cut here as lists of code points.
 
-const words = globalThis.Intl?.Segmenter ? new Intl.Segmenter(undefined, { granularity: "word" }) : null;
+// Without a dictionary, a word is a run of letters and digits; where a script has no spaces, one token.
+const RUN = /[\p{L}\p{M}\p{N}_]+(?:['’][\p{L}\p{M}]+)*/gu;
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+const SAYS_SOMETHING = /[^\p{P}\p{Z}\p{C}]/u;
+const STRONG = /[\p{L}\u200e\u200f\u061c]/u;
+const RIGHT_TO_LEFT = /[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Samr}\p{sc=Mand}\p{sc=Adlm}\p{sc=Rohg}\u200f\u061c]/u;
 
 /** What stands before every token, and after the last: one string more than tokens. */
 export function gaps(tokens, text, starts) {
@@ -19,24 +24,92 @@ export function gaps(tokens, text, starts) {
   return found;
 }
 
-/** The tokens of the word that a token is part of, as {start, end}: a word is what the browser's
- *  dictionary takes for one, so that Chinese is cut too. */
-export function wordAt(tokens, between, token) {
-  const { text, bounds } = joined(tokens, between);
-  if (!words) return { start: token, end: token + 1 };
-  // A window of tokens suffices, and keeps long texts fast.
-  const from = bounds[Math.max(0, token - 8)][0];
-  const to = bounds[Math.min(tokens.length - 1, token + 8)][1];
-  const [low, high] = bounds[token];
-  let [first, last] = [low, high];
-  for (const part of words.segment(text.slice(from, to))) {
-    const [start, end] = [from + part.index, from + part.index + part.segment.length];
-    if (start < high && end > low) [first, last] = [Math.min(first, start), Math.max(last, end)];
+/** The words of a text as a reader sees them, by the browser's dictionary, made of whole tokens. */
+export class Words {
+  constructor(tokens, between) {
+    const { text, bounds } = joined(tokens, between);
+    const parts = segments(text);
+    this.first = []; // of every word its first token
+    this.of = new Int32Array(tokens.length); // of every token its word
+    this.says = []; // whether a word is more than punctuation
+    let [part, last] = [0, -1];
+    bounds.forEach(([start, end], i) => {
+      while (part < parts.length - 1 && parts[part][1] <= start) part += 1;
+      if (part > last) {
+        this.first.push(i);
+        this.says.push(false);
+      }
+      // The last part that the token reaches into: a token may be longer than a word.
+      for (last = Math.max(part, last); last < parts.length - 1 && parts[last][1] < end;) last += 1;
+      this.of[i] = this.first.length - 1;
+      if (SAYS_SOMETHING.test(tokens[i])) this.says[this.of[i]] = true;
+    });
   }
-  let [start, end] = [token, token + 1];
-  while (start > 0 && bounds[start - 1][1] > first) start -= 1;
-  while (end < tokens.length && bounds[end][0] < last) end += 1;
-  return { start, end };
+
+  /** How many words the text has, punctuation aside. */
+  get size() {
+    return this.says.filter(Boolean).length;
+  }
+
+  /** The tokens of the word that a token is part of, as {start, end}. */
+  at(token) {
+    const word = this.of[token];
+    return { start: this.first[word], end: this.first[word + 1] ?? this.of.length };
+  }
+
+  /** The token that a step of a word leads to, ahead (1) or back (-1): where a word begins, or, with
+   *  `far`, its far end; punctuation alone is passed over. */
+  step(token, way, far) {
+    const { start, end } = this.at(token);
+    if (way < 0 && token > start) return start;
+    if (way > 0 && far && token < end - 1) return end - 1;
+    let word = this.of[token] + way;
+    while (word >= 0 && word < this.first.length && !this.says[word]) word += way;
+    if (word < 0) return 0;
+    if (word >= this.first.length) return this.of.length - 1;
+    const next = this.at(this.first[word]);
+    return way > 0 && far ? next.end - 1 : next.start;
+  }
+}
+
+/** Of every token whether its paragraph runs from right to left: by its first letter. */
+export function directions(tokens, between) {
+  const found = new Uint8Array(tokens.length);
+  let [begin, sign] = [0, null];
+  const read = (text, i) => {
+    text.split("\n").forEach((line, n) => {
+      if (n > 0) [begin, sign] = [i, null];
+      sign ??= STRONG.exec(line)?.[0] ?? null;
+    });
+    if (sign && RIGHT_TO_LEFT.test(sign)) found.fill(1, begin, Math.min(i + 1, found.length));
+  };
+  tokens.forEach((token, i) => {
+    read(between[i], i);
+    read(token, i);
+  });
+  return found;
+}
+
+function segments(text) {
+  if (globalThis.Intl?.Segmenter) {
+    const cut = new Intl.Segmenter(undefined, { granularity: "word" });
+    return Array.from(cut.segment(text), ({ index, segment }) => [index, index + segment.length]);
+  }
+  const found = [];
+  let end = 0;
+  const single = (from, to) => {
+    for (const letter of text.slice(from, to)) {
+      found.push([end, end + letter.length]);
+      end += letter.length;
+    }
+  };
+  for (const { index, 0: run } of text.matchAll(RUN)) {
+    single(end, index);
+    if (UNSPACED.test(run)) single(index, index + run.length);
+    else found.push([index, end = index + run.length]);
+  }
+  single(end, text.length);
+  return found;
 }
 
 /** The text of a range of tokens. */
