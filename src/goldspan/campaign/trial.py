@@ -64,8 +64,7 @@ def try_method(
     >>> try_method(["no", "yes"], [], "", "mv-token", {}, "confident(0.9)")
     Traceback (most recent call last):
     ...
-    goldspan.errors.InputError: confident needs probabilities, but has mv-token, which gives shares
-    ...
+    goldspan.errors.InputError: confident needs probabilities, but has mv-token, ...
     """
     if method in ANY_TASK and not params and rule.partition("(")[0].strip() in ANY_METHOD:
         get_rule(rule)
