@@ -414,3 +414,15 @@ def test_a_token_that_a_cell_cannot_hold_is_told(tmp_path):
     (lost,) = write_crowd(builder.build(), tmp_path / "x.conll")[:1]
     assert lost == "tokens of 1 item: item 'a', token 0, 'New\\tYork' comes back as 'New York'"
     assert read_crowd(tmp_path / "x.conll").texts.to_pylist() == ["New\tYork."]
+
+
+def test_items_that_nobody_answered_have_no_gold_in_jsonl(tmp_path):
+    builder = CrowdBuilder()
+    first = builder.add_item("a", ["x"])
+    builder.add_item("b", ["y"])
+    builder.add_answer(first, "w", ["B-X"])
+    result = goldspan.aggregate(builder.build(), "mv-token")
+    assert result.write(tmp_path / "gold.jsonl") == []
+    lines = (tmp_path / "gold.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    assert [json.loads(line)["gold"] is None for line in lines] == [False, True]
+    assert read_crowd(tmp_path / "gold.jsonl").tagged_by_id() == {"a": ["B-X"], "b": ["?"]}
