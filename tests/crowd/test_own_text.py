@@ -242,7 +242,7 @@ def test_texts_and_selections_stand_in_the_file(tmp_path, name):
 def test_texts_and_selections_are_read_back(tmp_path, name):
     texts = own_texts(300, seed=2)
     # brat's files do not say how its tokens are cut.
-    crowd, said = selected(texts, 2, "words" if name == "brat" else "fine")
+    crowd, said = selected(texts, 2, "fine")
     path = tmp_path / NAMES.get(name, "out")
     write_crowd(crowd, path, format=name)
     back = read_crowd(path, format=name)
@@ -332,7 +332,7 @@ def test_the_table_of_spans_and_parquet_have_characters(tmp_path, result):
 @pytest.mark.parametrize("name", ["label-studio", "doccano", "prodigy", "brat"])
 def test_an_import_is_aggregated_and_exported_with_its_texts(tmp_path, name):
     texts = own_texts(60, seed=4)
-    crowd, _ = selected(texts, 4, "words")
+    crowd, _ = selected(texts, 4, "fine")
     write_crowd(crowd.with_gold(None), tmp_path / "in", format=name)
     result = goldspan.aggregate(read_crowd(tmp_path / "in", format=name), "mv-token")
     write_crowd(result.as_gold(), tmp_path / "out", format=name)
@@ -414,3 +414,15 @@ def test_a_token_that_a_cell_cannot_hold_is_told(tmp_path):
     (lost,) = write_crowd(builder.build(), tmp_path / "x.conll")[:1]
     assert lost == "tokens of 1 item: item 'a', token 0, 'New\\tYork' comes back as 'New York'"
     assert read_crowd(tmp_path / "x.conll").texts.to_pylist() == ["New\tYork."]
+
+
+def test_items_that_nobody_answered_have_no_gold_in_jsonl(tmp_path):
+    builder = CrowdBuilder()
+    first = builder.add_item("a", ["x"])
+    builder.add_item("b", ["y"])
+    builder.add_answer(first, "w", ["B-X"])
+    result = goldspan.aggregate(builder.build(), "mv-token")
+    assert result.write(tmp_path / "gold.jsonl") == []
+    lines = (tmp_path / "gold.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    assert [json.loads(line)["gold"] is None for line in lines] == [False, True]
+    assert read_crowd(tmp_path / "gold.jsonl").tagged_by_id() == {"a": ["B-X"], "b": ["?"]}

@@ -10,6 +10,7 @@ import numpy as np
 
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Crowd
+from goldspan.crowd.refine import with_same_tokens
 from goldspan.errors import InputError
 from goldspan.spans import Score
 from goldspan.spans import score as score_tags
@@ -65,7 +66,7 @@ def score(
         reading["encoding"] = encoding
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
-        right, left = aligned_sides(right, left)
+        right, left = with_same_tokens(*aligned_sides(right, left))
     return score_tags(
         left,
         right,

@@ -90,3 +90,16 @@ def test_before_the_first_answer_labels_are_refused_and_the_record_is_not(tmp_pa
     assert json.loads(service.desk.export("record.json").content)["workers"] == {}
     assert service.desk.agreement()["measures"] is None
     service.close()
+
+
+def test_a_download_says_what_it_does_not_give_back(service, tmp_path):
+    """Labels are read again from every file of them; of tools' files the confidence is told."""
+    listed = files(service)
+    path = tmp_path / "gold.parquet"
+    path.write_bytes(service.desk.export("gold.parquet").content)
+    assert read_crowd(path).gold is not None
+    assert service.desk.export("gold.parquet").lost == ()
+    if "prodigy.jsonl" in listed:
+        lost = service.desk.export("prodigy.jsonl").lost
+        assert lost[-1].startswith("the confidence of ")
+        assert any(one.startswith("the starting times of 18 answers") for one in lost)
