@@ -107,8 +107,8 @@ def test_spans_count_characters_and_tokens_are_used():
 
 def test_without_tokens_the_text_is_tokenised():
     bare = {key: value for key, value in ONE.items() if key != "tokens"}
-    assert read(bare).tokens_list == [["Ann", "Lee's", "song"]]
-    assert [fault.kind for fault in read(bare).import_report.faults] == ["cut"]
+    assert read(bare).tokens_list == [["Ann", "Lee", "'", "s", "song"]]
+    assert not read(bare).import_report.faults
 
 
 def test_tokens_of_white_space_are_left_out():
