@@ -226,7 +226,7 @@ def only_used(crowd: Crowd, columns: Sequence[str]) -> Crowd:
 
 def _with_texts(crowd: Crowd) -> Crowd:
     """The same crowd with other tokens: words of a text that goldspan cuts into just these."""
-    words = ["Ann", "東", "京", "😀", "don", "1", "!", "👩‍🚀", "e\u0301"]
+    words = ["Ann", "東", "京", "😀", "naïve", "1000", "!", "👩‍🚀", "e\u0301"]
     texts, tokens, starts = [], [], []
     for length in np.diff(crowd.offsets).tolist():
         row = [words[(length * 3 + n) % len(words)] for n in range(length)]

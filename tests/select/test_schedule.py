@@ -8,7 +8,8 @@ import pytest
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.select import Schedule, Selector, get_selector, read_selector, select_items, selectors
 
-TEXTS = [f"w{n % 11} w{n % 7} w{n % 5}" for n in range(60)]
+WORDS = [f"w{letter}" for letter in "abcdefghijk"]
+TEXTS = [f"{WORDS[n % 11]} {WORDS[n % 7]} {WORDS[n % 5]}" for n in range(60)]
 PROBS = np.random.default_rng(0).dirichlet([1, 1], 60)
 
 

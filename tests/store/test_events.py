@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DatabaseError
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.protocols import PoolItem
 from goldspan.store import reading
 from goldspan.store.chain import check_chain, link
 from goldspan.store.opening import empty_database
@@ -35,6 +36,7 @@ def busy(ledger):
     ledger.charge("fee", 7, 2007)
     ledger.set_gold({"i3": ["no"]}, 2008, control=True)
     ledger.record("note", "n", {"a": 1.5}, 2009)
+    ledger.add_items([PoolItem("i0", ("t",), cost=10, text="t")], 2010)
     return ledger
 
 

@@ -97,3 +97,44 @@ def test_an_item_at_fault_is_refused_with_its_block(new_ledger, item, message):
     with pytest.raises(ValueError, match=message):
         ledger.add_items([PoolItem("good", ("t",)), item], 1)
     assert ledger.crowd("pool").n_items == 0
+
+
+def test_what_the_store_lacks_of_an_item_is_added_and_the_log_says_so(new_ledger):
+    ledger = new_ledger()
+    bare = PoolItem(ITEM.id, ITEM.tokens, cost=ITEM.cost, group="4")
+    ledger.add_items([bare], 1)
+    ledger.open_batch("b", [ITEM.id], 1, 1)
+    ledger.lease("w", 2, 9)
+    ledger.submit("k", "w", ITEM.id, [None, None], 3)
+    assert ledger.crowd().texts is None
+    assert ledger.add_items([ITEM], 4) == 0
+    assert list(pool_items(ledger.crowd(), cost=7)) == [ITEM]
+    assert [event.kind for event in ledger.events()][-1] == "details"
+    n_events = ledger.verify()
+    assert ledger.add_items([ITEM], 5) == 0
+    assert ledger.verify() == n_events
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (replace(ITEM, text="Ann sang "), "text"),
+        (replace(ITEM, token_start=(0, 5)), "places of tokens"),
+        (replace(ITEM, text=None), "text"),
+    ],
+)
+def test_a_text_that_the_store_has_stays_as_it_is(new_ledger, other, what):
+    ledger = new_ledger()
+    ledger.add_items([ITEM], 1)
+    with pytest.raises(FaultsError, match=f"other content .*{what}"):
+        ledger.add_items([other], 2)
+
+
+def test_attributes_of_several_sorts_come_back_as_strings(new_ledger):
+    ledger = new_ledger()
+    values = [1, "a", True, None]
+    ledger.add_items(
+        [PoolItem(f"x{n}", ("t",), attributes={"v": value}) for n, value in enumerate(values)], 1
+    )
+    found = ledger.crowd("pool").attributes.column("v").to_pylist()
+    assert found == ["1", "a", "true", None]

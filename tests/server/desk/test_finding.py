@@ -96,15 +96,3 @@ def test_letters_of_all_kinds_are_found_whatever_the_case(tmp_path):
     assert len(found["strasse"]) == len(found["STRAßE"]) > 2
     # Python's case folding knows no Turkish: an i with a dot stays apart from one without.
     assert [find for find in FINDS if not found[find]] == ["istanbul", "ığdır", "IŞIK", "\n"]
-
-
-def test_a_text_that_does_not_hold_its_tokens_is_not_searched(tmp_path):
-    service = serve(tmp_path, spans=True)
-    open_round(service)
-    item = by_hand(service)[2]
-    service.setting.pool.given[service.setting.pool.place[item]] = "quite another text"
-    for find in ("another text", service.work.tasks.text(item)):
-        found = [row["item"] for row in service.desk.items(find=find)["items"]]
-        assert found == by_hand(service, find)
-        assert (item in found) == (find != "another text")
-    service.close()
