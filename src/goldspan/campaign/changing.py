@@ -31,26 +31,42 @@ _WHY = {
 
 
 def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
-    """Keep the plan, or what changed in it, and say what did, a line each.
+    """Put the plan and its pool in force, and return what changed in the plan, a line each.
+
+    Everything is checked before anything is kept.
 
     Raises:
-        InputError: It is another plan, items are gone, or the cap is below what is used up.
+        InputError: It is another plan, items are gone or other than they were, or the cap is below
+            what is used up.
     """
     plan = setting.plan.model_dump(mode="json")
-    there = ledger.records("plan").get("plan")
-    if there is None:
+    has_begun, cap = _has_begun(ledger), to_micro(setting.plan.budget.money)
+    changed = list(_differences(_completed(plan_in_force(ledger)), plan)) if has_begun else []
+    if has_begun:
+        _check_items(setting, ledger)
+        _refuse(changed)
+        _check_cap(cap, ledger)
+    ledger.add_items(setting.items(), now)
+    if not has_begun:
         facts = {"id": setting.key, "plan": plan, "versions": versions()}
         ledger.record("plan", "plan", facts, now)
-        return []
-    _check_items(setting, ledger)
-    changed = list(_differences(_completed(plan_in_force(ledger)), plan))
-    _refuse(changed)
     if changed:
         _keep(plan, changed, ledger, now)
-    cap = to_micro(setting.plan.budget.money)
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
     return [_line(key, old, new) for key, old, new in changed]
+
+
+def pending(setting: Setting, ledger: Ledger) -> list[str]:
+    """Return what the plan file says otherwise than the plan in force, a line each."""
+    if not _has_begun(ledger):
+        return []
+    plan = setting.plan.model_dump(mode="json")
+    return [_line(*one) for one in _differences(_completed(plan_in_force(ledger)), plan)]
+
+
+def _has_begun(ledger: Ledger) -> bool:
+    return "plan" in ledger.records("plan")
 
 
 def plan_in_force(ledger: Ledger) -> dict[str, Any]:
@@ -79,12 +95,11 @@ def _keep(plan: Mapping[str, Any], changed: list[Any], ledger: Ledger, now: int)
         "changed": [_line(*one) for one in changed],
         "stopped": stopped,
     }
-    _check_cap(to_micro(plan["budget"]["money"]), ledger)
     ledger.record(CHANGE, f"{len(ledger.records(CHANGE)) + 1}", body, now)
 
 
 def _check_cap(cap: int, ledger: Ledger) -> None:
-    """Refuse a cap below what is used, before the change is kept."""
+    """Refuse a cap below what is used, before anything is kept."""
     totals = ledger.totals()
     used = totals.spent + totals.reserved
     if cap < used:

@@ -111,12 +111,11 @@ def _entrance(
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
-    from goldspan.campaign import open_setting, read_plan
-    from goldspan.cli.served import check_served
+    from goldspan.cli.served import check_served, read_setting
     from goldspan.server import Entrance, ServerSettings, load_keys
     from goldspan.server.opening import open_store, with_id
 
-    setting = open_setting(read_plan(source), Path(source).parent)
+    setting = read_setting(source)
     check_served(source, out, store)
     settings = ServerSettings(load_keys(out))
     with open_store(setting, out, store, settings.clock()) as ledger:

@@ -103,14 +103,13 @@ def outbox(
 
 @contextmanager
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
-    from goldspan.campaign import open_setting, read_plan
     from goldspan.campaign.awaiting import wall_clock
-    from goldspan.cli.served import check_served
+    from goldspan.cli.served import check_served, read_setting
     from goldspan.server.opening import open_store
     from goldspan.server.providers.outbox import Outbox
     from goldspan.server.providers.registry import open_provider
 
-    setting = open_setting(read_plan(source), Path(source).parent)
+    setting = read_setting(source)
     check_served(source, out, store)
     with open_store(setting, out, store, wall_clock()) as ledger:
         provider = open_provider(setting.plan, ledger, wall_clock)

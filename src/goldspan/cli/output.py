@@ -108,6 +108,35 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
     return [value for row in rows for value in row if value]
 
 
+_EXTRAS = {
+    "report": (("matplotlib", "a report"), ("jinja2", "a report")),
+    "plot": (("matplotlib", "a picture"),),
+}
+"""What optional parts take: packages, and what they are for."""
+
+
+def check_extras(part: str) -> None:
+    """Refuse an optional part of which a package is missing, before any work is done.
+
+    Args:
+        part: "report" or "plot".
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    from importlib.util import find_spec
+
+    from goldspan.errors import MissingExtraError
+
+    for package, purpose in _EXTRAS[part]:
+        try:
+            found = find_spec(package)
+        except ValueError:  # it was put in the place of the package, for tests
+            found = None
+        if found is None:
+            raise MissingExtraError(package, "report", purpose)
+
+
 class Steps:
     """The steps of a command, told as they begin; says nothing unless it is given a bar."""
 

@@ -73,6 +73,18 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
     return ledger
 
 
+def missing_for_pages() -> str:
+    """Return what the report of a campaign takes and is not installed; "" if all of it is."""
+    from goldspan.cli.output import check_extras
+    from goldspan.errors import MissingExtraError
+
+    try:
+        check_extras("report")
+    except MissingExtraError as error:
+        return str(error)
+    return ""
+
+
 def write_findings(findings: Findings, path: Path) -> None:
     """Write the report of a campaign to a file: what a server's downloads are given."""
     from goldspan.report.campaign import write_campaign_report

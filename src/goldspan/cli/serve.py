@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli.output import say, warn
-from goldspan.cli.served import command_line
+from goldspan.cli.served import command_line, read_setting
 
 if TYPE_CHECKING:
     from goldspan.server import Entrance, ServerSettings
@@ -65,31 +65,44 @@ def serve(
       goldspan links campaign.toml --workers ann,bob
     """
     from goldspan.campaign import read_plan
-    from goldspan.cli.report import write_findings
+    from goldspan.cli.report import missing_for_pages, write_findings
+    from goldspan.crowd.atomic import NewPlaces
     from goldspan.server import Entrance, ServerSettings, create_app, load_keys, open_service
     from goldspan.server import serve as run
     from goldspan.server.running import check_exposure, listen
+    from goldspan.server.security.secret import FILE as SECRET
     from goldspan.server.service import check_web
+    from goldspan.store.engine import HeldError
     from goldspan.store.serving import serving
 
-    check_web(read_plan(source))  # before the secret and the store are made
+    check_web(read_plan(source))
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
-    with listen(host, port) as listening:
+    setting = read_setting(source)
+    lacks = missing_for_pages()
+    if lacks:
+        warn(f"goldspan: there will be no report: {lacks}")
+    # What is refused until `keep` leaves neither a secret nor a store behind.
+    with listen(host, port) as listening, NewPlaces(HeldError) as new:
         url = public_url or _url(host, listening.getsockname()[1])
+        new.folder(out, 0o700)
+        new.expect(Path(out) / SECRET)
         settings = ServerSettings(load_keys(out), url)
-        options: dict[str, Any] = {"clock": settings.clock, "report": write_findings}
-        service = open_service(source, out, settings.keys, store, **options)
+        report = None if lacks else write_findings
+        options: dict[str, Any] = {"clock": settings.clock, "report": report, "new": new}
+        service = open_service(setting, out, settings.keys, store, **options)
         try:
             with serving(service.ledger.database, settings.public_url):
+                _log()
+                service.begin()
+                app = create_app(service, settings)
+                new.keep()
                 entrance = Entrance.of(service.ledger, service.setting.key, settings)
                 entrance.links.move(settings.public_url)
                 links = command_line(["links", source, "--workers", "ann,bob"], out, store)
                 _greet(entrance, settings, source, links, reset=reset_password)
-                app = create_app(service, settings)
                 if not no_loop:
                     service.start()
-                _log()
                 run(app, listening)
         except KeyboardInterrupt:
             warn("goldspan: stopped; all answers are kept, the same command goes on")

@@ -14,6 +14,7 @@ from goldspan.campaign.awaiting import wall_clock
 from goldspan.campaign.findings import Findings
 from goldspan.campaign.stopping import Stopping
 from goldspan.campaign.web import Web
+from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.server.ending import Ending
 from goldspan.server.engine import Engine
@@ -84,6 +85,16 @@ class Service:
 
         return Desk(self)
 
+    def begin(self) -> None:
+        """Check plan and pool against the store and put them in force, as `goldspan run` does.
+
+        Raises:
+            InputError: The store holds another campaign, or this one with a plan that changed in
+                more than its limits.
+            StoreError: Another process steers the campaign, or the store is damaged.
+        """
+        self.campaign.begin()
+
     def start(self) -> None:
         """Start the loop."""
         self.engine.start()
@@ -132,25 +143,34 @@ def check_web(plan: Plan) -> None:
 
 
 def open_service(
-    plan: str | Path, out: str | Path, keys: Keys, store: str | None = None, **options: Any
-) -> Service:
+    plan: str | Path | Setting, out: str | Path, keys: Keys, store: str | None = None, *,
+    new: NewPlaces | None = None, **options: Any,
+) -> Service:  # fmt: skip
     """Open a campaign to be served; the same call goes on where it was.
 
+    Nothing is asked of anybody yet: `Service.begin` puts the plan in force, `Service.start` starts
+    the loop.
+
     Args:
-        plan: Path of the plan.
+        plan: Path of the plan, or the plan with its files.
         out: The folder of what comes out; the store is there if no other is named.
         keys: The server's secret.
         store: Path or address of the store.
+        new: As for `open_store`.
         options: As for `Service`.
 
     Raises:
         InputError: The plan or its files are faulty, or the store holds another campaign.
     """
-    read = read_plan(plan)
-    check_web(read)
-    setting = open_setting(read, Path(plan).parent)
+    if isinstance(plan, Setting):
+        setting = plan
+        check_web(setting.plan)
+    else:
+        read = read_plan(plan)
+        check_web(read)
+        setting = open_setting(read, Path(plan).parent)
     clock = options.get("clock", wall_clock)
-    ledger = open_store(setting, out, store, clock())
+    ledger = open_store(setting, out, store, clock(), new=new)
     try:
         setting = with_id(setting, ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)

@@ -14,7 +14,7 @@ from typing import IO
 
 from sqlalchemy import Connection
 
-from goldspan.store.engine import StoreError
+from goldspan.store.engine import HeldError, StoreError
 from goldspan.store.journal import Database
 
 PATIENCE = 3.0
@@ -58,12 +58,12 @@ def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -
     """Try to take a lock for some seconds.
 
     Raises:
-        StoreError: Somebody else holds it; `refusal` gives the message.
+        HeldError: Somebody else holds it; `refusal` gives the message.
     """
     end = time.monotonic() + seconds
     while not take():
         if time.monotonic() > end:
-            raise StoreError(refusal())
+            raise HeldError(refusal())
         time.sleep(0.05)
 
 
