@@ -78,6 +78,11 @@ def plan_in_force(ledger: Ledger) -> dict[str, Any]:
     return {**ledger.records("plan")["plan"]["plan"], **_last(ledger).get("sections", {})}
 
 
+def changes(ledger: Ledger) -> list[str]:
+    """Return what changed in the plan since the campaign began, a line each, in order."""
+    return [line for one in ledger.records(CHANGE).values() for line in one["changed"]]
+
+
 def reopened(ledger: Ledger) -> dict[str, int]:
     """Give the rounds that had stopped the campaign before a change, and its number."""
     return {

@@ -30,6 +30,11 @@ def overview(now: dict[str, Any]) -> str:
         f"time: {_time(hours['used'])}{left}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []
+    lines += [f"changed: {line}" for line in now["plan"]["changes"]]
+    lines += [
+        f"in the plan file, not in force until `goldspan serve` starts again: {line}"
+        for line in now["plan"]["pending"]
+    ]
     lines += [_round(one) for one in now["rounds"][-1:]]
     return "\n".join([*lines, *_forecast(now["learning"], money["currency"])])
 

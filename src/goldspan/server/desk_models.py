@@ -101,6 +101,22 @@ class Learning(BaseModel):
     forecast: dict[str, dict[str, Any] | None] | None
 
 
+class PlanNow(BaseModel):
+    """The limits in force.
+
+    Attributes:
+        budget: Money and hours.
+        stop: The stopping rules.
+        changes: What changed in the plan since the campaign began, a line each.
+        pending: What the plan file says otherwise: it is in force after the next start.
+    """
+
+    budget: dict[str, Any]
+    stop: dict[str, Any]
+    changes: list[str]
+    pending: list[str]
+
+
 class Overview(BaseModel):
     """How far a campaign is."""
 
@@ -119,6 +135,7 @@ class Overview(BaseModel):
     rounds: list[Round]
     learning: Learning
     flags: int
+    plan: PlanNow
 
 
 class Control(BaseModel):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goldspan.campaign.awaiting import ENDED, HOUR
+from goldspan.campaign.changing import changes, pending, plan_in_force
 from goldspan.money import from_micro
 from goldspan.server.desk.learning import learning
 from goldspan.server.work import FLAG
@@ -40,7 +41,24 @@ def overview(service: Service) -> dict[str, Any]:
         "rounds": [_round(number, one) for number, one in enumerate(rounds, 1)],
         "learning": learning(service, rounds),
         "flags": ledger.count(FLAG),
+        "plan": _plan(service),
     }  # fmt: skip
+
+
+def _plan(service: Service) -> dict[str, Any]:
+    """Return the limits in force, what changed in the plan, and what waits for the next start."""
+    limits = _in_force(service)
+    return {
+        "budget": limits["budget"], "stop": limits["stop"],
+        "changes": changes(service.ledger), "pending": pending(service.setting, service.ledger),
+    }  # fmt: skip
+
+
+def _in_force(service: Service) -> dict[str, Any]:
+    """Return the plan by which the campaign runs: before it begins, that of the file."""
+    if service.ledger.count("plan"):
+        return plan_in_force(service.ledger)
+    return service.setting.plan.model_dump(mode="json")
 
 
 def state_of(service: Service) -> dict[str, str]:
@@ -125,5 +143,5 @@ def _paid_for_control(service: Service) -> int:
 
 def _hours(service: Service) -> dict[str, float | None]:
     begin = next(iter(service.ledger.events())).time
-    used, most = (service.clock() - begin) / HOUR, service.setting.plan.budget.hours
+    used, most = (service.clock() - begin) / HOUR, _in_force(service)["budget"]["hours"]
     return {"used": round(used, 3), "left": None if most is None else max(0.0, most - used)}
