@@ -7,7 +7,8 @@ import pytest
 from goldspan.cli import desk_view as view
 
 NOW = {
-    "title": "Names", "state": "waiting", "why": "", "error": "", "flags": 0, "rounds": [],
+    "title": "Names", "state": "waiting", "why": "", "error": "", "advice": "", "flags": 0,
+    "rounds": [], "plan": {"budget": {}, "stop": {}, "changes": [], "pending": []},
     "learning": {"forecast": None}, "items": {"pool": 159, "picked": 40, "answered": 8},
     "answers": {"counting": 30, "control": 14, "drafts": 0, "workers": 3},
     "money": {"currency": "EUR", "cap": "5.00", "reserved": "0.10", "spent": "0.60",
@@ -20,6 +21,20 @@ def test_the_overview_says_what_the_money_went_for():
     said = view.overview(NOW)
     assert "items: 8 of 159 have answers" in said
     assert "spent on labels: 0.32, on practice, test and control: 0.28" in said
+
+
+def test_what_stops_the_campaign_stands_first_with_what_to_do():
+    said = view.overview({**NOW, "state": "failed", "error": "no room", "advice": "Make some."})
+    assert said.splitlines()[:3] == [
+        "Names: trouble", "THE CAMPAIGN DOES NOT GO ON: no room", "Make some.",
+    ]  # fmt: skip
+
+
+def test_what_changed_in_the_plan_and_what_waits_for_a_start_is_told():
+    plan = {**NOW["plan"], "changes": ["budget.money was 3 and is 5"], "pending": ["stop.x"]}
+    said = view.overview({**NOW, "plan": plan})
+    assert "changed: budget.money was 3 and is 5\n" in said
+    assert "not in force until `goldspan serve` starts again: stop.x" in said
 
 
 def test_a_state_is_called_as_on_the_pages():

@@ -16,11 +16,12 @@ TOO_FEW = "there are too few answers to say"
 def overview(now: dict[str, Any]) -> str:
     """Say how far it is."""
     money, items, answers = now["money"], now["items"], now["answers"]
-    why = now["error"] or now["why"]
+    why = now["why"]
     state, hours, unit = STATES.get(now["state"], now["state"]), now["hours"], money["currency"]
     left = "" if hours["left"] is None else f", {_time(hours['left'])} left"
     lines = [
         f"{now['title']}: {state}{f' ({why})' if why else ''}",
+        *([f"THE CAMPAIGN DOES NOT GO ON: {now['error']}", now["advice"]] if now["error"] else []),
         f"items: {items['answered']} of {items['pool']} have answers",
         f"answers: {answers['counting']}, {answers['control']} of them control",
         f"workers: {answers['workers']}",

@@ -127,6 +127,7 @@ class Overview(BaseModel):
     state: Literal["starting", "working", "waiting", "paused", "ending", "ended", "failed"]
     why: str
     error: str
+    advice: str
     waiting: Awaited | None
     items: ItemCounts
     answers: AnswerCounts

@@ -17,7 +17,7 @@ from goldspan.campaign.web import Web
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.server.ending import Ending
-from goldspan.server.engine import Engine
+from goldspan.server.engine import Engine, TroubleFile
 from goldspan.server.opening import open_store, with_id
 from goldspan.server.people import People
 from goldspan.server.providers.registry import open_provider
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("goldspan.server")
 Report = Callable[[Findings, Path], None]
+TROUBLE = "trouble.json"
+"""The file in the campaign's folder that says what stops its loop, while a server runs."""
 
 
 class Service:
@@ -72,7 +74,7 @@ class Service:
         )  # fmt: skip
         self.campaign = Campaign(setting, ledger, steps, tell=log.info)
         self.people = People(setting, ledger)
-        self.engine = Engine(self.campaign, self._export)
+        self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
         self.work = Work(
             setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,

@@ -30,7 +30,7 @@ def overview(service: Service) -> dict[str, Any]:
         "kind": "single" if plan.is_single else "spans",
         "version": live.version,
         **state_of(service),
-        "error": live.error,
+        **trouble_of(service),
         "waiting": None if live.waiting is None else {
             "answers": live.waiting.answers, "items": live.waiting.items,
         },
@@ -61,10 +61,20 @@ def _in_force(service: Service) -> dict[str, Any]:
     return service.setting.plan.model_dump(mode="json")
 
 
+def trouble_of(service: Service) -> dict[str, str]:
+    """Return what stops the loop and what to do about it; beside a server its file tells."""
+    live, trouble = service.engine.live, service.engine.trouble
+    if live.state == "starting" and trouble is not None:
+        return trouble.read()
+    return {"error": live.error, "advice": live.advice}
+
+
 def state_of(service: Service) -> dict[str, str]:
     """Say what goes on, and why it ended; without a loop the ledger tells."""
     live, stops = service.engine.live, list(service.ledger.records("stop").values())
     state, why = live.state, "" if live.decision is None else live.decision.why
+    if trouble_of(service)["error"]:
+        return {"state": "failed", "why": ""}
     if state == "starting" and stops and stops[-1]["stop"]:
         state, why = "ended", stops[-1]["why"]
     elif state == "starting" and service.ledger.count("picks"):
