@@ -1,4 +1,4 @@
-"""What `goldspan run` refuses, `goldspan serve` refuses in the same words, and neither leaves a trace."""
+"""What `goldspan run` refuses, `goldspan serve` refuses in the same words; no trace is left."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def by(**sections):
 
 
 FAULTY = {
-    "no plan": (lambda folder: None, "cannot read"),
+    "no plan": (str, "cannot read"),
     "no TOML": (spoil("campaign.toml", "name = "), "it is no TOML"),
     "unknown key": (by(select={"bach": 3}), "select.bach"),
     "missing section": (by(budget=None), "budget: is missing"),
@@ -171,7 +171,7 @@ CHANGED = {
     "another method": (by(aggregate={"method": "ds"}), "aggregate.method was"),
     "another name": (by(name="other"), "with other settings (name 'weather', not 'other')"),
     "other labels": (by(task={"labels": ["sun", "rain", "fog"]}), "with other settings"),
-    "labels in another order": (by(task={"labels": ["sun", "rain"]}), "the answers are of this task"),
+    "labels in another order": (by(task={"labels": ["sun", "rain"]}), "answers are of this task"),
     "a cap below what is spent": (by(budget={"money": "0.15"}), "are less than the 0.30"),
     "an item with another text": (other_day, "d7: is in the store with other content"),
     "items gone": (fewer, "that were asked about are gone"),
@@ -243,5 +243,3 @@ def test_the_desk_beside_a_server_shows_the_plan_in_force_and_what_waits_for_a_s
     assert shown["plan"]["pending"] == [
         "budget.money was '8' and is '5.25'", "budget.hours was not set and is 7.5",
     ]  # fmt: skip
-
-

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, warn
+from goldspan.cli.output import Overwrite, check_outputs, emit_json, say, steps, warn
 
 
 def convert(
@@ -15,6 +15,7 @@ def convert(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
     ] = None,
+    overwrite: Overwrite = False,
     from_: Annotated[
         str | None, typer.Option("--from", help="Encoding of the input; guessed by default.")
     ] = None,
@@ -58,7 +59,7 @@ def convert(
 
       goldspan convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
     """
-    r.check_output(output, source)
+    check_outputs(output, inputs=[source, gold], overwrite=overwrite)
     options = r.Reading(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, key_values, listed, say, table
+from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
@@ -90,6 +89,7 @@ def outbox(
     amounts = key_values(bonus, "--bonus ann=1.50")
     if (names["reject"] or amounts) and not why.strip():
         raise typer.BadParameter("a rejection and a bonus need a reason: --why")
+    check_part("server")
     with _open(source, out, store) as desk:
         written = [_reopen(desk, name) for name in listed(again, "--again") or []]
         written += [_approve(desk, name) for name in _everybody(desk, names["approve"])]

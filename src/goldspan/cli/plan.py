@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say
+from goldspan.cli.output import check_part, emit_json, say
 from goldspan.cli.served import read_setting
 
 plan = typer.Typer(
@@ -35,6 +35,7 @@ def check(
 
       goldspan plan check campaign.toml
     """
+    check_part("plan")
     from goldspan.campaign import describe_plan
     from goldspan.campaign.course import course
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, warn
+from goldspan.cli.output import check_part, emit_json, say, warn
 from goldspan.cli.report import PAGE, missing_for_pages, write_page
 from goldspan.cli.run_view import shown
 from goldspan.cli.run_watch import Course, watched
@@ -45,6 +45,7 @@ def run(
 
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
+    check_part("campaign")
     from goldspan.campaign import Campaign, Waiting
     from goldspan.campaign.exports import write_exports
     from goldspan.campaign.findings import Findings

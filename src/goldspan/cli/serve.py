@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldspan.cli.output import say, warn
+from goldspan.cli.output import check_part, say, warn
 from goldspan.cli.served import command_line, read_setting
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def serve(
 
       goldspan links campaign.toml --workers ann,bob
     """
+    check_part("server")
     from goldspan.campaign import read_plan
     from goldspan.cli.report import missing_for_pages, write_findings
     from goldspan.crowd.atomic import NewPlaces

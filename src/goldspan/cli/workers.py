@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, table, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    check_part,
+    emit_json,
+    say,
+    steps,
+    table,
+    warn,
+)
 from goldspan.cli.prices import read_prices
 
 if TYPE_CHECKING:
@@ -70,6 +79,7 @@ def workers(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the table of workers, workers.csv.")
     ] = None,
+    overwrite: Overwrite = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
@@ -102,12 +112,11 @@ def workers(
 
       goldspan workers tags.tsv.gz --by crowd --plot workers.svg --json
     """
-    inputs = [path for path in (source, gold) if path]
-    for path in (output, plot):
-        r.check_output(path, *inputs)
+    check_outputs(output, plot, inputs=[source, gold], overwrite=overwrite)
     r.check_files(output=output, plot=plot)
-    r.check_different([path for path in (output, plot) if path])
     _check_usage(output, plot, target)
+    if plot:
+        check_part("picture")
     if by == "gold" and method is not None:
         raise typer.BadParameter("--method: by gold alone no method judges; --by both uses it")
     options = r.Reading(

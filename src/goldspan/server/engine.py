@@ -39,8 +39,8 @@ MEND = (
 )
 REPORT = (
     "Answers are still taken and kept, but no round closes and nobody is judged. It is tried again "
-    "every {seconds} seconds. If it stays, this is a fault of goldspan: the log of `goldspan serve` "
-    "says where it happened; report it, and start the server again."
+    "every {seconds} seconds. If it stays, this is a fault of goldspan: the log of "
+    "`goldspan serve` says where it happened; report it, and start the server again."
 )
 """What to do about a failure that has a message for people, and about any other."""
 SWITCH = 0.0005
@@ -195,7 +195,7 @@ class Engine:
                     return
                 self._publish(state="waiting", waiting=found)
                 self._watch(found)
-            except Exception as error:  # the pages must go on, and the requester must see it
+            except Exception as error:  # noqa: BLE001 - the pages must go on, and the requester must see it
                 self._fail(error)
 
     def _watch(self, found: Waiting) -> None:
