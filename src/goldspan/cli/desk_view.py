@@ -44,16 +44,22 @@ def workers(rows: list[dict[str, Any]]) -> str:
     """List the workers."""
     if not rows:
         return "nobody has opened a task yet"
-    made = [["worker", "answers", "earned", "control", "right", "between", "standing", "why"]]
+    made = [["worker", "answers", "earned", "control", "right", "95 % interval", "standing", "why"]]
     for one in rows:
         test, found = one["control"], one["verdict"]
-        right = [f"{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"] if found else []
+        right = _right(found) if found and found["by"] else []
         known = f"{test['right']:g} of {test['total']:g} {test['unit']}"
         made.append([
             one["worker"], str(one["answers"]), one["earned"], known if test["answered"] else "",
             *(right or ["", ""]), one["standing"], found["why"] if found else "",
         ])  # fmt: skip
     return table(made, (1, 2, 3, 4))
+
+
+def _right(found: dict[str, Any]) -> list[str]:
+    """Write how often a worker is right; a number that is agreement is marked."""
+    mark = "agrees " if found["measure"] == "agrees" else "" if found["by"] == "gold" else "~"
+    return [f"{mark}{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"]
 
 
 def agreement(found: dict[str, Any]) -> str:

@@ -26,6 +26,10 @@ _SHOWN = 40
 _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
+_NO_GOLD = (
+    "no known labels: workers are compared with what the crowd says together, their own answers\n"
+    "among it; who errs as the others do agrees with them too. --gold tells who is right"
+)
 
 
 def workers(
@@ -233,11 +237,13 @@ def _verdicts(found: Review) -> str:
     from goldspan.hiring.verdicts import best_first
 
     order = best_first(found.verdicts)
-    rows = [["worker", "verdict", "right %", "95 % interval", "judged", "why"]]
+    by_crowd = found.reliability.source == "crowd"
+    right = "agrees %" if by_crowd else "right %"
+    rows = [["worker", "verdict", right, "95 % interval", "judged", "why"]]
     for v in order[:_SHOWN]:
-        right, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
+        share, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
         name = shorten(v.worker, _NAME)
-        rows.append([name, v.verdict, right, interval, f"{v.total:.0f}", _reason(v)])
+        rows.append([name, v.verdict, share, interval, f"{v.total:.0f}", _reason(v)])
     lines = [table(rows, right=(2, 3, 4))]
     if len(order) > _SHOWN:
         lines.append(f"… and {len(order) - _SHOWN} more: -o workers.csv has them all")
@@ -245,6 +251,7 @@ def _verdicts(found: Review) -> str:
     lines += [
         ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
         f"P: probability of more than {100 * found.threshold:g} %; more: questions to settle it",
+        *([_NO_GOLD] if by_crowd else []),
     ]
     signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
     if signs:

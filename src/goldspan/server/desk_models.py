@@ -154,13 +154,26 @@ class Control(BaseModel):
 
 
 class Verdict(BaseModel):
-    """How reliable a worker is, with its interval, and what the rules make of it."""
+    """What the rules make of a worker, what may be said, and what it rests on.
+
+    Attributes:
+        verdict: The rules' verdict: keep, drop or test more.
+        by: "gold": known labels alone; "others": the other annotators; "": nothing yet.
+        measure: What `mean` is: how often the worker is "right", or "agrees" with each other one.
+        mean: Its posterior mean; `low` and `high` are its 95 % interval.
+        judged: Answers that it rests on.
+        known: Of them, those with known labels.
+        why: All of it in words.
+    """
 
     verdict: str
+    by: Literal["gold", "others", ""]
+    measure: Literal["right", "agrees"]
     mean: float
     low: float
     high: float
     judged: float
+    known: float
     why: str
 
 
