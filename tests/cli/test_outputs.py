@@ -182,6 +182,7 @@ BLOCKED = {
     "matplotlib": [
         ["aggregate", "NONE", "--report", "OUT.html"], ["agree", "NONE", "--plot", "OUT.svg"],
         ["workers", "NONE", "--plot", "OUT.svg"], ["report", "out"],
+        ["desk", "export", "NONE", "report.html"],
         ["study", "li-liu", "--data", "NONE", "--plot", "OUT.svg"],
     ],
     "jinja2": [["aggregate", "NONE", "--report", "OUT.html"], ["report", "out"],

@@ -243,6 +243,8 @@ def export(
 
     if name:
         check_outputs(output or name, overwrite=overwrite)
+    if name == "report.html":
+        check_part("report")
     with _open(source, out, store, look=True) as at:
         if not name:
             _show(at.exports(), view.exports, as_json=json)
