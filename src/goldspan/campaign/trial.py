@@ -54,8 +54,7 @@ def try_method(
     >>> try_method(["no", "yes"], [], "", "mv-token", {}, "confident(0.9)")
     Traceback (most recent call last):
     ...
-    goldspan.errors.InputError: confident needs probabilities, but has mv-token, which gives shares
-    ...
+    goldspan.errors.InputError: confident needs probabilities, but has mv-token, ...
     """
     truth = draw_truth(N_ITEMS, list(labels)) if labels else _sentences(types, encoding)
     crowd = simulate_crowd(truth, ["flip(0.1) x3"]).with_gold(None)

@@ -1,6 +1,6 @@
 """Spans and tags: parse, check, convert, mask and score, for every encoding (paper 004)."""
 
-from goldspan.spans.characters import locate, to_chars, to_tokens, tokenize
+from goldspan.spans.characters import locate, to_chars, to_tokens
 from goldspan.spans.codec import Codec, Tagged
 from goldspan.spans.corpus import (
     POLICIES,
@@ -17,6 +17,7 @@ from goldspan.spans.reading import TagError, parse, parse_with_errors, validate
 from goldspan.spans.schemes import SchemeScore
 from goldspan.spans.scoring import Rates, Score, WrongSpan, score, score_codes, score_columns
 from goldspan.spans.span import Span
+from goldspan.spans.tokenization import tokenize
 from goldspan.spans.writing import convert, write
 
 __all__ = [

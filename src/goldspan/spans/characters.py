@@ -1,13 +1,13 @@
-"""Between characters and tokens: offsets, tokenising, and spans that cut a token."""
+"""Between characters and tokens: offsets, and spans that cut a token."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
 from goldspan.spans.span import Span
+from goldspan.spans.tokenization import tokenize
 
 Cut = Literal["expand", "contract", "error"]
 CUTS: tuple[str, ...] = ("expand", "contract", "error")
@@ -15,35 +15,6 @@ OFFSETS: tuple[str, ...] = ("codepoint", "utf16", "utf8")
 
 CharSpan = tuple[str, int, int]
 """Type, first character, one past the last character."""
-
-
-def tokenize(text: str) -> list[tuple[int, int]]:
-    """Split a text into tokens, as character bounds.
-
-    A token is a run of letters, digits and combining marks, in which an apostrophe, a hyphen, a
-    point or a comma between two letters or digits of the right kind stays (`don't`, `Jean-Luc`,
-    `U.S`, `1,000.5`); one ideograph or kana; or one other visible character, with what combines
-    with it. White space separates.
-
-    >>> text = "Ann's 1,000 km"
-    >>> [text[a:b] for a, b in tokenize(text)]
-    ["Ann's", '1,000', 'km']
-    """
-    tokens: list[tuple[int, int]] = []
-    start, length = 0, len(text)
-    while start < length:
-        if text[start].isspace():
-            start += 1
-            continue
-        end = start + 1
-        if _is_word(text[start]) and not _stands_alone(text[start]):
-            end = _word_end(text, end)
-        else:
-            while end < length and _combines(text[end - 1], text[end]):
-                end += 1
-        tokens.append((start, end))
-        start = end
-    return tokens
 
 
 def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
@@ -202,45 +173,3 @@ def _cover(
         )
     kept = whole if cut == "contract" else touched
     return (kept[0], kept[-1] + 1) if kept else "holds no whole token"
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or unicodedata.category(char)[0] == "M" or char == "_"
-
-
-def _stands_alone(char: str) -> bool:
-    """Whether a letter is an ideograph or kana, which white space does not separate."""
-    code = ord(char)
-    return (
-        0x3040 <= code <= 0x30FF
-        or 0x3400 <= code <= 0x9FFF
-        or 0xF900 <= code <= 0xFAFF
-        or (0x20000 <= code <= 0x323AF)
-    )
-
-
-def _word_end(text: str, end: int) -> int:
-    while end < len(text):
-        char = text[end]
-        if _is_word(char) and not _stands_alone(char):
-            end += 1
-            continue
-        after = text[end + 1] if end + 1 < len(text) else " "
-        joins = char in "'’-.,‍" and _is_word(after) and not _stands_alone(after)
-        if joins and char in ".,":
-            joins = (text[end - 1].isdigit() and after.isdigit()) or (
-                char == "." and text[end - 1].isupper() and after.isupper()
-            )
-        if not joins:
-            return end
-        end += 2
-    return end
-
-
-def _combines(before: str, char: str) -> bool:
-    """Whether a character belongs to the one before it: marks, joiners, emoji modifiers."""
-    if unicodedata.category(char)[0] == "M" or char == "‍":
-        return True
-    if before == "‍":
-        return not char.isspace()
-    return 0x1F3FB <= ord(char) <= 0x1F3FF
