@@ -80,11 +80,19 @@ def test_agreement_of_one_worker_is_no_empty_table(value):
 
 
 def test_workers_are_told_with_what_is_counted_and_where_they_stand():
-    verdict = {"mean": 0.8, "low": 0.6, "high": 0.9, "why": "good enough (99 %)"}
+    verdict = {"mean": 0.8, "low": 0.6, "high": 0.9, "why": "right in 80 %", "by": "gold"}
+    verdict["measure"] = "right"
     control = {"answered": 3, "right": 12, "total": 15, "unit": "marked words"}
     row = {"worker": "ann", "answers": 9, "earned": "0.45", "control": control,
            "verdict": verdict, "standing": "asked no more"}  # fmt: skip
     head, ann = view.workers([row]).splitlines()
     assert "standing" in head
     assert "12 of 15 marked words" in ann
-    assert ann.endswith("asked no more  good enough (99 %)")
+    assert "  0.800  " in ann
+    assert ann.endswith("asked no more  right in 80 %")
+    (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": "others"}}]).splitlines()
+    assert "~0.800" in ann  # no known label has shown it
+    (_, ann) = view.workers([{**row, "verdict": {**verdict, "measure": "agrees"}}]).splitlines()
+    assert "agrees 0.800" in ann
+    (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": ""}}]).splitlines()
+    assert "0.800" not in ann
