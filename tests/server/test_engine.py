@@ -9,6 +9,7 @@ import pytest
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.server import engine, open_service
+from goldspan.server.desk.items import GOLD
 from goldspan.server.ending import end
 from goldspan.store import StoreError
 from server.serving import KEYS, answer, key, right_answer, serve
@@ -115,6 +116,24 @@ def test_gold_that_another_process_wrote_is_noticed_without_an_answer(tmp_path):
         beside.desk.adjudicate(item, other)
         beside.close()
         wait_until(lambda: service.engine.live.result.tagged_by_id()[item] == [other])
+
+
+def test_gold_that_is_kept_just_after_its_decision_is_noticed(tmp_path):
+    service = serve(tmp_path)
+    service.campaign.run()
+    answered = [answer(service, "ann")[0] for _ in range(4)]
+    item = next(name for name in answered if name not in service.setting.control)
+    service.engine.look()
+    other = {"rain": "sun", "sun": "rain"}[service.engine.live.result.tagged_by_id()[item][0]]
+    # Another process writes the decision, the engine looks, and then comes the gold.
+    service.ledger.record(GOLD, "one", {"item": item, "labels": [other]}, service.clock())
+    service.engine._next_look = 0.0
+    service.engine.look()
+    service.ledger.set_gold({item: [other]}, service.clock())
+    service.engine._next_look = 0.0
+    service.engine.look()
+    assert service.engine.live.result.tagged_by_id()[item] == [other]
+    service.close()
 
 
 def test_a_round_that_is_open_is_not_opened_again(tmp_path, monkeypatch):

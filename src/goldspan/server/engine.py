@@ -230,7 +230,10 @@ class Engine:
         with self._changed:
             stale, self._stale = self._stale, False
         n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
-        stale, self._n_gold = stale or n_gold != self._n_gold, n_gold
+        is_new, self._n_gold = n_gold != self._n_gold, n_gold
+        stale = stale or is_new
+        if is_new:  # the decision is kept before the gold is: what was read may lack it
+            self._stale = True
         if stale:
             progress.forget()
         with progress.still():
