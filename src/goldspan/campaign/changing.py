@@ -110,8 +110,12 @@ def _without_text(setting: Setting, ledger: Ledger) -> int:
 
 
 def pending(setting: Setting, ledger: Ledger) -> list[str]:
-    """Return what the plan file says otherwise than the plan in force, a line each."""
-    return [_line(*one) for one in _changed(setting, ledger)] if _has_begun(ledger) else []
+    """Return what of the plan file comes in force at the next start, a line each.
+
+    What may not change is left out: it is refused then, or an option was given in its place.
+    """
+    changed = _changed(setting, ledger) if _has_begun(ledger) else []
+    return [_line(*one) for one in changed if _may_change(one[0])]
 
 
 def _changed(setting: Setting, ledger: Ledger) -> list[tuple[str, Any, Any]]:
@@ -201,7 +205,7 @@ def _is_the_same(key: str, old: Any, new: Any, setting: Setting) -> bool:
 
 
 def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
-    wrong = [one for one in changed if not {one[0], one[0].partition(".")[0]} & {*FREE}]
+    wrong = [one for one in changed if not _may_change(one[0])]
     if not wrong:
         return
     told = "; ".join(f"{_line(*one)} ({_why(one[0])})" for one in wrong)
@@ -210,6 +214,10 @@ def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
         f"{', '.join(FREE)} may change once it has begun; run it with the plan that it "
         "began with, or choose another store"
     )
+
+
+def _may_change(key: str) -> bool:
+    return bool({key, key.partition(".")[0]} & {*FREE})
 
 
 def _why(key: str) -> str:
