@@ -69,7 +69,7 @@ FAULTY = {
     "no plan": (str, "cannot read"),
     "no TOML": (spoil("campaign.toml", "name = "), "it is no TOML"),
     "unknown key": (by(select={"bach": 3}), "select.bach"),
-    "missing section": (by(budget=None), "budget: is missing"),
+    "missing section": (by(budget=None), "budget.money: is missing"),
     "min above max": (by(redundancy={"min": 5, "max": 2}), "redundancy: min is 5"),
     "unknown rule": (by(redundancy={"stop": "sure(1)"}), "redundancy.stop"),
     "unknown method": (by(aggregate={"method": "dss"}), "unknown method 'dss'"),
