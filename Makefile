@@ -72,16 +72,16 @@ bench: $(STAMP) ## Run all benchmarks against the peers (long)
 
 study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA)
 	@mkdir -p $(OUT)
-	$(BIN)/goldspan study bsc --data $(DATA) -o $(OUT)/study-bsc.md
-	$(BIN)/goldspan study campaign-ner --data $(DATA) -o $(OUT)/study-campaign-ner.md
-	$(BIN)/goldspan study classification --data $(DATA) -o $(OUT)/study-classification.md
-	$(BIN)/goldspan study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md
-	$(BIN)/goldspan study ntoulas-spambase --data $(DATA) -o $(OUT)/study-ntoulas-spambase.md
-	$(BIN)/goldspan study ntoulas-text --data $(DATA) -o $(OUT)/study-ntoulas-text.md
-	$(BIN)/goldspan study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md
-	$(BIN)/goldspan study selection-ner --data $(DATA) -o $(OUT)/study-selection-ner.md
+	$(BIN)/goldspan study bsc --data $(DATA) -o $(OUT)/study-bsc.md --overwrite
+	$(BIN)/goldspan study campaign-ner --data $(DATA) -o $(OUT)/study-campaign-ner.md --overwrite
+	$(BIN)/goldspan study classification --data $(DATA) -o $(OUT)/study-classification.md --overwrite
+	$(BIN)/goldspan study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md --overwrite
+	$(BIN)/goldspan study ntoulas-spambase --data $(DATA) -o $(OUT)/study-ntoulas-spambase.md --overwrite
+	$(BIN)/goldspan study ntoulas-text --data $(DATA) -o $(OUT)/study-ntoulas-text.md --overwrite
+	$(BIN)/goldspan study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md --overwrite
+	$(BIN)/goldspan study selection-ner --data $(DATA) -o $(OUT)/study-selection-ner.md --overwrite
 	for n in 5 6 4 3 2; do \
-		$(BIN)/goldspan study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md || exit 1; \
+		$(BIN)/goldspan study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md --overwrite || exit 1; \
 	done
 
 torture: $(STAMP) ## Fuzz the readers and the spans, and kill campaigns, for long

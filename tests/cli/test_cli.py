@@ -291,7 +291,7 @@ def test_convert_goes_to_another_format_and_says_what_is_lost(tmp_path):
     assert goldspan.read_crowd(tmp_path / "x.parquet") == goldspan.read_crowd(EXAMPLE)
     run = goldspan_run("convert", EXAMPLE, "-o", tmp_path / "x.conll")
     assert run.returncode == 0
-    assert "cannot hold it: the answers" in run.stderr
+    assert "the file does not give back: 690 answers" in run.stderr
 
 
 def test_an_output_that_is_the_input_is_refused(tmp_path):

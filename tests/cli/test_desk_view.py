@@ -7,7 +7,8 @@ import pytest
 from goldspan.cli import desk_view as view
 
 NOW = {
-    "title": "Names", "state": "waiting", "why": "", "error": "", "flags": 0, "rounds": [],
+    "title": "Names", "state": "waiting", "why": "", "error": "", "advice": "", "flags": 0,
+    "rounds": [], "plan": {"budget": {}, "stop": {}, "changes": [], "pending": []},
     "learning": {"forecast": None}, "items": {"pool": 159, "picked": 40, "answered": 8},
     "answers": {"counting": 30, "control": 14, "drafts": 0, "workers": 3},
     "money": {"currency": "EUR", "cap": "5.00", "reserved": "0.10", "spent": "0.60",
@@ -20,6 +21,20 @@ def test_the_overview_says_what_the_money_went_for():
     said = view.overview(NOW)
     assert "items: 8 of 159 have answers" in said
     assert "spent on labels: 0.32, on practice, test and control: 0.28" in said
+
+
+def test_what_stops_the_campaign_stands_first_with_what_to_do():
+    said = view.overview({**NOW, "state": "failed", "error": "no room", "advice": "Make some."})
+    assert said.splitlines()[:3] == [
+        "Names: trouble", "THE CAMPAIGN DOES NOT GO ON: no room", "Make some.",
+    ]  # fmt: skip
+
+
+def test_what_changed_in_the_plan_and_what_waits_for_a_start_is_told():
+    plan = {**NOW["plan"], "changes": ["budget.money was 3 and is 5"], "pending": ["stop.x"]}
+    said = view.overview({**NOW, "plan": plan})
+    assert "changed: budget.money was 3 and is 5\n" in said
+    assert "not in force until `goldspan serve` starts again: stop.x" in said
 
 
 def test_a_state_is_called_as_on_the_pages():
@@ -65,11 +80,19 @@ def test_agreement_of_one_worker_is_no_empty_table(value):
 
 
 def test_workers_are_told_with_what_is_counted_and_where_they_stand():
-    verdict = {"mean": 0.8, "low": 0.6, "high": 0.9, "why": "good enough (99 %)"}
+    verdict = {"mean": 0.8, "low": 0.6, "high": 0.9, "why": "right in 80 %", "by": "gold"}
+    verdict["measure"] = "right"
     control = {"answered": 3, "right": 12, "total": 15, "unit": "marked words"}
     row = {"worker": "ann", "answers": 9, "earned": "0.45", "control": control,
            "verdict": verdict, "standing": "asked no more"}  # fmt: skip
     head, ann = view.workers([row]).splitlines()
     assert "standing" in head
     assert "12 of 15 marked words" in ann
-    assert ann.endswith("asked no more  good enough (99 %)")
+    assert "  0.800  " in ann
+    assert ann.endswith("asked no more  right in 80 %")
+    (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": "others"}}]).splitlines()
+    assert "~0.800" in ann  # no known label has shown it
+    (_, ann) = view.workers([{**row, "verdict": {**verdict, "measure": "agrees"}}]).splitlines()
+    assert "agrees 0.800" in ann
+    (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": ""}}]).splitlines()
+    assert "0.800" not in ann

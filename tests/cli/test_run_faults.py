@@ -92,7 +92,7 @@ def results(out):
         ({"aggregate": {"method": "dss"}}, "unknown method 'dss'"),
         ({"model": {"name": "crfs"}}, "unknown model 'crfs'"),
         ({"prices": {"per_answer": -1}}, "prices.per_answer: it must lie in 0"),
-        ({"prices": {"per_answer": 0}}, "give per_answer = 1, and as budget.money the number"),
+        ({"prices": {"per_answer": 0}}, "if nobody is paid, leave out prices and budget.money"),
         ({"budget": {"money": "0.05"}}, "budget.money: 0.05 do not pay for one item"),
         ({"budget": {"money": -3}}, "budget.money: it must lie in 0"),
     ],
@@ -165,7 +165,8 @@ def test_items_that_went_or_changed_are_named(done, tmp_path):
     pool.write_text(text.replace("day 7", "night 7"))
     code, said = done()
     assert code == 1
-    assert "item d7: is in the store with other content (text)" in said
+    assert "items are not what they were when the campaign took them" in said
+    assert "item d7: is in the store with other content (text): give it back" in said
     pool.write_text(text)
     assert done()[0] == 0
 

@@ -427,4 +427,4 @@ def test_the_texts_of_a_table_are_tagged_and_its_header_is_no_text(model, tmp_pa
     assert (found["item"], found["text"], found["page"]) == ("a", "Ann saw Rome, and left", "3")
     excel = tmp_path / "texts.xls"
     excel.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1....")
-    assert "save the sheet" in refused("tag", model, excel)
+    assert "open it and save it as CSV" in refused("tag", model, excel)

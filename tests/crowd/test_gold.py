@@ -286,3 +286,11 @@ def read_gold(data, encoding):
     crowd = goldspan.read_crowd(data.replace(b"}", b', "user": "gold"}'), encoding=encoding)
     assert crowd.gold is not None
     return crowd
+
+
+def test_what_is_aggregated_keeps_its_tokens_whatever_the_gold_cuts():
+    text = "Donaudampfschiff und Autobahn"
+    crowd = goldspan.read_crowd(selected(text, (0, 10, "A"), user="w"))
+    gold = read_gold(selected(text, (5, 16, "A")), "BIO")
+    with pytest.raises(FormatError, match="both must show the same tokens"):
+        goldspan.aggregate(crowd, gold=gold)

@@ -210,7 +210,9 @@ def test_a_store_that_cannot_be_read_does_not_end_the_stream(served, stream, mon
         return (1, 1)
 
     monkeypatch.setattr(desk, "mark", mark)
-    assert read(stream(lambda: None)[0])[0] == "overview"
+    heard = stream(lambda: None, lambda: None)
+    assert [read(one)[0] for one in heard] == ["trouble", "overview"]
+    assert "log of goldspan serve" in read(heard[0])[1]["error"]
     assert failed
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing, suppress
 
 import pytest
 
-from goldspan.errors import InputError
-from goldspan.server import engine
+from goldspan.errors import GoldspanError, InputError
+from goldspan.server import engine, open_service
+from goldspan.server.desk.items import GOLD
 from goldspan.server.ending import end
-from server.serving import answer, key, right_answer, serve
+from goldspan.store import StoreError
+from server.serving import KEYS, answer, key, right_answer, serve
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +118,24 @@ def test_gold_that_another_process_wrote_is_noticed_without_an_answer(tmp_path):
         wait_until(lambda: service.engine.live.result.tagged_by_id()[item] == [other])
 
 
+def test_gold_that_is_kept_just_after_its_decision_is_noticed(tmp_path):
+    service = serve(tmp_path)
+    service.campaign.run()
+    answered = [answer(service, "ann")[0] for _ in range(4)]
+    item = next(name for name in answered if name not in service.setting.control)
+    service.engine.look()
+    other = {"rain": "sun", "sun": "rain"}[service.engine.live.result.tagged_by_id()[item][0]]
+    # Another process writes the decision, the engine looks, and then comes the gold.
+    service.ledger.record(GOLD, "one", {"item": item, "labels": [other]}, service.clock())
+    service.engine._next_look = 0.0
+    service.engine.look()
+    service.ledger.set_gold({item: [other]}, service.clock())
+    service.engine._next_look = 0.0
+    service.engine.look()
+    assert service.engine.live.result.tagged_by_id()[item] == [other]
+    service.close()
+
+
 def test_a_round_that_is_open_is_not_opened_again(tmp_path, monkeypatch):
     service = serve(tmp_path)
     service.campaign.run()
@@ -166,8 +187,89 @@ def test_what_fails_in_the_loop_is_shown_and_tried_again(tmp_path, monkeypatch):
         wait_until(lambda: service.engine.live.state == "failed")
         assert "ZeroDivisionError" in service.engine.live.error
         monkeypatch.setattr(service.campaign, "run", real)
+        wait_until(lambda: service.engine.live.error == "")
+        assert service.engine.live.state == "waiting"
+
+
+def aggregation_fails(service, patch):
+    def fail(*_):
+        raise RuntimeError("no step worked")
+
+    patch.setattr(type(service.campaign.steps.aggregate), "fit", fail, raising=False)
+    patch.setattr(type(service.campaign.progress), "result", property(fail))
+    return "RuntimeError: no step worked"
+
+
+def store_is_gone(service, patch):
+    def fail(*_, **__):
+        raise StoreError("campaign.sqlite: unable to open database file; is it gone?")
+
+    patch.setattr(service.ledger, "slots", fail)
+    return "unable to open database file"
+
+
+def disk_is_full(service, patch):
+    def fail(*_, **__):
+        raise InputError("cannot write gold.csv: No space left on device: make room on the disk")
+
+    patch.setattr(service.ledger, "records", fail)
+    return "make room on the disk"
+
+
+@pytest.mark.parametrize("spoil", [aggregation_fails, store_is_gone, disk_is_full])
+def test_what_stops_the_loop_is_logged_shown_beside_the_server_and_taken_back(
+    tmp_path, monkeypatch, caplog, spoil
+):
+    monkeypatch.setattr(engine, "AFTER_ERROR", 0.05)
+    caplog.set_level("INFO", logger="goldspan")
+    with serve(tmp_path) as service:
         wait_until(lambda: service.engine.live.state == "waiting")
-        assert service.engine.live.error == ""
+        with pytest.MonkeyPatch.context() as patch:
+            told = spoil(service, patch)
+            answer_quietly(service)
+            wait_until(lambda: service.engine.live.state == "failed")
+            live = service.engine.live
+            assert told in live.error
+            assert "no round closes" in live.advice
+            wait_until(lambda: told in service.engine.trouble.read()["error"])
+        beside = desk_of(tmp_path)
+        if beside["error"]:  # it may work again by now
+            assert (beside["state"], told in beside["error"]) == ("failed", True)
+            assert beside["advice"]
+        wait_until(lambda: service.engine.live.error == "")
+        wait_until(lambda: desk_of(tmp_path)["error"] == "")
+        assert service.desk.overview()["state"] in {"waiting", "working"}
+    (said,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert told in said.getMessage()
+    assert "no round closes" in said.getMessage()
+    assert bool(said.exc_info) == (spoil is aggregation_fails)  # what is not foreseen is traced
+    assert any("goes on again" in one.getMessage() for one in caplog.records)
+    assert not (tmp_path / "out" / "trouble.json").exists()
+
+
+def answer_quietly(service):
+    """Do a task where the fault lets somebody."""
+    with suppress(GoldspanError):
+        answer(service, "ann")
+    service.engine.notify()
+
+
+def desk_of(folder):
+    """Look at the desk from another process's point of view."""
+    with closing(open_service(folder / "campaign.toml", folder / "out", KEYS)) as service:
+        return service.desk.overview()
+
+
+def test_a_failure_is_kept_where_the_disk_has_no_more_room(tmp_path):
+    kept = engine.TroubleFile(tmp_path / "trouble.json")
+    assert kept.read() == {"error": "", "advice": ""}
+    kept.write()
+    size = kept.path.stat().st_size
+    kept.write("no room: ü" * 500, "make some")
+    assert kept.path.stat().st_size == size
+    assert kept.read()["error"].startswith("no room: ü")
+    kept.write()
+    assert kept.read() == {"error": "", "advice": ""}
 
 
 def test_a_campaign_of_another_crowd_is_not_served(tmp_path):

@@ -33,51 +33,53 @@ _WHY = {
 
 
 def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
-    """Keep the plan, or what changed in it, and say what did, a line each.
+    """Put the plan and its pool in force, and return what is to be told of it, a line each.
+
+    Everything is checked before anything is kept. Items of a campaign that version 0.1 began get
+    their texts, which it did not keep.
 
     Raises:
-        InputError: It is another plan, items are gone, or the cap is below what is used up.
+        InputError: It is another plan, texts are cut by another rule, items are gone or other than
+            they were, or the cap is below what is used up.
     """
-    plan = setting.plan.model_dump(mode="json")
-    there = ledger.records("plan").get("plan")
-    if there is None:
+    plan, cap, has_begun = (
+        setting.plan.model_dump(mode="json"),
+        setting.plan.cap,
+        _has_begun(ledger),
+    )
+    changed = _changed(setting, ledger) if has_begun else []
+    if has_begun:
+        _check_tokens(setting, ledger)
+        _check_items(setting, ledger)
+        _refuse(changed)
+        _check_cap(cap, ledger)
+    told = [f"changed: {_line(*one)}" for one in changed]
+    told += [f"pool: {line}" for line in _add_pool(setting, ledger, now, is_new=not has_begun)]
+    if not has_begun:
         facts = {"id": setting.key, "plan": plan, "versions": versions(), "tokens": setting.tokens}
         ledger.record("plan", "plan", facts, now)
-        return []
-    _check_tokens(setting, ledger)
-    _check_items(setting, ledger)
-    changed = [
-        one
-        for one in _differences(_completed(plan_in_force(ledger)), plan)
-        if not _is_the_same(*one, setting)
-    ]
-    _refuse(changed)
     if changed:
-        _check_cap(setting.plan.cap, ledger)
         _keep(plan, changed, ledger, now)
-    cap = setting.plan.cap
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
-    return [_line(key, old, new) for key, old, new in changed]
+    return told
 
 
-def add_pool(setting: Setting, ledger: Ledger, now: int) -> list[str]:
+def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> list[str]:
     """Add the items of the pool that the ledger lacks, and return what is to be told of it.
-
-    Items of a campaign that version 0.1 began get their texts, which it did not keep.
 
     Raises:
         FaultsError: An item is faulty, or is not what it was when the campaign took it.
     """
-    # There is no count of the items without reading them: the first pool goes in without a word.
-    is_new = not ledger.records("picks")
     try:
         added = ledger.add_items(setting.items(), now)
     except FaultsError as error:
         if is_new or not any(fault.kind == "duplicate-item" for fault in error.faults):
             raise
         raise FaultsError(error.faults, _unlike(setting)) from None
-    told = [] if is_new or not added else [f"{added} new items were added"]
+    if is_new:
+        return list(setting.notes)
+    told = [f"{added} new items were added"] if added else []
     if "tokens" not in ledger.records("plan")["plan"] and not ledger.records(TOLD):
         lost = _without_text(setting, ledger)
         ledger.record(TOLD, "texts", {"lost": lost}, now)
@@ -107,6 +109,26 @@ def _without_text(setting: Setting, ledger: Ledger) -> int:
     return len(set(ledger.crowd("pool").item_ids.to_pylist()) - set(setting.ids))
 
 
+def pending(setting: Setting, ledger: Ledger) -> list[str]:
+    """Return what of the plan file comes in force at the next start, a line each.
+
+    What may not change is left out: it is refused then, or an option was given in its place.
+    """
+    changed = _changed(setting, ledger) if _has_begun(ledger) else []
+    return [_line(*one) for one in changed if _may_change(one[0])]
+
+
+def _changed(setting: Setting, ledger: Ledger) -> list[tuple[str, Any, Any]]:
+    """Return the keys in which the plan differs from the one in force, with both values."""
+    plan, in_force = setting.plan.model_dump(mode="json"), _completed(plan_in_force(ledger))
+    found = _differences(in_force, plan)
+    return [one for one in found if not _is_the_same(*one, setting)]
+
+
+def _has_begun(ledger: Ledger) -> bool:
+    return "plan" in ledger.records("plan")
+
+
 def plan_in_force(ledger: Ledger) -> dict[str, Any]:
     """Give the plan that a campaign began with, with all that changed since.
 
@@ -114,6 +136,11 @@ def plan_in_force(ledger: Ledger) -> dict[str, Any]:
         KeyError: None has begun.
     """
     return {**ledger.records("plan")["plan"]["plan"], **_last(ledger).get("sections", {})}
+
+
+def changes(ledger: Ledger) -> list[str]:
+    """Return what changed in the plan since the campaign began, a line each, in order."""
+    return [line for one in ledger.records(CHANGE).values() for line in one["changed"]]
 
 
 def reopened(ledger: Ledger) -> dict[str, int]:
@@ -137,7 +164,7 @@ def _keep(plan: Mapping[str, Any], changed: list[Any], ledger: Ledger, now: int)
 
 
 def _check_cap(cap: int, ledger: Ledger) -> None:
-    """Refuse a cap below what is used, before the change is kept."""
+    """Refuse a cap below what is used, before anything is kept."""
     totals = ledger.totals()
     used = totals.spent + totals.reserved
     if cap < used:
@@ -178,7 +205,7 @@ def _is_the_same(key: str, old: Any, new: Any, setting: Setting) -> bool:
 
 
 def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
-    wrong = [one for one in changed if not {one[0], one[0].partition(".")[0]} & {*FREE}]
+    wrong = [one for one in changed if not _may_change(one[0])]
     if not wrong:
         return
     told = "; ".join(f"{_line(*one)} ({_why(one[0])})" for one in wrong)
@@ -187,6 +214,10 @@ def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
         f"{', '.join(FREE)} may change once it has begun; run it with the plan that it "
         "began with, or choose another store"
     )
+
+
+def _may_change(key: str) -> bool:
+    return bool({key, key.partition(".")[0]} & {*FREE})
 
 
 def _why(key: str) -> str:

@@ -8,6 +8,7 @@ from goldspan.aggregate import Consensus
 from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
 from goldspan.hiring import judge_workers, measure_reliability
+from goldspan.hiring.statements import state_workers
 from goldspan.hiring.verdicts import DROP
 from goldspan.protocols import Ledger
 
@@ -32,21 +33,26 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
         n_workers: Workers in all; at least as many as an item may need are kept.
 
     Returns:
-        Plain values: `workers`, a verdict each with the probability of being above the threshold
-        and how many `more` answers would settle it; and `drop`, those who go now, the worst first.
+        Plain values: `workers`, each with the `verdict` of the rules and why, and what may be said
+        of them and what it rests on (`goldspan.hiring.statements`): `by`, `measure`, `mean` with
+        its interval, `judged`, `known`, `opinion`, `said`, how many `more` known labels would
+        settle it; and `drop`, those who go now, the worst first.
     """
     gold = crowd if crowd.gold is not None and (crowd.gold >= 0).any() else None
     known = crowd.with_gold(None) if gold is None else crowd
     reliability = measure_reliability(known, gold=gold, result=result)
     rules = plan.judging
     found = judge_workers(reliability, threshold=rules.threshold, sure=rules.sure)
+    stated = state_workers(known, threshold=rules.threshold, sure=rules.sure)
+    unit = "texts" if plan.is_single else "spans"
     rows = {
         one.worker: {
-            "verdict": one.verdict, "mean": round(one.mean, 6), "low": round(one.low, 6),
-            "high": round(one.high, 6), "judged": round(one.total, 3), "why": one.why,
-            "p_above": round(one.p_above, 6), "more": one.more,
+            "verdict": one.verdict, "why": one.why, "by": said.by, "measure": said.measure,
+            "mean": round(said.mean, 6), "low": round(said.low, 6), "high": round(said.high, 6),
+            "judged": round(said.judged, 3), "known": round(said.known, 3), "more": said.more,
+            "opinion": said.opinion(one.verdict, rules.sure), "said": said.words(unit),
         }
-        for one in found
+        for one, said in zip(found, stated, strict=True)
     }  # fmt: skip
     worst = sorted(found, key=lambda one: (one.mean, one.worker))
     failed = [

@@ -9,7 +9,7 @@ as if nothing had happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from itertools import count
@@ -18,7 +18,7 @@ from typing import Any
 from goldspan.aggregate import Consensus
 from goldspan.campaign.aggregating import right_share, value_of_asking
 from goldspan.campaign.awaiting import HOUR
-from goldspan.campaign.changing import add_pool, begin, reopened
+from goldspan.campaign.changing import begin, reopened
 from goldspan.campaign.judging import judge, kept
 from goldspan.campaign.picking import MONEY, POOL
 from goldspan.campaign.progress import Progress
@@ -67,13 +67,28 @@ class Campaign:
             InputError: The ledger holds another campaign, or this one with a plan that changed in
                 more than its limits.
         """
-        # A ledger that several processes can open keeps the others out.
-        alone: Callable[[], Any] = getattr(self.ledger, "alone", nullcontext)
-        with alone():
-            if not self._has_begun:  # a pool is large, and a campaign that waits runs often
-                self._begin()
-                self._has_begun = True
+        with self._alone():
+            self._begin()
             return self._run()
+
+    def begin(self) -> None:
+        """Check plan and pool against the ledger and put them in force, before anybody is asked.
+
+        `run` begins by it. A command that lets people in calls it first, so that what `run` would
+        refuse is refused before the first answer is paid.
+
+        Raises:
+            InputError: The ledger holds another campaign, or this one with a plan that changed in
+                more than its limits.
+        """
+        with self._alone():
+            self._begin()
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        """Keep other processes out, where several can open the ledger."""
+        alone: Callable[[], AbstractContextManager[Any]]
+        alone = getattr(self.ledger, "alone", nullcontext)
+        return alone()
 
     def _run(self) -> Waiting | Decision:
         for number in count(1):
@@ -103,14 +118,11 @@ class Campaign:
 
     def _begin(self) -> None:
         """Fill the pool, and ask nothing of another campaign's ledger."""
+        if self._has_begun:  # a pool is large, and a campaign that waits runs often
+            return
         now = self.steps.label.now()
-        is_new = not self.ledger.records("plan")
         for line in begin(self.setting, self.ledger, now):
-            self.tell(f"changed: {line}")
-        for line in add_pool(self.setting, self.ledger, now):
-            self.tell(f"pool: {line}")
-        for note in self.setting.notes if is_new else ():
-            self.tell(f"pool: {note}")
+            self.tell(line)
         stay = kept(self.ledger)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             if worker not in stay:
@@ -118,6 +130,7 @@ class Campaign:
         if self.setting.control:
             self.ledger.set_gold(self.setting.control, now, control=True)
             self.ledger.open_batch(CONTROL, list(self.setting.control), self._n_places(), now)
+        self._has_begun = True
 
     def _n_places(self) -> int:
         workers = self.setting.plan.crowd.workers

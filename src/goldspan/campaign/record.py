@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from goldspan.campaign.awaiting import HOUR
-from goldspan.campaign.changing import CHANGE, plan_in_force
+from goldspan.campaign.changing import changes, plan_in_force
 from goldspan.campaign.covered import coverage_of
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.stopping import NEXT, curve_of
@@ -83,7 +83,7 @@ class CampaignRecord:
         Raises:
             KeyError: No campaign was ever run over it.
         """
-        begun, changes = ledger.records("plan")["plan"], ledger.records(CHANGE)
+        begun = ledger.records("plan")["plan"]
         in_force = plan_in_force(ledger)
         stops, rounds = ledger.records("stop"), tuple(ledger.records("round").values())
         last = list(stops.values())[-1] if stops else None
@@ -93,7 +93,7 @@ class CampaignRecord:
         return cls(
             begun["id"],
             in_force,
-            tuple(line for one in changes.values() for line in one["changed"]),
+            tuple(changes(ledger)),
             begun["versions"],
             rounds,
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},

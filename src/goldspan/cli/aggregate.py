@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, not_held, say, steps, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    check_part,
+    emit_json,
+    not_held,
+    say,
+    steps,
+    warn,
+)
 from goldspan.cli.parameters import method_params
 
 if TYPE_CHECKING:
@@ -34,6 +43,7 @@ def aggregate(
             help="gold.conll, .jsonl, .parquet or .csv (text also .gz); - for stdout.",
         ),
     ] = None,
+    overwrite: Overwrite = False,
     report: Annotated[
         str | None, typer.Option(help="Write a report with pictures, report.html.")
     ] = None,
@@ -117,10 +127,11 @@ def aggregate(
     from goldspan.aggregate.registry import canonical
 
     inputs = [path for path in (source, gold, known, calibrate) if path]
-    outputs = [path for path in (output, report, workers_table, checkpoint, tagger) if path]
-    for path in outputs:
-        r.check_output(path, *inputs)
-    r.check_different(outputs)
+    outputs = (output, report, workers_table, tagger)
+    check_outputs(*outputs, inputs=[*inputs, checkpoint], overwrite=overwrite)
+    check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
+    if report:
+        check_part("report")
     r.check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     r.check_there(known, calibrate)
     if output == "-" and json:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, table
+from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, say, steps, table
 
 
 def agree(
@@ -15,6 +15,7 @@ def agree(
     plot: Annotated[
         str | None, typer.Option(help="Write the box plots: a .svg, .png or .pdf.")
     ] = None,
+    overwrite: Overwrite = False,
     policy: r.Policy = "conlleval",
     format: r.Format = None,  # noqa: A002 - the word users know
     gold: r.Gold = None,
@@ -47,7 +48,9 @@ def agree(
 
       goldspan agree labels.csv --gold truth.csv --plot agreement.svg --json
     """
-    r.check_output(plot, source)
+    check_outputs(plot, inputs=[source], overwrite=overwrite)
+    if plot:
+        check_part("picture")
     options = r.Reading(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,

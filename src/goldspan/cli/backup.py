@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from goldspan.cli.output import say
+from goldspan.cli.output import Overwrite, check_outputs, check_part, say
 from goldspan.cli.report import STORE
 
 Store = Annotated[
@@ -22,8 +22,9 @@ Store = Annotated[
 
 def backup(
     out: Annotated[str, typer.Argument(metavar="OUT", help="The campaign's folder.")],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The copy; an old one is replaced.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The copy.")],
     store: Store = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Copy a campaign into one file, also while it is served: one moment of it, checked.
 
@@ -33,7 +34,11 @@ def backup(
     Examples:
 
       goldspan backup out/ monday.sqlite
+
+      goldspan backup out/ latest.sqlite --overwrite
     """
+    check_part("store")
+    check_outputs(file, inputs=[str(Path(out) / STORE)], overwrite=overwrite)
     from goldspan.store import backup_ledger, open_ledger
 
     with open_ledger(store or Path(out) / STORE) as ledger:
@@ -53,14 +58,14 @@ def restore(
 
       goldspan restore monday.sqlite again/
     """
-    from goldspan.errors import InputError
+    check_part("store")
+    from goldspan.crowd.atomic import NewPlaces
     from goldspan.store import restore_ledger
 
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make {out}: {error.strerror}") from None
     place = Path(out) / STORE
-    with restore_ledger(file, place) as ledger:
-        name, n = ledger.name, ledger.n_events
+    with NewPlaces() as new:
+        new.folder(out)
+        new.expect(place)
+        with restore_ledger(file, place) as ledger:
+            name, n = ledger.name, ledger.n_events
     say(f"{place} holds the campaign {name!r}, {n} entries of its log")

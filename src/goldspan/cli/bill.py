@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, table, warn
+from goldspan.cli.output import Overwrite, check_outputs, emit_json, say, steps, table, warn
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def bill(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write a row per worker, bill.csv.")
     ] = None,
+    overwrite: Overwrite = False,
     format: r.Format = None,  # noqa: A002 - the word users know
     gold: r.Gold = None,
     encoding: r.EncodingName = None,
@@ -102,7 +103,7 @@ def bill(
 
       goldspan bill answers.csv --plan pay.toml --json
     """
-    r.check_output(output, *(path for path in (source, gold, plan) if path))
+    check_outputs(output, inputs=[source, gold, plan], overwrite=overwrite)
     r.check_files(output=output)
     given = {
         "per_answer": per_answer, "per_token": per_token, "per_minute_floor": per_minute_floor,

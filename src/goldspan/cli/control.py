@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, not_held, say, steps, table, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    emit_json,
+    not_held,
+    say,
+    steps,
+    table,
+    warn,
+)
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -35,6 +44,7 @@ def control(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the questions with their gold.")
     ] = None,
+    overwrite: Overwrite = False,
     check: Annotated[
         bool, typer.Option("--check", help="Choose none: see whether those with gold have leaked.")
     ] = False,
@@ -69,7 +79,7 @@ def control(
     """
     choosing = {"-n": n, "--hard": hard, "--seed": seed, "-o": output}
     _check_usage({"--most-shown": most_shown}, choosing, check=check)
-    r.check_output(output, *(path for path in (source, gold) if path))
+    check_outputs(output, inputs=[source, gold], overwrite=overwrite)
     r.check_files(output=output)
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,

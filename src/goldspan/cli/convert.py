@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, not_held, say, steps, warn
+from goldspan.cli.output import Overwrite, check_outputs, emit_json, not_held, say, steps, warn
 
 _TO = "Encoding of the output; the same by default. A format's name is understood as --to-format."
 
@@ -17,6 +17,7 @@ def convert(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
     ] = None,
+    overwrite: Overwrite = False,
     from_: Annotated[
         str | None, typer.Option("--from", help="Encoding of the input; guessed by default.")
     ] = None,
@@ -70,7 +71,7 @@ def convert(
     """
     format, from_ = _sorted_out(format, from_, "--format", "--from")  # noqa: A001 - as above
     to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
-    r.check_output(output, source)
+    check_outputs(output, inputs=[source, gold], overwrite=overwrite)
     options = r.Reading(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,

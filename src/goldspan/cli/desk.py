@@ -10,7 +10,7 @@ import typer
 
 from goldspan.cli import desk_view as view
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, not_held, say
+from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say
 
 if TYPE_CHECKING:
     from goldspan.server.desk import Desk
@@ -217,25 +217,42 @@ def export(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to.", show_default=False)
     ] = None,
+    names: Annotated[
+        bool,
+        typer.Option("--names", help="Name the workers; the campaign's log keeps that you did."),
+    ] = False,
+    overwrite: Overwrite = False,
     out: Out = "out", store: Store = None, json: r.AsJson = False,
 ) -> None:  # fmt: skip
     """Write a file as the desk's downloads do, with pseudonyms but in bill.csv; or list them.
+
+    With --names it has the workers' own ids. Give such a file only to people who may know who
+    labelled what.
 
     Examples:
 
       goldspan desk export campaign.toml
 
       goldspan desk export campaign.toml answers.tsv -o answers.tsv
+
+      goldspan desk export campaign.toml answers.tsv --names -o named.tsv
     """
     from pathlib import Path
 
+    from goldspan.crowd.atomic import new_file
+
+    if name:
+        check_outputs(output or name, overwrite=overwrite)
+    if name == "report.html":
+        check_part("report")
     with _open(source, out, store, look=True) as at:
         if not name:
             _show(at.exports(), view.exports, as_json=json)
             return
         path = Path(output or name)
-        made = at.export(name)
-        path.write_bytes(made.content)
+        made = at.export(name, names=names, by=f"{_user()}, with goldspan desk export")
+        with new_file(path) as temporary:
+            temporary.write_bytes(made.content)
         found = {"written": str(path), "lost": list(made.lost)}
         words = "\n".join([f"written: {path}", *map(not_held, made.lost)])
         _show(found, lambda _: words, as_json=json)
@@ -244,6 +261,7 @@ def export(
 @contextmanager
 def _open(source: str, out: str, store: str | None, *, look: bool = False) -> Iterator[Desk]:
     """Open the desk over the store of a campaign; with `look`, work the labels out."""
+    check_part("server")
     from goldspan.cli.report import write_findings
     from goldspan.cli.served import check_served
     from goldspan.server import load_keys, open_service
@@ -256,6 +274,16 @@ def _open(source: str, out: str, store: str | None, *, look: bool = False) -> It
         yield service.desk
     finally:
         service.close()
+
+
+def _user() -> str:
+    """Return who runs the command, as the operating system calls them."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a container without such a user
+        return "a user without a name"
 
 
 def _show(found: Any, words: Any, *, as_json: bool) -> None:

@@ -16,11 +16,12 @@ TOO_FEW = "there are too few answers to say"
 def overview(now: dict[str, Any]) -> str:
     """Say how far it is."""
     money, items, answers = now["money"], now["items"], now["answers"]
-    why = now["error"] or now["why"]
+    why = now["why"]
     state, hours = STATES.get(now["state"], now["state"]), now["hours"]
     left = "" if hours["left"] is None else f", {_time(hours['left'])} left"
     lines = [
         f"{now['title']}: {state}{f' ({why})' if why else ''}",
+        *([f"THE CAMPAIGN DOES NOT GO ON: {now['error']}", now["advice"]] if now["error"] else []),
         f"items: {items['answered']} of {items['pool']} have answers",
         f"answers: {answers['counting']}, {answers['control']} of them control",
         f"workers: {answers['workers']}",
@@ -28,6 +29,11 @@ def overview(now: dict[str, Any]) -> str:
         f"time: {_time(hours['used'])}{left}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []
+    lines += [f"changed: {line}" for line in now["plan"]["changes"]]
+    lines += [
+        f"in the plan file, not in force until `goldspan serve` starts again: {line}"
+        for line in now["plan"]["pending"]
+    ]
     lines += [_round(one) for one in now["rounds"][-1:]]
     return "\n".join([*lines, *_forecast(now["learning"], money)])
 
@@ -45,11 +51,11 @@ def workers(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "nobody has opened a task yet"
     paid = any(one["earned"] is not None for one in rows)
-    head = ["worker", "answers", "earned", "control", "right", "between", "standing", "why"]
+    head = ["worker", "answers", "earned", "control", "right", "95 % interval", "standing", "why"]
     made = [head if paid else [name for name in head if name != "earned"]]
     for one in rows:
         test, found = one["control"], one["verdict"]
-        right = [f"{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"] if found else []
+        right = _right(found) if found and found["by"] else []
         known = f"{test['right']:g} of {test['total']:g} {test['unit']}"
         made.append([
             one["worker"], str(one["answers"]), *([one["earned"]] if paid else []),
@@ -57,6 +63,12 @@ def workers(rows: list[dict[str, Any]]) -> str:
             *(right or ["", ""]), one["standing"], found["why"] if found else "",
         ])  # fmt: skip
     return table(made, (1, 2, 3, 4) if paid else (1, 2, 3))
+
+
+def _right(found: dict[str, Any]) -> list[str]:
+    """Write how often a worker is right; a number that is agreement is marked."""
+    mark = "agrees " if found["measure"] == "agrees" else "" if found["by"] == "gold" else "~"
+    return [f"{mark}{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"]
 
 
 def agreement(found: dict[str, Any]) -> str:

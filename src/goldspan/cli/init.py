@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, listed, say
+from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, listed, say
 
 if TYPE_CHECKING:
     from goldspan.select.reading import PoolFile
@@ -100,9 +100,7 @@ def init(
         typer.Option(min=1, help="Answers per text, each by another annotator. 2 by default."),
     ] = None,
     out: Annotated[str, typer.Option(help="The plan that is written.")] = "plan.toml",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that are there.")
-    ] = False,
+    overwrite: Overwrite = False,
     example: Annotated[
         bool, typer.Option("--example", help="Write the example of the package to a folder.")
     ] = False,
@@ -134,7 +132,9 @@ def init(
         )
     people, each = _people(annotators, overlap)
     path = Path(out)
-    _check_free([path], overwrite=overwrite)
+    r.check_files(out=out)
+    check_outputs(out, inputs=[source], overwrite=overwrite)
+    check_part("plan")
     read = _read(source, text_column, id_column)
     columns = {**_columns(read), **_named(text_column, id_column)}
     file = Path(os.path.relpath(source, path.parent)).as_posix()
@@ -210,17 +210,15 @@ def example_folder() -> Path:
 
 
 def _write_example(folder: Path, *, overwrite: bool, as_json: bool) -> None:
-    from goldspan.crowd.atomic import write_text
-    from goldspan.errors import InputError
+    from goldspan.crowd.atomic import NewPlaces, write_text
 
-    _check_free([folder / name for name in EXAMPLE], overwrite=overwrite)
-    texts = {name: (example_folder() / name).read_text(encoding="utf-8") for name in EXAMPLE}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make {folder}: {error.strerror}") from None
-    for name, text in texts.items():
-        write_text(folder / name, [text])
+    files = {folder / name: example_folder() / name for name in EXAMPLE}
+    with NewPlaces() as new:
+        new.folder(folder)
+        check_outputs(*map(str, files), overwrite=overwrite)
+        new.expect(*files)
+        for file, source in files.items():
+            write_text(file, [source.read_text(encoding="utf-8")])
     out = str(folder / "out")
     commands = [
         shlex.join(["goldspan", "run", str(folder / "campaign.toml"), "--out", out]),
@@ -235,16 +233,6 @@ def _write_example(folder: Path, *, overwrite: bool, as_json: bool) -> None:
     say(f"   {commands[0]}")
     say("a plan to label texts yourself:")
     say(f"   {commands[1]}")
-
-
-def _check_free(paths: list[Path], *, overwrite: bool) -> None:
-    from goldspan.errors import InputError
-
-    there = [str(path) for path in paths if path.exists()]
-    if there and not overwrite:
-        raise InputError(
-            f"{', '.join(there)} exists already: give --overwrite to replace it, or another place"
-        )
 
 
 def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, listed, say, table
+from goldspan.cli.output import Overwrite, check_part, emit_json, listed, say, table
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
@@ -40,6 +40,7 @@ def links(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
     days: Annotated[float, typer.Option(help="How long they hold.")] = 30,
     revoke: Annotated[
         list[str] | None,
@@ -72,6 +73,7 @@ def links(
 
       goldspan links campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
+    check_part("server")
     from goldspan.server.providers.mail import read_addresses
 
     known = {} if addresses is None else read_addresses(addresses)
@@ -80,7 +82,7 @@ def links(
         raise typer.BadParameter("say --workers, --revoke or --list")
     with (
         _entrance(source, out, store, public_url) as (setting, entrance, settings),
-        _folder(mail) as written,
+        _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
             entrance.links.revoke(name)
@@ -111,12 +113,11 @@ def _entrance(
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
-    from goldspan.campaign import open_setting, read_plan
-    from goldspan.cli.served import check_served
+    from goldspan.cli.served import check_served, read_setting
     from goldspan.server import Entrance, ServerSettings, load_keys
     from goldspan.server.opening import open_store, with_id
 
-    setting = open_setting(read_plan(source), Path(source).parent)
+    setting = read_setting(source)
     check_served(source, out, store)
     settings = ServerSettings(load_keys(out))
     with open_store(setting, out, store, settings.clock()) as ledger:
@@ -127,18 +128,19 @@ def _entrance(
 
 
 @contextmanager
-def _folder(mail: str | None) -> Iterator[Path | None]:
+def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
     """Make the folder of the messages before any link is made: a link is shown once."""
-    from goldspan.errors import InputError
+    from goldspan.crowd.atomic import NewPlaces
+    from goldspan.server.providers.mail import check_new
 
     if mail is None:
         yield None
         return
-    try:
-        Path(mail).mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise InputError(f"cannot make {mail}: {error.strerror}") from None
-    yield Path(mail)
+    if not overwrite:
+        check_new(Path(mail), names)
+    with NewPlaces() as new:
+        new.folder(mail, 0o700)
+        yield Path(mail)
 
 
 def _write_mails(

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import csv_text, emit_json, listed, say, steps, table, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    csv_text,
+    emit_json,
+    listed,
+    say,
+    steps,
+    table,
+    warn,
+)
 from goldspan.cli.prices import read_prices
 from goldspan.cli.wording import plural
 
@@ -86,6 +96,7 @@ def next(  # noqa: A001 - the command's name
         str | None,
         typer.Option("--output", "-o", help="Write the list, .csv; - for stdout."),
     ] = None,
+    overwrite: Overwrite = False,
     seed: Annotated[int, typer.Option(help="Seed of the order among equals.")] = 0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
@@ -117,7 +128,7 @@ def next(  # noqa: A001 - the command's name
       goldspan next ratings.csv --rule "stable_average(0.5)"
     """
     inputs = [path for path in (source, gold, known, calibrate) if path]
-    r.check_output(output, *inputs)
+    check_outputs(output, inputs=inputs, overwrite=overwrite)
     r.check_there(known, calibrate)
     if output == "-" and json:
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, key_values, listed, say, table
+from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
@@ -90,6 +89,7 @@ def outbox(
     amounts = key_values(bonus, "--bonus ann=1.50")
     if (names["reject"] or amounts) and not why.strip():
         raise typer.BadParameter("a rejection and a bonus need a reason: --why")
+    check_part("server")
     with _open(source, out, store) as desk:
         written = [_reopen(desk, name) for name in listed(again, "--again") or []]
         written += [_approve(desk, name) for name in _everybody(desk, names["approve"])]
@@ -103,14 +103,13 @@ def outbox(
 
 @contextmanager
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
-    from goldspan.campaign import open_setting, read_plan
     from goldspan.campaign.awaiting import wall_clock
-    from goldspan.cli.served import check_served
+    from goldspan.cli.served import check_served, read_setting
     from goldspan.server.opening import open_store
     from goldspan.server.providers.outbox import Outbox
     from goldspan.server.providers.registry import open_provider
 
-    setting = open_setting(read_plan(source), Path(source).parent)
+    setting = read_setting(source)
     check_served(source, out, store)
     with open_store(setting, out, store, wall_clock()) as ledger:
         provider = open_provider(setting.plan, ledger, wall_clock)

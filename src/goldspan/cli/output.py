@@ -6,9 +6,10 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -113,6 +114,79 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
             "double quote in it is written twice"
         ) from None
     return [value for row in rows for value in row if value]
+
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
+
+
+def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overwrite: bool) -> None:
+    """Refuse outputs that cannot or must not be written, before any work is done.
+
+    Every command that writes a file which the user names calls it first.
+
+    Args:
+        outputs: Names of files; None and "-" (standard output) are left out.
+        inputs: Files that the command reads.
+        overwrite: Whether files that exist may be replaced; folders never are.
+
+    Raises:
+        InputError: An output is named twice, is an input, exists, or has no folder to be in.
+    """
+    from goldspan.errors import InputError
+
+    read = {Path(one).resolve() for one in inputs if one and one != "-"}
+    seen: set[Path] = set()
+    for output in outputs:
+        if output is None or output == "-":
+            continue
+        target = Path(output).resolve()
+        if target in read:
+            raise InputError(f"{output} is an input too: choose another name for the output")
+        if target in seen:
+            raise InputError(f"{output} is the name of two outputs: choose another for one of them")
+        seen.add(target)
+        if not target.parent.is_dir():
+            raise InputError(f"cannot write {output}: does the folder exist?")
+        if target.is_dir():
+            raise InputError(f"{output} is a folder: remove it, or choose another name")
+        if target.exists() and not overwrite:
+            raise InputError(
+                f"{output} exists already: choose another name, or replace it with --overwrite"
+            )
+        if not os.access(target.parent, os.W_OK):
+            raise InputError(f"cannot write {output}: its folder is write-protected")
+
+
+_STORE = ("sqlalchemy", "alembic")
+_SERVER = ("fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2")
+_PARTS = {
+    "picture": ("report", "a picture", ("matplotlib",)),
+    "report": ("report", "a report", ("matplotlib", "jinja2")),
+    "store": ("store", "the store", _STORE),
+    "plan": ("campaign", "a campaign's plan", ("pydantic",)),
+    "campaign": ("campaign", "a campaign", ("pydantic", *_STORE)),
+    "server": ("server", "the server", ("pydantic", *_STORE, *_SERVER)),
+}
+"""Optional parts: the extra that installs them, what they are called, the packages they take."""
+
+
+def check_part(name: str) -> None:
+    """Refuse an optional part of which a package is missing, before any work is done.
+
+    Args:
+        name: One of `_PARTS`.
+
+    Raises:
+        MissingExtraError: A package is not installed.
+    """
+    from importlib.util import find_spec
+
+    from goldspan.errors import MissingExtraError
+
+    extra, purpose, packages = _PARTS[name]
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingExtraError(package, extra, purpose)
 
 
 class Steps:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say
+from goldspan.cli.output import check_part, emit_json, say
+from goldspan.cli.served import read_setting
 
 plan = typer.Typer(
     help="Campaigns' plans.",
@@ -35,14 +35,11 @@ def check(
 
       goldspan plan check campaign.toml
     """
-    from goldspan.campaign import describe_plan, open_setting, read_plan
+    check_part("plan")
+    from goldspan.campaign import describe_plan
     from goldspan.campaign.course import course
 
-    setting = open_setting(read_plan(source), Path(source).parent)
-    if setting.plan.provider is not None:
-        from goldspan.server.providers.registry import check_provider
-
-        check_provider(setting.plan)
+    setting = read_setting(source)
     if json:
         emit_json({"id": setting.key, **course(setting)})
         return

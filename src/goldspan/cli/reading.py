@@ -269,22 +269,6 @@ class Reading:
         }
 
 
-def check_different(outputs: list[str]) -> None:
-    """Refuse outputs that would overwrite each other.
-
-    Raises:
-        InputError: Two of them are the same file.
-    """
-    from goldspan.errors import InputError
-
-    seen: set[Path] = set()
-    for path in outputs:
-        target = Path(path).resolve()
-        if path != "-" and target in seen:
-            raise InputError(f"{path} is the name of two outputs: choose another for one of them")
-        seen.add(target)
-
-
 def check_files(**outputs: str | None) -> None:
     """Refuse `-` for outputs that cannot go to standard output, by the names of their options.
 
@@ -308,21 +292,3 @@ def check_there(*inputs: str | None) -> None:
     for path in inputs:
         if path and path != "-" and not Path(path).exists():
             raise InputError(f"{path}: there is no such file")
-
-
-def check_output(output: str | None, *inputs: str) -> None:
-    """Refuse an output that cannot be written, before any work is done.
-
-    Raises:
-        InputError: It is one of the inputs, or there is no folder for it.
-    """
-    if output is None or output == "-":
-        return
-    from goldspan.errors import InputError
-
-    target = Path(output)
-    for source in inputs:
-        if source != "-" and Path(source).resolve() == target.resolve():
-            raise InputError(f"{output} is an input too: choose another name for the output")
-    if not target.parent.is_dir():
-        raise InputError(f"cannot write {output}: does the folder exist?")

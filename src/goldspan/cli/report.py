@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say
+from goldspan.cli.output import check_part, emit_json, say
 
 if TYPE_CHECKING:
     from goldspan.campaign.findings import Findings
@@ -41,6 +41,9 @@ def report(
 
       goldspan report out/ --store postgresql://localhost/campaign --json
     """
+    check_part("campaign")
+    if not json:
+        check_part("report")
     from goldspan.campaign.findings import Findings
     from goldspan.campaign.record import CampaignRecord
 
@@ -71,6 +74,17 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
         ledger.close()
         raise InputError(f"{place} holds a campaign that never ran: `goldspan run` begins it")
     return ledger
+
+
+def missing_for_pages() -> str:
+    """Return what the report of a campaign takes and is not installed; "" if all of it is."""
+    from goldspan.errors import MissingExtraError
+
+    try:
+        check_part("report")
+    except MissingExtraError as error:
+        return str(error)
+    return ""
 
 
 def write_findings(findings: Findings, path: Path) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, warn
-from goldspan.cli.report import PAGE, STORE, write_page
+from goldspan.cli.output import check_part, emit_json, say, warn
+from goldspan.cli.report import PAGE, missing_for_pages, write_page
 from goldspan.cli.run_view import shown
 from goldspan.cli.run_watch import Course, watched
-from goldspan.cli.served import command_line
+from goldspan.cli.served import command_line, read_setting
 
 if TYPE_CHECKING:
     from goldspan.campaign import CampaignRecord, Setting, Waiting
-    from goldspan.campaign.findings import Findings
-    from goldspan.protocols import Ledger
 
 
 def run(
@@ -50,24 +46,35 @@ def run(
 
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
-    from goldspan.campaign import Campaign, Waiting, as_begun, open_setting, read_plan
+    check_part("campaign")
+    from goldspan.campaign import Campaign, Waiting, as_begun
     from goldspan.campaign.exports import write_exports
     from goldspan.campaign.findings import Findings
+    from goldspan.crowd.atomic import NewPlaces
+    from goldspan.server.opening import open_store
+    from goldspan.store.engine import HeldError
 
-    setting = open_setting(read_plan(source, overlap=overlap), Path(source).parent)
+    setting = read_setting(source, overlap=overlap)
     again = ["run", source, *([] if overlap is None else ["--overlap", str(overlap)])]
-    _make_folder(out)
+    lacks = missing_for_pages()
+    if lacks:
+        warn(f"goldspan: there will be no {PAGE}: {lacks}")
     try:
-        with _ledger(setting, store or f"sqlite:///{Path(out) / STORE}") as ledger:
+        with (
+            NewPlaces(HeldError) as new,
+            open_store(setting, out, store, _begin(setting), private=False, new=new) as ledger,
+        ):
             setting = as_begun(setting, ledger)
             course = Course.of(setting, ledger)
             with shown(course, quiet=json) as tell, watched(ledger, course.hear) as kept:
                 campaign = Campaign(setting, kept, tell=tell)
+                campaign.begin()
+                new.keep()
                 found = campaign.run()
                 tell("writing")
                 files = [str(path) for path in write_exports(campaign, out)]
                 findings = Findings.of(ledger, campaign.progress.result)
-                files += _page(findings, out)
+                files += [] if lacks else [write_page(findings, out)]
             if isinstance(found, Waiting):
                 _wait(found, command_line(again, out, store), files, as_json=json)
             else:
@@ -77,41 +84,14 @@ def run(
         raise typer.Exit(130) from None
 
 
-def _make_folder(out: str) -> None:
-    from goldspan.errors import InputError
-
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make {out}: {error.strerror}") from None
-
-
-@contextmanager
-def _ledger(setting: Setting, place: str) -> Iterator[Ledger]:
+def _begin(setting: Setting) -> int:
+    """Return the time at which a campaign begins, in milliseconds since 1970."""
     import time
 
     from goldspan.simulate.crowd import BEGIN
-    from goldspan.store import create_ledger
 
-    plan = setting.plan
-    by_itself = plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
-    now = BEGIN if by_itself else time.time_ns() // 1_000_000
-    with create_ledger(
-        place, name=plan.name, cap=plan.cap, currency=plan.prices.currency,
-        tagset=setting.codec, now=now,
-    ) as ledger:  # fmt: skip
-        yield ledger
-
-
-def _page(findings: Findings, out: str) -> list[str]:
-    """Write the report; without what it takes the campaign is no worse."""
-    from goldspan.errors import MissingExtraError
-
-    try:
-        return [write_page(findings, out)]
-    except MissingExtraError as error:
-        warn(f"goldspan: no {PAGE}: {error}")
-        return []
+    by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    return BEGIN if by_itself else time.time_ns() // 1_000_000
 
 
 def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:

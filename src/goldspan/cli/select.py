@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import csv_text, emit_json, key_values, say, steps, table, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    csv_text,
+    emit_json,
+    key_values,
+    say,
+    steps,
+    table,
+    warn,
+)
 from goldspan.select.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
@@ -60,6 +70,7 @@ def select(
         str | None,
         typer.Option("--output", "-o", help="Where to write: .jsonl or .csv; - for stdout."),
     ] = None,
+    overwrite: Overwrite = False,
     attributes: Annotated[
         bool, typer.Option("--attributes", help="POOL is a table with a row per item.")
     ] = False,
@@ -151,9 +162,9 @@ def select(
     """
     del list_
     _check_usage(output, attributes, format, templates, as_json=json)
-    inputs = [path for path in (source, labelled, errors, features, *(model or [])) if path]
-    r.check_output(output, *inputs)
-    r.check_output(features, *(path for path in inputs if path != features))
+    inputs = [path for path in (source, labelled, errors, *(model or [])) if path]
+    check_outputs(output, inputs=[*inputs, features], overwrite=overwrite)
+    check_outputs(features, inputs=inputs, overwrite=True)  # it is read where it is there
     r.check_there(labelled, errors, *(model or []))
     cost = _cost(fixed, per_token, answers)
     from goldspan.select.parsing import read_selector

@@ -11,8 +11,8 @@ import typer
 
 from goldspan.cli import reading as r
 from goldspan.cli.compiling import notice
-from goldspan.cli.output import say, warn
-from goldspan.cli.served import command_line
+from goldspan.cli.output import check_part, say, warn
+from goldspan.cli.served import command_line, read_setting
 
 if TYPE_CHECKING:
     from goldspan.server import Entrance, ServerSettings
@@ -72,38 +72,48 @@ def serve(
 
       goldspan links campaign.toml --workers ann,bob
     """
+    check_part("server")
     from goldspan.campaign import read_plan
-    from goldspan.cli.report import write_findings
+    from goldspan.cli.report import missing_for_pages, write_findings
+    from goldspan.crowd.atomic import NewPlaces
     from goldspan.server import Entrance, ServerSettings, create_app, load_keys, open_service
     from goldspan.server import serve as run
     from goldspan.server.running import check_exposure, listen
+    from goldspan.server.security.secret import FILE as SECRET
     from goldspan.server.service import check_web
+    from goldspan.store.engine import HeldError
     from goldspan.store.serving import serving
 
-    check_web(read_plan(source, overlap=overlap))  # before the secret and the store are made
+    check_web(read_plan(source, overlap=overlap))
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
-    with listen(host, port) as listening:
+    setting = read_setting(source, overlap=overlap)
+    lacks = missing_for_pages()
+    if lacks:
+        warn(f"goldspan: there will be no report: {lacks}")
+    # What is refused until `keep` leaves neither a secret nor a store behind.
+    with listen(host, port) as listening, NewPlaces(HeldError) as new:
         url = public_url or _url(host, listening.getsockname()[1])
+        new.folder(out, 0o700)
+        new.expect(Path(out) / SECRET)
         settings = ServerSettings(load_keys(out), url)
-        options: dict[str, Any] = {
-            "clock": settings.clock,
-            "report": write_findings,
-            "overlap": overlap,
-        }
-        service = open_service(source, out, settings.keys, store, **options)
+        report = None if lacks else write_findings
+        options: dict[str, Any] = {"clock": settings.clock, "report": report, "new": new}
+        service = open_service(setting, out, settings.keys, store, **options)
         try:
             with serving(service.ledger.database, settings.public_url):
+                _log()
+                service.begin()
+                app = create_app(service, settings)
+                new.keep()
                 entrance = Entrance.of(service.ledger, service.setting.key, settings)
                 entrance.links.move(settings.public_url)
                 people = service.setting.plan.crowd.annotators
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
-                app = create_app(service, settings)
                 if not no_loop:
                     service.start()
-                _log()
                 with notice.beside_another_display():  # the log
                     run(app, listening)
         except KeyboardInterrupt:

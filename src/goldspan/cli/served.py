@@ -1,10 +1,42 @@
-"""A campaign and the commands beside it: they name its place, and make none by mistake."""
+"""A campaign and the commands that work on it: how its plan is read, where it is kept."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from goldspan.campaign import Setting
+
+
+def read_setting(source: str, *, overlap: int | None = None) -> Setting:
+    """Read a plan with its files; every command that works on a campaign begins so.
+
+    What `goldspan run` refuses is therefore refused by `goldspan serve` in the same words, before
+    it listens.
+
+    Args:
+        source: The plan.
+        overlap: Answers of every item, in place of what the plan says.
+
+    Raises:
+        InputError: The plan or its files are faulty.
+        MissingExtraError: What the plan takes is not installed.
+    """
+    from goldspan.campaign import open_setting, read_plan
+
+    plan, folder = read_plan(source, overlap=overlap), Path(source).parent
+    if plan.provider is not None:
+        from goldspan.server.providers.registry import check_provider
+
+        check_provider(plan)
+    if plan.page.instructions is not None:
+        from goldspan.server.instructions import load_instructions
+
+        load_instructions(folder, plan.page.instructions)
+    return open_setting(plan, folder)
 
 
 def check_served(source: str, out: str, store: str | None) -> None:

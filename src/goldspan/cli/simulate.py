@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, not_held, say, steps, table, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    emit_json,
+    not_held,
+    say,
+    steps,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -50,6 +59,7 @@ def simulate(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
     ] = None,
+    overwrite: Overwrite = False,
     per_item: Annotated[
         int | None,
         typer.Option(min=1, help="Workers per item; by default all.", show_default=False),
@@ -129,7 +139,7 @@ def simulate(
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     if worker and workers:
         raise typer.BadParameter("--worker and --workers cannot be used together: choose one")
-    r.check_output(output, *(path for path in (source, gold, tagger, workers) if path))
+    check_outputs(output, inputs=[source, gold, tagger, workers], overwrite=overwrite)
     r.check_there(tagger)
     from goldspan.simulate import read_team, read_team_file
 

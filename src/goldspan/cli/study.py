@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, listed, say, steps
+from goldspan.cli.output import Overwrite, check_outputs, emit_json, listed, say, steps
 
 _MOST = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
 _KEPT = "Of the studies campaign-ner, rodrigues-… and selection-ner"
@@ -21,6 +21,7 @@ def study(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the tables as Markdown too.")
     ] = None,
+    overwrite: Overwrite = False,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
     ] = None,
@@ -72,15 +73,14 @@ def study(
 
       goldspan study rodrigues-2 --data ../shared/data --repeats 30 -o names.md --json
     """
-    for path in (output, plot):
-        r.check_output(path)
-    r.check_different([path for path in (output, plot) if path])
     r.check_files(output=output, plot=plot)
+    check_outputs(output, plot, overwrite=overwrite)
     given = {"methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options |= {"quick": True} if quick else {}
     options |= _places(name, output, state)
     plot = _picture_file(name, output, plot)
+    check_outputs(output, plot, overwrite=overwrite)
     from goldspan.studies import run_study
 
     if "methods" in options:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
-from goldspan.cli import reading as r
-from goldspan.cli.output import say
+from goldspan.cli.output import Overwrite, check_outputs, say
 
 if TYPE_CHECKING:
     from goldspan.select.reading import PoolFile
@@ -35,6 +34,7 @@ def tag(
         str | None,
         typer.Option("--output", "-o", help="Where to write (.gz too); stdout by default."),
     ] = None,
+    overwrite: Overwrite = False,
     format: Annotated[  # noqa: A002 - the word users know
         str | None,
         typer.Option(
@@ -69,7 +69,7 @@ def tag(
 
       cat text.txt | goldspan tag ner.goldspan - --to-format jsonl
     """
-    r.check_output(output, source, tagger)
+    check_outputs(output, inputs=[source, tagger], overwrite=overwrite)
     from goldspan.crowd.atomic import write_text
     from goldspan.errors import UnknownNameError
     from goldspan.spans.tokenization import RULES

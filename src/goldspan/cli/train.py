@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, warn
+from goldspan.cli.output import Overwrite, check_outputs, emit_json, say, steps, warn
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -22,6 +22,7 @@ def train(
     output: Annotated[
         str, typer.Option("--output", "-o", help="Where to write the tagger, such as ner.goldspan.")
     ],
+    overwrite: Overwrite = False,
     model: Annotated[str, typer.Option("--model", "-m", help="crf or hmm.")] = "crf",
     templates: Annotated[
         str | None,
@@ -75,7 +76,7 @@ def train(
 
       goldspan train gold.conll -o small.goldspan --model hmm
     """
-    r.check_output(output, source, *(name for name in (validation, start) if name))
+    check_outputs(output, inputs=[source, validation, start], overwrite=overwrite)
     r.check_files(output=output)
     _check_start(start, model)
     options = r.Reading(format=format, encoding=encoding, columns=columns, labels=label)

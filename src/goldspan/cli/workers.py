@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
-from goldspan.cli.output import emit_json, say, steps, table, warn
+from goldspan.cli.output import (
+    Overwrite,
+    check_outputs,
+    check_part,
+    emit_json,
+    say,
+    steps,
+    table,
+    warn,
+)
 from goldspan.cli.prices import read_prices
 
 if TYPE_CHECKING:
@@ -17,6 +26,10 @@ _SHOWN = 40
 _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
+_NO_GOLD = (
+    "no known labels: workers are compared with what the crowd says together, their own answers\n"
+    "among it; who errs as the others do agrees with them too. --gold tells who is right"
+)
 
 
 def workers(
@@ -73,6 +86,7 @@ def workers(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the table of workers, workers.csv.")
     ] = None,
+    overwrite: Overwrite = False,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
@@ -105,12 +119,11 @@ def workers(
 
       goldspan workers tags.tsv.gz --by crowd --plot workers.svg --json
     """
-    inputs = [path for path in (source, gold) if path]
-    for path in (output, plot):
-        r.check_output(path, *inputs)
+    check_outputs(output, plot, inputs=[source, gold], overwrite=overwrite)
     r.check_files(output=output, plot=plot)
-    r.check_different([path for path in (output, plot) if path])
     _check_usage(output, plot, target)
+    if plot:
+        check_part("picture")
     if by == "gold" and method is not None:
         raise typer.BadParameter("--method: by gold alone no method judges; --by both uses it")
     options = r.Reading(
@@ -227,11 +240,13 @@ def _verdicts(found: Review) -> str:
     from goldspan.hiring.verdicts import best_first
 
     order = best_first(found.verdicts)
-    rows = [["worker", "verdict", "right %", "95 % interval", "judged", "why"]]
+    by_crowd = found.reliability.source == "crowd"
+    right = "agrees %" if by_crowd else "right %"
+    rows = [["worker", "verdict", right, "95 % interval", "judged", "why"]]
     for v in order[:_SHOWN]:
-        right, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
+        share, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
         name = shorten(v.worker, _NAME)
-        rows.append([name, v.verdict, right, interval, f"{v.total:.0f}", _reason(v)])
+        rows.append([name, v.verdict, share, interval, f"{v.total:.0f}", _reason(v)])
     lines = [table(rows, right=(2, 3, 4))]
     if len(order) > _SHOWN:
         lines.append(f"… and {len(order) - _SHOWN} more: -o workers.csv has them all")
@@ -239,6 +254,7 @@ def _verdicts(found: Review) -> str:
     lines += [
         ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
         f"P: probability of more than {100 * found.threshold:g} %; more: questions to settle it",
+        *([_NO_GOLD] if by_crowd else []),
     ]
     signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
     if signs:

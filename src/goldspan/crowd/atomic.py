@@ -8,8 +8,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from goldspan.errors import InputError
 
@@ -76,6 +77,86 @@ def write_folder(path: str | Path, fill: Callable[[Path], None]) -> None:
         temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+class NewPlaces:
+    """Folders and files that are made before it is known whether the work can begin.
+
+    Used as a context manager: if the block fails before `keep` was called, everything that was
+    made here is removed. What was there before is never touched.
+
+    Args:
+        unless: Exceptions after which everything stays: another process works there, for example.
+
+    >>> with tempfile.TemporaryDirectory() as base:
+    ...     with suppress(ValueError), NewPlaces() as new:
+    ...         new.folder(Path(base) / "a" / "b")
+    ...         raise ValueError
+    ...     (Path(base) / "a").exists()
+    False
+    """
+
+    def __init__(self, unless: type[BaseException] | tuple[type[BaseException], ...] = ()) -> None:
+        self._unless, self._is_kept = unless, False
+        self._folders: list[Path] = []
+        self._files: list[Path] = []
+
+    def folder(self, path: str | Path, mode: int = 0o777) -> None:
+        """Make a folder and those above it, where they are not there.
+
+        Raises:
+            InputError: It cannot be made.
+        """
+        target = Path(path)
+        missing = [one for one in (target, *target.parents) if not one.exists()]
+        try:
+            for one in reversed(missing):
+                with suppress(FileExistsError):  # another process was quicker
+                    one.mkdir(mode)
+                    self._folders.append(one)
+            if not target.is_dir():
+                raise InputError(f"cannot make {target}: it is a file")
+        except OSError as error:
+            raise InputError(f"cannot make {target}: {error.strerror}") from None
+
+    def file(self, path: str | Path, mode: int = 0o666) -> bool:
+        """Make an empty file where there is none; return whether it was made.
+
+        Raises:
+            InputError: It cannot be made.
+        """
+        target = Path(path)
+        try:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise InputError(f"cannot make {target}: {error.strerror}") from None
+        self._files.append(target)
+        return True
+
+    def expect(self, *paths: str | Path) -> None:
+        """Remember files that others are about to make; those that are there already stay."""
+        self._files += [Path(path) for path in paths if not Path(path).exists()]
+
+    def keep(self) -> None:
+        """Let everything stay, whatever happens from now on."""
+        self._is_kept = True
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Remove what was made, if the block failed."""
+        if kind is None or self._is_kept or issubclass(kind, self._unless):
+            return
+        for file in self._files:
+            with suppress(OSError):
+                file.unlink()
+        for folder in reversed(self._folders):
+            with suppress(OSError):  # somebody else has put something there
+                folder.rmdir()
 
 
 def _umask() -> int:

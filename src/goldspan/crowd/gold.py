@@ -21,7 +21,7 @@ _ITEM = ("item", "task", "item_id", "task_id", "id", "question")
 _LABEL = ("label", "gold", "truth", "answer", "tag")
 
 
-def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
+def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
     """Give the crowd known tags from a second source.
 
     Args:
@@ -30,6 +30,8 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
             holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a `Crowd`, or
             a `Consensus`.
         options: As for the answers.
+        refine: Whether tokens may be cut where the gold cuts the same text; otherwise the tokens
+            stay as they are, as whatever is known of them by number needs.
 
     Raises:
         FormatError: Nothing of it fits, or an item has other tokens there.
@@ -38,19 +40,19 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
 
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
-        return _from_crowd(crowd, gold, "<gold>")
+        return _from_crowd(crowd, gold, "<gold>", refine)
     plain = replace(options, columns={}, workers=(), strict=False)
     if is_dataframe(gold):
         from goldspan.crowd.formats.tables import read_table
 
         if not crowd.is_classification:
-            return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>")
+            return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
         return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
     source = open_source(gold)
     if crowd.is_classification and not source.is_folder:
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
     other = get_format(guess_format(source)).read(source, plain)
-    return _from_crowd(crowd, other, source.name)
+    return _from_crowd(crowd, other, source.name, refine)
 
 
 def with_gold_labels(
@@ -173,14 +175,15 @@ def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions
     return _noted(found, f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}")
 
 
-def _from_crowd(crowd: Crowd, other: Crowd, name: str) -> Crowd:
+def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
     """Attach by item id; where no id is known, by order if the tokens are the same."""
     if other.gold is None:
         message = f"there is no gold in it: it was read as {other.import_report.format}, {other!r}"
         raise FormatError([Fault(message, file=name, kind="gold")])
-    from goldspan.crowd.refine import with_same_tokens
+    if refine:
+        from goldspan.crowd.refine import with_same_tokens
 
-    crowd, other = with_same_tokens(crowd, other)
+        crowd, other = with_same_tokens(crowd, other)
     if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):
         return _whole(crowd, other, name)
     source = other.gold_tagged

@@ -184,7 +184,8 @@ def read_crowd(
         from goldspan.crowd.gold import attach_gold
 
         known = hasattr(type(gold), "tagged_by_id") or is_dataframe(rows_as_table(gold))
-        crowd = attach_gold(crowd, gold if known else open_source(gold, text_encoding), options)
+        given = gold if known else open_source(gold, text_encoding)
+        crowd = attach_gold(crowd, given, options, refine=True)
     return crowd
 
 
@@ -221,7 +222,7 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
         return data
     from goldspan.crowd.gold import attach_gold
 
-    return attach_gold(data, gold, ReadOptions())
+    return attach_gold(data, gold, ReadOptions(), refine=True)
 
 
 def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crowd:

@@ -138,7 +138,8 @@ def judge_workers(
             more = questions_to_settle(float(a[n]), float(b[n]), limit, sure)
         kind = LOOK if kind == KEEP and own else kind
         total = float(reliability.total[n])
-        why = _why(kind, p, limit, more, own, total, reliability.measure)
+        what = _what(limit, reliability.measure, reliability.source)
+        why = _why(kind, p, what, more, own, total, reliability.measure)
         found.append(
             Verdict(
                 worker, kind, float(mean[n]), float(low[n]), float(high[n]), total, p,
@@ -237,13 +238,22 @@ def _first_above(
     return np.asarray(low)
 
 
+def _what(limit: float, measure: str, source: str) -> str:
+    """Say what is probable; by the crowd's labels it is agreement, and not called right."""
+    share = f"{100 * limit:.1f} %"
+    if source == "crowd":
+        unit = "spans, by F1," if measure == "span_f1" else "labels"
+        return f"agrees with more than {share} of the crowd's {unit}"
+    by = "" if source == "gold" else " by gold and the crowd"
+    if measure == "span_f1":
+        return f"an F1 of more than {share}{by}"
+    return f"more than {share} right{by}"
+
+
 def _why(
-    kind: str, p: float, limit: float, more: int | None, signs: tuple[Sign, ...], total: float,
+    kind: str, p: float, what: str, more: int | None, signs: tuple[Sign, ...], total: float,
     measure: str,
 ) -> str:  # fmt: skip
-    what = f"more than {100 * limit:.1f} % right"
-    if measure == "span_f1":
-        what = f"an F1 of more than {100 * limit:.1f} %"
     if kind == DROP:
         return f"{what} with probability {_probability(p)} only"
     if kind == KEEP:

@@ -101,6 +101,22 @@ class Learning(BaseModel):
     forecast: dict[str, dict[str, Any] | None] | None
 
 
+class PlanNow(BaseModel):
+    """The limits in force.
+
+    Attributes:
+        budget: Money and hours.
+        stop: The stopping rules.
+        changes: What changed in the plan since the campaign began, a line each.
+        pending: What the plan file says otherwise: it is in force after the next start.
+    """
+
+    budget: dict[str, Any]
+    stop: dict[str, Any]
+    changes: list[str]
+    pending: list[str]
+
+
 class Overview(BaseModel):
     """How far a campaign is."""
 
@@ -111,6 +127,7 @@ class Overview(BaseModel):
     state: Literal["starting", "working", "waiting", "paused", "ending", "ended", "failed"]
     why: str
     error: str
+    advice: str
     waiting: Awaited | None
     items: ItemCounts
     answers: AnswerCounts
@@ -119,6 +136,7 @@ class Overview(BaseModel):
     rounds: list[Round]
     learning: Learning
     flags: int
+    plan: PlanNow
 
 
 class Control(BaseModel):
@@ -136,13 +154,26 @@ class Control(BaseModel):
 
 
 class Verdict(BaseModel):
-    """How reliable a worker is, with its interval, and what the rules make of it."""
+    """What the rules make of a worker, what may be said, and what it rests on.
+
+    Attributes:
+        verdict: The rules' verdict: keep, drop or test more.
+        by: "gold": known labels alone; "others": the other annotators; "": nothing yet.
+        measure: What `mean` is: how often the worker is "right", or "agrees" with each other one.
+        mean: Its posterior mean; `low` and `high` are its 95 % interval.
+        judged: Answers that it rests on.
+        known: Of them, those with known labels.
+        why: All of it in words.
+    """
 
     verdict: str
+    by: Literal["gold", "others", ""]
+    measure: Literal["right", "agrees"]
     mean: float
     low: float
     high: float
     judged: float
+    known: float
     why: str
 
 

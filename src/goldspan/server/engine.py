@@ -7,14 +7,16 @@ run out. All that is shown is in one frozen `Live`, replaced as a whole.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from goldspan.aggregate import Consensus
@@ -30,6 +32,16 @@ LOOK = 5.0
 LEAST, REST = 1.0, 2.0
 """Seconds between two looks at the labels, and how often as long as a look computes it rests."""
 AFTER_ERROR = 15.0
+MEND = (
+    "Answers are still taken and kept, but no round closes and nobody is judged. Fix what is said "
+    "above; it is tried again every {seconds} seconds."
+)
+REPORT = (
+    "Answers are still taken and kept, but no round closes and nobody is judged. It is tried again "
+    "every {seconds} seconds. If it stays, this is a fault of goldspan: the log of "
+    "`goldspan serve` says where it happened; report it, and start the server again."
+)
+"""What to do about a failure that has a message for people, and about any other."""
 SWITCH = 0.0005
 """Seconds after which Python lets another thread go on while the loop computes. By default it is
 5 ms, and a request, which waits some ten times for the database, would wait for the loop as often.
@@ -50,7 +62,8 @@ class Live:
         workers: The verdict on every worker: verdict, mean, low, high, judged, why.
         waiting: Answers and items that the round waits for.
         decision: Why the campaign ended.
-        error: What failed.
+        error: What failed, until the loop works again.
+        advice: What to do about it.
     """
 
     version: int = 0
@@ -62,6 +75,46 @@ class Live:
     waiting: Waiting | None = None
     decision: Decision | None = None
     error: str = ""
+    advice: str = ""
+
+
+class TroubleFile:
+    """What stops the loop, in a small file for commands beside the server.
+
+    It is written once with room to spare and then overwritten in place, which also works on a full
+    disk, and without the database.
+
+    Args:
+        path: Of the file; its folder is there.
+    """
+
+    SIZE = 4_096
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, error: str = "", advice: str = "") -> None:
+        """Overwrite what stands there; without words nothing is wrong."""
+        room = self.SIZE // 8  # a character may take six bytes in JSON
+        words = json.dumps({"error": error[:room], "advice": advice[: room // 2]})
+        try:
+            with self.path.open("r+b" if self.path.exists() else "wb") as file:
+                file.write(words.encode().ljust(self.SIZE) + b"\n")
+        except OSError as failed:
+            log.warning("cannot write %s: %s", self.path, failed.strerror)
+
+    def read(self) -> dict[str, str]:
+        """Return `error` and `advice`, "" where nothing is wrong or nothing is known."""
+        try:
+            found = json.loads(self.path.read_bytes())
+            return {"error": str(found["error"]), "advice": str(found["advice"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {"error": "", "advice": ""}
+
+    def remove(self) -> None:
+        """Remove the file: no server runs any more."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
 
 class Engine:
@@ -70,12 +123,14 @@ class Engine:
     Args:
         campaign: The campaign.
         ended: Who is told when it ends, in the same thread: writes the files, for example.
+        trouble: Where it is kept what stops the loop.
     """
 
     def __init__(
-        self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None
-    ) -> None:
-        self.campaign, self._tell_end = campaign, ended
+        self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None,
+        trouble: TroubleFile | None = None,
+    ) -> None:  # fmt: skip
+        self.campaign, self._tell_end, self.trouble = campaign, ended, trouble
         self.live = Live()
         self._changed = threading.Condition()
         self._halt = False
@@ -85,6 +140,8 @@ class Engine:
 
     def start(self) -> None:
         """Begin."""
+        if self.trouble is not None:
+            self.trouble.write()
         self._thread.start()
 
     def stop(self, seconds: float = 30.0) -> None:
@@ -94,6 +151,8 @@ class Engine:
             self._changed.notify_all()
         if self._thread.ident is not None:  # it was started
             self._thread.join(seconds)
+            if self.trouble is not None:
+                self.trouble.remove()
 
     def notify(self) -> None:
         """Hear that an answer came, or that the requester changed something."""
@@ -125,7 +184,7 @@ class Engine:
 
     def _run(self) -> None:
         while not self._halt:
-            self._publish(state="working", error="")
+            self._publish(state="working")
             try:
                 with _giving_way():
                     found = self.campaign.run()
@@ -135,11 +194,8 @@ class Engine:
                     return
                 self._publish(state="waiting", waiting=found)
                 self._watch(found)
-            except GoldspanError as error:
-                self._fail(str(error))
-            except Exception as error:  # the pages must go on, and the requester must see it
-                log.exception("the campaign's loop failed")
-                self._fail(f"{type(error).__name__}: {error}")
+            except Exception as error:  # noqa: BLE001 - the pages must go on, and the requester must see it
+                self._fail(error)
 
     def _watch(self, found: Waiting) -> None:
         """Look at the labels until the loop can go on."""
@@ -151,6 +207,7 @@ class Engine:
             if time.monotonic() - begin >= 6 * LOOK:
                 return
             self._look()
+            self._work_again()  # the loop and the look
             with self._changed:
                 seen = self._n_new
                 self._changed.wait_for(partial(self._is_newer, seen), LEAST)
@@ -172,7 +229,10 @@ class Engine:
         with self._changed:
             stale, self._stale = self._stale, False
         n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
-        stale, self._n_gold = stale or n_gold != self._n_gold, n_gold
+        is_new, self._n_gold = n_gold != self._n_gold, n_gold
+        stale = stale or is_new
+        if is_new:  # the decision is kept before the gold is: what was read may lack it
+            self._stale = True
         if stale:
             progress.forget()
         with progress.still():
@@ -194,6 +254,7 @@ class Engine:
         with progress.still():
             self._refresh(progress.crowd, progress.result)
             self._tell_end(self.campaign)
+        self._work_again()
         self._publish(state="ended", decision=decision, waiting=None)
 
     def _stay(self, decision: Decision) -> None:
@@ -205,10 +266,30 @@ class Engine:
             if self.campaign.progress.crowd is not self.live.crowd:
                 self._end(decision)
 
-    def _fail(self, why: str) -> None:
-        self._publish(state="failed", error=why)
+    def _fail(self, error: Exception) -> None:
+        """Say what stops the loop wherever somebody may look, and wait before the next attempt."""
+        expected = isinstance(error, GoldspanError)
+        why = str(error) if expected else f"{type(error).__name__}: {error}"
+        advice = (MEND if expected else REPORT).format(seconds=round(AFTER_ERROR))
+        if why != self.live.error:  # every attempt may fail alike: said once
+            log.error("the campaign does not go on: %s\n%s", why, advice,
+                      exc_info=None if expected else error)  # fmt: skip
+            log.debug("where it failed", exc_info=error)
+        self._publish(state="failed", error=why, advice=advice)
+        self._stale, self._next_look = True, 0.0  # what was half done is done anew
+        if self.trouble is not None:
+            self.trouble.write(why, advice)
         with self._changed:
             self._changed.wait_for(lambda: self._halt, AFTER_ERROR)
+
+    def _work_again(self) -> None:
+        """Take back what was said of a failure."""
+        if not self.live.error:
+            return
+        log.info("the campaign goes on again")
+        if self.trouble is not None:
+            self.trouble.write()
+        self._publish(error="", advice="")
 
     def _publish(self, **changes: Any) -> None:
         with self._changed:

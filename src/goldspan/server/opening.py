@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
 
 from goldspan.campaign import Setting
+from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.server.security.links import LINK
 from goldspan.store import SqlLedger, create_ledger
 from goldspan.store.engine import to_url
 
@@ -19,30 +18,43 @@ SERVER, ID = "server", "id"
 """Kind and name of the record of a campaign's id."""
 BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite adds to a file's name: all of it holds answers."""
+LOCKS = (".lock", ".serve.lock")
+"""What goldspan adds to it."""
 
 
-def open_store(setting: Setting, out: str | Path, store: str | None, now: int) -> SqlLedger:
+def open_store(
+    setting: Setting, out: str | Path, store: str | None, now: int, *,
+    private: bool = True, new: NewPlaces | None = None,
+) -> SqlLedger:  # fmt: skip
     """Open a campaign's store, and make it if it is not there.
-
-    What is made can be read by its owner alone: it holds answers and the password's hash.
 
     Args:
         setting: The campaign.
         out: The folder of what comes out; the store is there if no other is named.
         store: Path or address of the store.
         now: Milliseconds since 1970.
+        private: What is made can be read by its owner alone, as the store of a server must be: it
+            holds answers and the password's hash.
+        new: Remembers what was made, to remove it if the command is refused later; by default
+            that is removed where the store cannot be opened.
 
     Raises:
         InputError: The folder or the file cannot be made, or the store holds another campaign.
         StoreError: It cannot be opened.
     """
     place = store or Path(out) / FILE
-    _make_private(Path(out), _file_of(place))
-    plan = setting.plan
-    return create_ledger(
-        place, name=plan.name, cap=plan.cap,
-        currency=plan.prices.currency, tagset=setting.codec, now=now,
-    )  # fmt: skip
+    plan, file = setting.plan, _file_of(place)
+    with new or NewPlaces() as made:
+        made.folder(out, 0o700 if private else 0o777)
+        if file is not None and file.parent.is_dir():
+            if made.file(file, 0o600 if private else 0o666):
+                made.expect(*(file.with_name(file.name + end) for end in (*BESIDE[1:], *LOCKS)))
+            if private:
+                _make_private(file)
+        return create_ledger(
+            place, name=plan.name, cap=plan.cap,
+            currency=plan.prices.currency, tagset=setting.codec, now=now,
+        )  # fmt: skip
 
 
 def with_id(setting: Setting, ledger: Ledger, now: int) -> Setting:
@@ -75,30 +87,26 @@ def _first(setting: Setting, ledger: Ledger) -> str:
     begun = ledger.records("plan").get("plan")
     if begun is not None:
         return str(begun["id"])
+    from goldspan.server.security.links import LINK  # loads what signs: `goldspan run` needs none
+
     return setting.key if ledger.records(LINK) else f"{setting.plan.name}-{secrets.token_hex(8)}"
 
 
 def _file_of(place: str | Path) -> Path | None:
     """Give the file of a store; None where it is none."""
     url = to_url(place)
-    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+    name = url.database or ""
+    is_file = url.get_backend_name() == "sqlite" and name and not name.startswith((":", "file:"))
+    return Path(name) if is_file else None
 
 
-def _make_private(out: Path, file: Path | None) -> None:
-    """Make the folder and the empty file of a store; close a file that others may read.
-
-    A folder that is there stays as it is. SQLite gives the files beside the store its own mode.
-    """
+def _make_private(file: Path) -> None:
+    """Close a store that others may read; SQLite gives the files beside it its own mode."""
     try:
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if file is None or not file.parent.is_dir():
-            return
-        with suppress(FileExistsError):
-            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         for one in (file.with_name(file.name + more) for more in BESIDE):
             _close(one)
     except OSError as error:
-        raise InputError(f"cannot make {error.filename or out}: {error.strerror}") from None
+        raise InputError(f"cannot close {error.filename or file}: {error.strerror}") from None
 
 
 def _close(file: Path) -> None:

@@ -22,9 +22,10 @@ from goldspan.campaign.awaiting import wall_clock
 from goldspan.campaign.findings import Findings
 from goldspan.campaign.stopping import Stopping
 from goldspan.campaign.web import Web
+from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.server.ending import Ending
-from goldspan.server.engine import Engine
+from goldspan.server.engine import Engine, TroubleFile
 from goldspan.server.opening import open_store, with_id
 from goldspan.server.people import People
 from goldspan.server.providers.registry import open_provider
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("goldspan.server")
 Report = Callable[[Findings, Path], None]
+TROUBLE = "trouble.json"
+"""The file in the campaign's folder that says what stops its loop, while a server runs."""
 
 
 class Service:
@@ -79,7 +82,7 @@ class Service:
         )  # fmt: skip
         self.campaign = Campaign(setting, ledger, steps, tell=log.info)
         self.people = People(setting, ledger)
-        self.engine = Engine(self.campaign, self._export)
+        self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
         self.work = Work(
             setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
@@ -91,6 +94,16 @@ class Service:
         from goldspan.server.desk import Desk
 
         return Desk(self)
+
+    def begin(self) -> None:
+        """Check plan and pool against the store and put them in force, as `goldspan run` does.
+
+        Raises:
+            InputError: The store holds another campaign, or this one with a plan that changed in
+                more than its limits.
+            StoreError: Another process steers the campaign, or the store is damaged.
+        """
+        self.campaign.begin()
 
     def start(self) -> None:
         """Start the loop."""
@@ -140,32 +153,34 @@ def check_web(plan: Plan) -> None:
 
 
 def open_service(
-    plan: str | Path,
-    out: str | Path,
-    keys: Keys,
-    store: str | None = None,
-    *,
-    overlap: int | None = None,
-    **options: Any,
-) -> Service:
+    plan: str | Path | Setting, out: str | Path, keys: Keys, store: str | None = None, *,
+    new: NewPlaces | None = None, **options: Any,
+) -> Service:  # fmt: skip
     """Open a campaign to be served; the same call goes on where it was.
 
+    Nothing is asked of anybody yet: `Service.begin` puts the plan in force, `Service.start` starts
+    the loop.
+
     Args:
-        plan: Path of the plan.
+        plan: Path of the plan, or the plan with its files.
         out: The folder of what comes out; the store is there if no other is named.
         keys: The server's secret.
         store: Path or address of the store.
-        overlap: Answers of every item, in place of what the plan says.
+        new: As for `open_store`.
         options: As for `Service`.
 
     Raises:
         InputError: The plan or its files are faulty, or the store holds another campaign.
     """
-    read = read_plan(plan, overlap=overlap)
-    check_web(read)
-    setting = open_setting(read, Path(plan).parent)
+    if isinstance(plan, Setting):
+        setting = plan
+        check_web(setting.plan)
+    else:
+        read = read_plan(plan)
+        check_web(read)
+        setting = open_setting(read, Path(plan).parent)
     clock = options.get("clock", wall_clock)
-    ledger = open_store(setting, out, store, clock())
+    ledger = open_store(setting, out, store, clock(), new=new)
     try:
         setting = with_id(as_begun(setting, ledger), ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)

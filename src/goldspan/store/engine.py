@@ -34,6 +34,10 @@ class StoreError(GoldspanError):
     """The database cannot do what it should: full, read-only, busy, gone or damaged."""
 
 
+class HeldError(StoreError):
+    """Another process works on the campaign."""
+
+
 def to_url(place: str | Path) -> URL:
     """Turn a path, or an address such as "postgresql://host/name", into SQLAlchemy's URL.
 

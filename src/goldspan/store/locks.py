@@ -15,7 +15,7 @@ from typing import IO
 from sqlalchemy import Connection, text
 
 from goldspan.old_name import OLD_NAME
-from goldspan.store.engine import StoreError
+from goldspan.store.engine import HeldError, StoreError
 from goldspan.store.journal import Database
 
 # CASE, as AND would not say which comes first.
@@ -76,12 +76,12 @@ def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -
     """Try to take a lock for some seconds.
 
     Raises:
-        StoreError: Somebody else holds it; `refusal` gives the message.
+        HeldError: Somebody else holds it; `refusal` gives the message.
     """
     end = time.monotonic() + seconds
     while not take():
         if time.monotonic() > end:
-            raise StoreError(refusal())
+            raise HeldError(refusal())
         time.sleep(0.05)
 
 

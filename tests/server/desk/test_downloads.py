@@ -43,6 +43,31 @@ def test_no_file_but_the_bill_names_a_worker(service):
         assert named == (NAMES if name == "bill.csv" else set()), name
 
 
+def test_the_requester_may_have_the_names_and_the_log_keeps_it(fresh):
+    events = fresh.ledger.n_events
+    for name in files(fresh):
+        fresh.desk.export(name)
+    assert fresh.ledger.n_events == events
+    for name in files(fresh):
+        made = fresh.desk.export(name, names=True, by="the requester").content
+        pseudonyms = [Pseudonyms(KEYS, fresh.setting.key)(worker).encode() for worker in NAMES]
+        assert not any(one in made for one in pseudonyms), name
+    for name in ("answers.csv", "record.json"):
+        made = fresh.desk.export(name, names=True, by="the requester").content
+        assert all(worker.encode() in made for worker in NAMES)
+    kept = list(fresh.ledger.records("named-download").values())
+    assert kept == [
+        {"file": name, "by": "the requester"}
+        for name in [*files(fresh), "answers.csv", "record.json"]
+    ]
+
+
+def test_a_file_that_cannot_be_made_is_not_in_the_log(fresh):
+    with pytest.raises(Refused):
+        fresh.desk.export("none.csv", names=True)
+    assert fresh.ledger.records("named-download") == {}
+
+
 def test_a_worker_has_one_pseudonym_in_all_files(service):
     mine = Pseudonyms(KEYS, service.setting.key)("ann.k")
     record = json.loads(shown(service, "record.json"))

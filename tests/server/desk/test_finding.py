@@ -96,3 +96,17 @@ def test_letters_of_all_kinds_are_found_whatever_the_case(tmp_path):
     assert len(found["strasse"]) == len(found["STRAßE"]) > 2
     # Python's case folding knows no Turkish: an i with a dot stays apart from one without.
     assert [find for find in FINDS if not found[find]] == ["istanbul", "ığdır", "IŞIK", "\n"]
+
+
+def test_an_item_is_found_by_its_text_as_it_is_shown(tmp_path):
+    service = serve(tmp_path, spans=True)
+    open_round(service)
+    item = by_hand(service)[2]
+    words = " ".join(service.work.tasks.shown(item)["tokens"])
+    place = service.setting.pool.place[item]
+    service.setting.pool.given[place] = words.replace(" ", "  ")
+    for find, is_found in ((words.replace(" ", "  "), True), (words, False)):
+        found = [row["item"] for row in service.desk.items(find=find)["items"]]
+        assert found == by_hand(service, find)
+        assert (item in found) == is_found
+    service.close()

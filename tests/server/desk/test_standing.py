@@ -10,53 +10,49 @@ import pytest
 
 import goldspan.server
 from goldspan.cli.desk_view import STATES
+from goldspan.hiring.statements import AGREES, DIFFERS, DOUBTFUL, RELIABLE, UNCLEAR
 from goldspan.server.desk.standing import brief, standing
 from goldspan.server.desk_models import Overview
 
 PAGES = Path(goldspan.server.__file__).parent / "static"
-FOUND = {"verdict": "test more", "judged": 9.0, "p_above": 0.88, "more": 16}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("more", "said"),
     [
-        ({}, "probably good enough (88 %); about 16 more spans to be sure"),
-        ({"p_above": 0.12}, "probably not good enough (88 %); about 16 more spans to be sure"),
-        ({"more": 1}, "probably good enough (88 %); about 1 more span to be sure"),
-        ({"more": None}, "probably good enough (88 %); more than 1,000 spans to be sure"),
-        ({"judged": 0.0}, "not judged yet; about 16 more spans to be sure"),
-        ({"verdict": "keep", "p_above": 0.9962}, "good enough (99.6 %)"),
-        ({"verdict": "drop", "p_above": 0.0}, "not good enough (over 99.9 %)"),
+        (0, "right in 93 %"),
+        (1, "right in 93 %; about 1 gold question would settle it"),
+        (16, "right in 93 %; about 16 gold questions would settle it"),
+        (None, "right in 93 %; more than 1,000 gold questions would settle it"),
     ],
 )
-def test_a_verdict_is_told_in_short(change, said):
-    assert brief({**FOUND, **change}, single=False) == said
+def test_what_is_said_of_a_worker_is_told_in_short(more, said):
+    assert brief({"said": "right in 93 %", "more": more}) == said
 
 
-def test_single_labels_are_judged_by_texts():
-    assert brief(FOUND, single=True).endswith("about 16 more texts to be sure")
+def test_the_desk_says_what_its_words_rest_on(service):
+    rows = [row["verdict"] for row in service.desk.workers()]
+    start = {"gold": "right in ", "others": ("by agreement with the others ", "agrees with each ")}
+    assert all(row["why"].startswith(start[row["by"]]) for row in rows)
+    assert not any("99.9" in row["why"] for row in rows)
 
 
-def test_the_desk_shows_the_short_words(service):
-    whys = [row["verdict"]["why"] for row in service.desk.workers()]
-    assert all(re.match(r"(probably )?(not )?good enough \(|not judged yet;", why) for why in whys)
+def test_a_decision_goes_before_an_opinion_and_being_barred_before_both():
+    assert standing(barred=True, decided="drop", opinion=RELIABLE) == "dropped"
+    assert standing(barred=True, decided="", opinion=DOUBTFUL) == "asked no more"
+    assert standing(barred=False, decided="keep", opinion=DOUBTFUL) == "kept"
+    assert standing(barred=False, decided="", opinion=DOUBTFUL) == "doubtful"
+    assert standing(barred=False, decided="", opinion="") == "not clear yet"
 
 
-def test_a_decision_goes_before_a_verdict_and_being_barred_before_both():
-    assert standing(barred=True, decided="drop", verdict="keep") == "dropped"
-    assert standing(barred=True, decided="", verdict="drop") == "asked no more"
-    assert standing(barred=False, decided="keep", verdict="drop") == "kept"
-    assert standing(barred=False, decided="", verdict="drop") == "doubtful"
-    assert standing(barred=False, decided="", verdict="") == "not clear yet"
-
-
-def test_the_page_of_workers_has_the_same_words():
+def test_the_page_of_workers_knows_every_word():
     page = (PAGES / "desk_workers.js").read_text(encoding="utf-8")
-    decisions, verdicts = ["", "keep", "drop", "test"], ["", "keep", "drop", "test more"]
-    every = itertools.product([False, True], decisions, verdicts)
-    words = {standing(barred=b, decided=d, verdict=v) for b, d, v in every}
-    assert len(words) == 7
-    assert not {word for word in words if f'"{word}"' not in page and ".standing" not in page}
+    opinions = [RELIABLE, DOUBTFUL, AGREES, DIFFERS, UNCLEAR, ""]
+    every = itertools.product([False, True], ["", "keep", "drop", "test"], opinions)
+    words = {standing(barred=b, decided=d, opinion=o) for b, d, o in every}
+    assert len(words) == 9
+    soon = {UNCLEAR, "tested more"}  # what the page does not name is neither good nor bad
+    assert {word for word in words if f'"{word}"' not in page and f"{word}:" not in page} == soon
 
 
 def test_a_command_calls_a_state_what_the_pages_call_it():

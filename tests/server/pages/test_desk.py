@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from goldspan.errors import InputError
+from goldspan.server import engine
 from goldspan.server.settings import wall_clock
 from server.desks import running as serving
 from server.houses import PASSWORD
@@ -248,6 +250,52 @@ def test_an_export_is_downloaded(desk, tmp_path):
         page.get_by_role("button", name="Download bill.csv").click()
     waiting.value.save_as(tmp_path / "bill.csv")
     assert "ann" in (tmp_path / "bill.csv").read_text()
+
+
+def test_a_file_names_the_workers_where_that_is_chosen(desk, tmp_path):
+    page = desk.open("/exports")
+    found = []
+    for chosen in (False, True):
+        page.set_checked("#names", chosen)
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="Download record.json").click()
+        waiting.value.save_as(tmp_path / "record.json")
+        found.append('"ann"' in (tmp_path / "record.json").read_text())
+    assert found == [False, True]
+    (kept,) = desk.service.ledger.records("named-download").values()
+    assert kept == {"file": "record.json", "by": "the requester, at the desk"}
+
+
+@pytest.mark.parametrize("path", ["", "/exports"])
+def test_what_stops_the_campaign_is_a_banner_until_it_goes_on(desk, path):
+    def fail():
+        raise InputError("there is no room on the disk")
+
+    page = desk.open(path)
+    sees(page, "document.querySelector('#banner').hidden")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "AFTER_ERROR", 0.2)
+        patch.setattr(desk.service.engine, "_look", fail)
+        page.wait_for_selector("#banner:not([hidden])")
+        said = page.text_content("#banner")
+        assert said.startswith("The campaign does not go on: there is no room on the disk. Answers")
+        assert page.get_attribute("#state", "data-state") == "failed"
+        check(page)
+        patch.undo()
+        sees(page, "document.querySelector('#banner').hidden")
+
+
+def test_the_overview_shows_what_changed_in_the_plan(desk):
+    page = desk.open()
+    sees(page, "document.querySelector('#plan').hidden")
+    plan = {"budget": {}, "stop": {}, "pending": ["stop.rounds was 2 and is 3"]}
+    overview(page, plan={**plan, "changes": ["budget.money was 8 and is 9"]})
+    page.wait_for_selector("#plan:not([hidden])")
+    assert page.locator("#plan-lines li").all_text_contents() == [
+        "Changed: budget.money was 8 and is 9.",
+        "Not in force until goldspan serve starts again: stop.rounds was 2 and is 3.",
+    ]
+    check(page)
 
 
 def test_items_are_found_and_opened(desk):

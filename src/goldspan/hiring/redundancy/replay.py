@@ -149,7 +149,7 @@ def replay(
     stop = get_rule(rule)
     _check(max_answers, min_answers, order, choose)
     if gold is not None:
-        crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions())
+        crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions(), refine=True)
     tape = Tape.of(crowd, order, random_state)
     tape.ask(min(min_answers, max_answers))
     rounds = []

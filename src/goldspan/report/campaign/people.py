@@ -24,8 +24,8 @@ class Person:
         low: Lower bound, 0 to 1.
         high: Upper bound, 0 to 1.
         judged: Answers that it rests on.
-        verdict: The last one.
-        why: Its reason.
+        verdict: What is thought of the worker; in campaigns of before, the last verdict.
+        why: What may be said of the worker and what it rests on.
         barred: Why the worker is asked no more, "" if not.
     """
 
@@ -67,8 +67,8 @@ def _person(name: str, one: dict[str, object]) -> Person:
         low=low,
         high=high,
         judged=f"{float(str(one['judged'])):,.0f}" if known else "\u2013",
-        verdict=str(one.get("verdict", "")),
-        why=str(one.get("why", "")),
+        verdict=str(one.get("opinion") or one.get("verdict", "")),
+        why=str(one.get("said") or one.get("why", "")),
         barred=str(one["barred"]),
     )
 

@@ -112,10 +112,10 @@ class Desk:
         """Name what can be downloaded."""
         return downloads.listed(self.service)
 
-    def export(self, name: str) -> Download:
-        """Make a file.
+    def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
+        """Make a file; with `names` it names the workers, and the log keeps that `by` asked so.
 
         Raises:
             Refused: There is no such file, or nothing for it yet.
         """
-        return downloads.made(self.service, name)
+        return downloads.made(self.service, name, names=names, by=by)

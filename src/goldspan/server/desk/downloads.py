@@ -1,6 +1,7 @@
 """Files to take away: labels in every format, answers, the bill, the record, the report.
 
-Workers have pseudonyms in all of them but the bill, which pays people.
+Workers have pseudonyms in all of them but the bill, which pays people. The requester may ask for a
+file that names them; the campaign's log keeps every such file: which, when, and by which way.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from goldspan.campaign.findings import Findings
 from goldspan.errors import InputError
 from goldspan.hiring import PayPlan, make_bill
 from goldspan.server.errors import Refused
+from goldspan.server.security.tokens import new_id
 
 if TYPE_CHECKING:
     from goldspan.server.service import Service
@@ -41,27 +43,30 @@ class Download:
     lost: tuple[str, ...] = ()
 
 
-Make = Callable[["Service", Path], list[str] | None]
+Make = Callable[["Service", Path, bool], list[str] | None]
+"""Writes a file, with the workers' own names if the last argument is true; returns what is lost."""
+NAMED = "named-download"
+"""Kind of the records of files that named the workers."""
 TEXT, JSON, ZIP = "text/plain; charset=utf-8", "application/json", "application/zip"
 CSV, BINARY = "text/csv; charset=utf-8", "application/octet-stream"
 
 
-def _labels(service: Service, path: Path) -> list[str]:
-    lost: list[str] = _named(service).write(path)
+def _labels(service: Service, path: Path, names: bool) -> list[str]:
+    lost: list[str] = _result(service, names).write(path)
     return lost
 
 
-def _answers(service: Service, path: Path) -> list[str]:
+def _answers(service: Service, path: Path, names: bool) -> list[str]:
     from goldspan.crowd import write_crowd
 
-    return write_crowd(_named(service).crowd, path, format=_format(path))
+    return write_crowd(_result(service, names).crowd, path, format=_format(path))
 
 
-def _gold_as_crowd(service: Service, path: Path) -> list[str]:
+def _gold_as_crowd(service: Service, path: Path, names: bool) -> list[str]:
     """Write the labels found, as gold of the items, in a format of other tools."""
     from goldspan.crowd import write_crowd
 
-    result = _named(service)
+    result = _result(service, names)
     lost = write_crowd(
         result.crowd.with_gold(result.codes),
         path,
@@ -72,24 +77,26 @@ def _gold_as_crowd(service: Service, path: Path) -> list[str]:
     return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
 
 
-def _bill(service: Service, path: Path) -> None:
+def _bill(service: Service, path: Path, names: bool) -> None:
+    del names  # it pays people
     prices = service.setting.plan.prices
     plan = PayPlan(
         per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
     )
-    make_bill(_result(service).crowd, plan, recorded="use").write(path)
+    make_bill(_result(service, names=True).crowd, plan, recorded="use").write(path)
 
 
-def _record(service: Service, path: Path) -> None:
-    record = service.desk.names.record(CampaignRecord.of(service.ledger)).to_dict()
-    path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+def _record(service: Service, path: Path, names: bool) -> None:
+    record = CampaignRecord.of(service.ledger)
+    shown = (record if names else service.desk.names.record(record)).to_dict()
+    path.write_text(json.dumps(shown, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _report(service: Service, path: Path) -> None:
+def _report(service: Service, path: Path, names: bool) -> None:
     if service.report is None:
         raise Refused("unknown", "This server makes no reports.", 404)
     findings = Findings.of(service.ledger, service.engine.live.result)
-    service.report(service.desk.names.findings(findings), path)
+    service.report(findings if names else service.desk.names.findings(findings), path)
 
 
 _FORMAT = {
@@ -129,8 +136,14 @@ def listed(service: Service) -> list[dict[str, str]]:
     return [{"name": name, "what": what} for name, (what, _, _) in _all(service).items()]
 
 
-def made(service: Service, name: str) -> Download:
+def made(service: Service, name: str, *, names: bool = False, by: str = "") -> Download:
     """Make a file.
+
+    Args:
+        service: The campaign.
+        name: Of the file.
+        names: Whether it names the workers; the log then keeps that it was made.
+        by: Who asked for it, for the log.
 
     Raises:
         Refused: There is no such file, or nothing for it yet.
@@ -141,10 +154,12 @@ def made(service: Service, name: str) -> Download:
     with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
         path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
         try:
-            lost = make(service, path) or []
+            lost = make(service, path, names) or []
         except InputError as error:
             raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
         content = _zipped(path) if path.is_dir() else path.read_bytes()
+    if names:  # kept before anybody has it
+        service.ledger.record(NAMED, new_id(), {"file": name, "by": by}, service.clock())
     return Download(name, media, content, tuple(lost))
 
 
@@ -157,16 +172,12 @@ def _all(service: Service) -> dict[str, tuple[str, str, Make]]:
     return found
 
 
-def _result(service: Service) -> Any:
+def _result(service: Service, names: bool) -> Any:
+    """Return the labels; their crowd's workers have pseudonyms unless `names` is true."""
     result = service.engine.live.result
     if result is None:
         raise Refused("unknown", "There are no answers yet.", 404)
-    return result
-
-
-def _named(service: Service) -> Any:
-    """Give the labels of a crowd whose workers have pseudonyms."""
-    return service.desk.names.result(_result(service))
+    return result if names else service.desk.names.result(result)
 
 
 def _zipped(folder: Path) -> bytes:

@@ -77,16 +77,8 @@ class Finder:
             return self._words.slice(0, len(asked))
 
     def _words_in(self, item: str) -> str:
-        """Give all that an item may be found by: its text may be shown in either of two ways.
-
-        Which one it is costs too much to find out for all items.
-        """
-        setting = self.service.setting
-        if setting.plan.is_single:
-            return f"{item}\n{self.service.work.tasks.text(item)}".casefold()
-        number = setting.pool.place[item]
-        text, words = str(setting.pool.given[number]), " ".join(setting.words[number])
-        return (f"{item}\n{text}" if text == words else f"{item}\n{text}\n{words}").casefold()
+        """Return all that an item may be found by."""
+        return f"{item}\n{self.service.work.tasks.text(item)}".casefold()
 
     def _holds(self, item: str, word: str) -> bool:
         """Whether an item's id or its whole text holds a word."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goldspan.campaign.awaiting import ENDED, HOUR
+from goldspan.campaign.changing import changes, pending, plan_in_force
 from goldspan.money import from_micro
 from goldspan.server.desk.learning import learning
 from goldspan.server.work import FLAG
@@ -29,7 +30,7 @@ def overview(service: Service) -> dict[str, Any]:
         "kind": "single" if plan.is_single else "spans",
         "version": live.version,
         **state_of(service),
-        "error": live.error,
+        **trouble_of(service),
         "waiting": None if live.waiting is None else {
             "answers": live.waiting.answers, "items": live.waiting.items,
         },
@@ -40,13 +41,40 @@ def overview(service: Service) -> dict[str, Any]:
         "rounds": [_round(number, one) for number, one in enumerate(rounds, 1)],
         "learning": learning(service, rounds),
         "flags": ledger.count(FLAG),
+        "plan": _plan(service),
     }  # fmt: skip
+
+
+def _plan(service: Service) -> dict[str, Any]:
+    """Return the limits in force, what changed in the plan, and what waits for the next start."""
+    limits = _in_force(service)
+    return {
+        "budget": limits["budget"], "stop": limits["stop"],
+        "changes": changes(service.ledger), "pending": pending(service.setting, service.ledger),
+    }  # fmt: skip
+
+
+def _in_force(service: Service) -> dict[str, Any]:
+    """Return the plan by which the campaign runs: before it begins, that of the file."""
+    if service.ledger.count("plan"):
+        return plan_in_force(service.ledger)
+    return service.setting.plan.model_dump(mode="json")
+
+
+def trouble_of(service: Service) -> dict[str, str]:
+    """Return what stops the loop and what to do about it; beside a server its file tells."""
+    live, trouble = service.engine.live, service.engine.trouble
+    if live.state == "starting" and trouble is not None:
+        return trouble.read()
+    return {"error": live.error, "advice": live.advice}
 
 
 def state_of(service: Service) -> dict[str, str]:
     """Say what goes on, and why it ended; without a loop the ledger tells."""
     live, stops = service.engine.live, list(service.ledger.records("stop").values())
     state, why = live.state, "" if live.decision is None else live.decision.why
+    if trouble_of(service)["error"]:
+        return {"state": "failed", "why": ""}
     if state == "starting" and stops and stops[-1]["stop"]:
         state, why = "ended", stops[-1]["why"]
     elif state == "starting" and service.ledger.count("picks"):
@@ -131,5 +159,5 @@ def _paid_for_control(service: Service) -> int:
 
 def _hours(service: Service) -> dict[str, float | None]:
     begin = next(iter(service.ledger.events())).time
-    used, most = (service.clock() - begin) / HOUR, service.setting.plan.budget.hours
+    used, most = (service.clock() - begin) / HOUR, _in_force(service)["budget"]["hours"]
     return {"used": round(used, 3), "left": None if most is None else max(0.0, most - used)}

@@ -26,15 +26,15 @@ def workers(service: Service) -> list[dict[str, Any]]:
     for name in {*barred, *service.people.all()}:
         found = live.workers.get(name)
         is_barred, word = barred.get(name, False), decided.get(name, "")
-        verdict = "" if found is None else found["verdict"]
+        opinion = "" if found is None else found["opinion"]
         rows.append({
             "worker": name,
             **_did(service, name),
-            "verdict": None if found is None else _told(service, found),
+            "verdict": None if found is None else _told(found),
             "barred": is_barred,
             "why": whys.get(name, {}).get("why", ""),
             "decided": word,
-            "standing": standing(barred=is_barred, decided=word, verdict=verdict),
+            "standing": standing(barred=is_barred, decided=word, opinion=opinion),
             "seconds": seconds.get(name),
         })  # fmt: skip
     return sorted(rows, key=lambda row: (-row["answers"], row["worker"]))
@@ -56,10 +56,10 @@ def _did(service: Service, worker: str) -> dict[str, Any]:
     }
 
 
-def _told(service: Service, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the verdict of the rules on a worker."""
-    facts = {name: found[name] for name in ("verdict", "mean", "low", "high", "judged")}
-    return {**facts, "why": brief(found, single=service.setting.plan.is_single)}
+def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdict of the rules on a worker, and what may be said and what it rests on."""
+    names = ("verdict", "by", "measure", "mean", "low", "high", "judged", "known")
+    return {**{name: found[name] for name in names}, "why": brief(found)}
 
 
 def median_seconds(crowd: Crowd) -> dict[str, float]:

@@ -81,6 +81,20 @@ def read_addresses(path: str | Path) -> dict[str, str]:
     return found
 
 
+def check_new(folder: Path, workers: Sequence[str]) -> None:
+    """Refuse a folder that holds messages to these workers already.
+
+    Raises:
+        InputError: It does.
+    """
+    there = [name for name in workers if (folder / f"{_file_name(name)}.eml").exists()]
+    if there:
+        raise InputError(
+            f"{folder} holds messages already, to {', '.join(there[:5])}: choose another folder, "
+            "or replace them with --overwrite"
+        )
+
+
 def write_mails(folder: Path, invitations: Sequence[Invitation]) -> list[Path]:
     """Write a file per invitation, which only its owner can read; give their paths.
 

@@ -18,6 +18,8 @@ from goldspan.server.security.links import Link
 router = APIRouter(prefix="/api/desk", tags=["desk"])
 State = Literal["all", "open", "done", "flagged", "gold"]
 Limit = Annotated[int, Query(ge=1, le=200)]
+Names = Annotated[bool, Query(description="Name the workers; the campaign's log keeps it.")]
+BROWSER = "the requester, at the desk"
 FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 FILES: dict[int | str, dict[str, Any]] = {
     200: {
@@ -136,9 +138,12 @@ def exports(_: RequesterHere, house: HouseHere) -> list[dict[str, str]]:
 
 
 @router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
-def export(_: RequesterHere, house: HouseHere, name: str) -> Response:
-    """Make a file. Workers have pseudonyms in all of them but `bill.csv`."""
-    made = house.service.desk.export(name)
+def export(_: RequesterHere, house: HouseHere, name: str, names: Names = False) -> Response:
+    """Make a file. Workers have pseudonyms in all of them but `bill.csv`, unless `names` is true.
+
+    Every file with names is kept in the campaign's log.
+    """
+    made = house.service.desk.export(name, names=names, by=BROWSER)
     attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
     headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
     if made.lost:
@@ -151,9 +156,9 @@ def export(_: RequesterHere, house: HouseHere, name: str) -> Response:
     responses={200: {"description": "The report.", "content": {"text/html": FILE}},
                **refusals(404)},
 )  # fmt: skip
-def report(_: RequesterHere, house: HouseHere) -> Response:
-    """Show the report of the campaign as it is now."""
-    made = house.service.desk.export("report.html")
+def report(_: RequesterHere, house: HouseHere, names: Names = False) -> Response:
+    """Show the report of the campaign as it is now; with `names` as for the downloads."""
+    made = house.service.desk.export("report.html", names=names, by=BROWSER)
     headers = {"Content-Security-Policy": PAGE_POLICY}
     return Response(made.content, headers=headers, media_type=made.media)
 

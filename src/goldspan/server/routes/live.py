@@ -27,6 +27,12 @@ PACE = 1.0
 """Seconds between two events at least."""
 HEARTBEAT = 15.0
 """Seconds after which one is sent though nothing is new: time passes, and proxies do not wait."""
+TROUBLE = "trouble"
+NO_STORE = (
+    "The server cannot read the campaign's store; nothing can be answered or decided until it can. "
+    "The log of goldspan serve says why."
+)
+"""No more than that: while the store is gone, nobody knows whether the session still holds."""
 STREAM = {"description": "Events.", "content": {"text/event-stream": {"schema": {}}}}
 
 
@@ -34,7 +40,8 @@ STREAM = {"description": "Events.", "content": {"text/event-stream": {"schema": 
 async def live(requester: RequesterHere, house: HouseHere) -> StreamingResponse:
     """Send the overview whenever something has changed, once a second at most.
 
-    The event `overview` holds what `GET overview` gives; `ended` says that the session is over.
+    The event `overview` holds what `GET overview` gives; `trouble` says that the store cannot be
+    read at the moment, and `ended` that the session is over.
     """
     headers = {"X-Accel-Buffering": "no"}
     stream = events(house, requester)
@@ -53,7 +60,10 @@ async def events(house: House, session: Session) -> AsyncIterator[str]:
             yield "event: ended\ndata: {}\n\n"
             return
         seen = mark
-        if news:
+        if news == TROUBLE:
+            told = time.monotonic()
+            yield f"event: trouble\ndata: {json.dumps({'error': NO_STORE})}\n\n"
+        elif news:
             told = time.monotonic()
             yield f"event: overview\ndata: {news}\n\n"
         await anyio.sleep(PACE)
@@ -69,4 +79,4 @@ def _look(house: House, session: Session, seen: Any) -> tuple[Any, str]:
             return mark, ""
         return mark, json.dumps(house.service.desk.overview(), ensure_ascii=False)
     except GoldspanError:  # the store cannot be read at the moment: the next look may
-        return seen or (), ""
+        return TROUBLE, "" if seen == TROUBLE else TROUBLE

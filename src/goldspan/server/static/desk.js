@@ -47,11 +47,12 @@ export async function attempt(act) {
 export function listen(heard) {
   const stream = new EventSource("/api/desk/live");
   stream.addEventListener("overview", (event) => {
-    banner("");
     const now = JSON.parse(event.data);
+    banner(now.error ? `The campaign does not go on: ${now.error}. ${now.advice}` : "");
     showState(now);
     heard(now);
   });
+  stream.addEventListener("trouble", (event) => banner(JSON.parse(event.data).error));
   stream.addEventListener("ended", () => { stream.close(); tellEnd(); });
   stream.addEventListener("error", () => {
     if (stream.readyState === EventSource.CLOSED) ask("overview").then(() => setTimeout(listen, 5000, heard), () => {});

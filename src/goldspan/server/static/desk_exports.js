@@ -2,14 +2,19 @@
 
 import { ask, attempt, button, find, listen, make, note, say } from "./desk.js";
 
+const named = () => (find("names").checked ? "?names=true" : "");
+
 listen(() => {});
+find("names").addEventListener("change", () => {
+  for (const look of document.querySelectorAll("a.look")) look.href = `/api/desk/report.html${named()}`;
+});
 attempt(async () => {
   const files = await ask("exports");
   find("files").replaceChildren(...files.map(row));
 });
 
 function row({ name, what }) {
-  const more = name === "report.html" ? [make("a", { class: "button", href: "/api/desk/report.html", target: "_blank", rel: "noopener" }, "Look at it")] : [];
+  const more = name === "report.html" ? [make("a", { class: "button look", href: "/api/desk/report.html", target: "_blank", rel: "noopener" }, "Look at it")] : [];
   const get = button("Download", () => attempt(() => download(name, get)), { "aria-label": `Download ${name}` });
   return make("li", {}, make("div", {}, make("code", {}, name), make("p", { class: "sub" }, what)), make("div", { class: "tools" }, ...more, get));
 }
@@ -18,13 +23,14 @@ async function download(name, press) {
   press.setAttribute("aria-disabled", "true");
   say(`${name} is being made`);
   try {
-    const reply = await ask(`exports/${encodeURIComponent(name)}`, { raw: true });
+    const reply = await ask(`exports/${encodeURIComponent(name)}${named()}`, { raw: true });
     const url = URL.createObjectURL(await reply.blob());
     make("a", { href: url, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60000);
     // What the format has no place for, found by reading the file again.
     const lost = JSON.parse(reply.headers.get("X-Not-Held") || "[]");
-    note([`${name} is downloaded.`, ...lost.map((what) => `It does not give back: ${what}.`)].join(" "), "good");
+    const done = named() ? `${name} is downloaded; it names the workers.` : `${name} is downloaded.`;
+    note([done, ...lost.map((what) => `It does not give back: ${what}.`)].join(" "), "good");
   } finally {
     press.removeAttribute("aria-disabled");
   }

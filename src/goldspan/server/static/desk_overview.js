@@ -18,6 +18,7 @@ function show(given) {
   showCurve(now.learning);
   showForecast(now.learning);
   showRounds(now.rounds);
+  showPlan(now.plan);
   if (agreed !== now.answers.counting) attempt(showAgreement);
 }
 
@@ -27,10 +28,9 @@ function showActs() {
   const over = ["ended", "ending"].includes(now.state);
   find("pause").hidden = find("stop").hidden = over;
   put("pause", now.state === "paused" ? "Resume" : "Pause");
-  const why = now.error || (over ? `Why it ended: ${now.why}.` : "");
+  const why = over ? `Why it ended: ${now.why}.` : "";
   find("why").hidden = !why;
-  find("why").classList.toggle("error", Boolean(now.error));
-  put("why", now.error ? `The loop failed and tries again: ${now.error}` : why);
+  put("why", why);
 }
 
 async function pause() {
@@ -143,6 +143,17 @@ function showRounds(rounds) {
     make("td", {}, one.model ?? "–")));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name, i) => make("th", { scope: "col", class: i < head.length - 1 ? "n" : "" }, name)))), make("tbody", {}, ...rows.reverse()));
   return box.replaceChildren(table);
+}
+
+// ---- the plan ----
+
+function showPlan({ changes, pending }) {
+  const lines = [...changes.map((line) => `Changed: ${line}.`), ...pending.map((line) => `Not in force until goldspan serve starts again: ${line}.`)];
+  find("plan").hidden = !lines.length;
+  const key = JSON.stringify(lines);
+  if (find("plan").dataset.shown === key) return;
+  find("plan").dataset.shown = key;
+  find("plan-lines").replaceChildren(...lines.map((line) => make("li", {}, line)));
 }
 
 const score = (found) => found ? `${percent(found.value, 1)} (${percent(found.low, 0)}–${percent(found.high, 0)})` : "–";

@@ -25,7 +25,7 @@ async function load() {
 
 function build(one) {
   const cell = (name, kind = "n") => make("td", { class: kind, "data-name": name });
-  const cells = { answers: cell("Answers"), ...(page.paid ? { earned: cell("Earned") } : {}), control: cell("Control"), seconds: cell("Seconds"), right: cell("How often right", "right"), acts: cell("Decide", "acts-cell") };
+  const cells = { answers: cell("Answers"), ...(page.paid ? { earned: cell("Earned") } : {}), control: cell("Control"), seconds: cell("Seconds"), right: cell("Right, or agrees", "right"), acts: cell("Decide", "acts-cell") };
   const status = make("span", { class: "pill" });
   const choices = CHOICES.filter(([name]) => name !== "test" || page.control).map(([name, words]) => [name, button(words, () => attempt(() => decide(one.worker, name)), { "aria-pressed": "false", class: `choose ${name}`, "aria-label": `${words}: ${one.worker}` })]);
   cells.acts.append(make("div", { class: "group", role: "group", "aria-label": one.worker }, ...choices.map(([, made]) => made)));
@@ -44,30 +44,26 @@ function fill(row, one) {
   put(cells.seconds, one.seconds === null ? "–" : one.seconds.toFixed(1));
   cells.right.replaceChildren(...reliability(one));
   row.element.classList.toggle("gone", one.barred);
-  const [word, kind] = standing(one);
-  put(row.status, word);
-  row.status.dataset.kind = kind;
+  put(row.status, one.standing);
+  row.status.dataset.kind = KINDS[one.standing] ?? "soon";
   row.choices.forEach(([name, made]) => made.setAttribute("aria-pressed", String(one.decided === name)));
 }
 
+// How often right by known labels, else how the worker agrees with the others: `why` says which.
 function reliability({ verdict }) {
-  if (!verdict) return [make("span", { class: "sub" }, "not known yet")];
+  if (!verdict || !verdict.by) return [make("span", { class: "sub" }, "nothing to compare with yet")];
   const pc = (value) => Math.round(100 * value);
-  const words = `${pc(verdict.mean)} %`;
   const range = `${pc(verdict.low)}–${pc(verdict.high)} %`;
+  const sure = verdict.by === "gold";
+  const words = sure ? `${pc(verdict.mean)} %` : verdict.measure === "agrees" ? `agrees ${pc(verdict.mean)} %` : "by agreement";
   const svg = interval(verdict, `${words}, between ${range}`);
   return [make("span", { class: "gauge" }, svg, make("span", {}, make("strong", {}, words), make("span", { class: "sub" }, range))), make("span", { class: "sub reason" }, verdict.why)];
 }
 
-// What stands now, in a word: the requester's decision, else the rules'.
-function standing(one) {
-  if (one.barred) return [one.decided === "drop" ? "dropped" : "asked no more", "bad"];
-  if (one.decided === "keep") return ["kept", "good"];
-  if (one.decided === "test") return ["tested more", "soon"];
-  if (one.verdict?.verdict === "keep") return ["reliable", "good"];
-  if (one.verdict?.verdict === "drop") return ["doubtful", "bad"];
-  return ["not clear yet", "soon"];
-}
+const KINDS = {
+  kept: "good", reliable: "good", "agrees with the others": "good",
+  dropped: "bad", "asked no more": "bad", doubtful: "bad", "differs from the others": "bad",
+};
 
 async function decide(worker, verdict) {
   const said = { keep: "goes on, whatever the rules say", drop: "is asked nothing more", test: "gets five more control questions" };
