@@ -172,7 +172,10 @@ class Engine:
         with self._changed:
             stale, self._stale = self._stale, False
         n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
-        stale, self._n_gold = stale or n_gold != self._n_gold, n_gold
+        if n_gold != self._n_gold:
+            # A decision is written down before it acts: the look after this one sees that it has.
+            stale = self._stale = True
+        self._n_gold = n_gold
         if stale:
             progress.forget()
         with progress.still():
