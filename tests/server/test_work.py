@@ -422,7 +422,7 @@ def test_answers_of_before_the_session_are_not_listed_and_stay(service, clock):
     assert given(service, "ann", clock.time) == [(new, True)]
     task = task_id(service, "ann", old[1])
     assert "before you opened your link" in service.work.recall("ann", task, clock.time)["why"]
-    with pytest.raises(Refused, match="It stays as you gave it"):
+    with pytest.raises(Refused, match="stays as you gave it"):
         service.work.change("ann", task, key(), "sun", clock.time)
 
 

@@ -165,7 +165,7 @@ class Work:
         if not self.ledger.is_sent(name):
             why = self._closing(worker, since)(self._own(worker, item))
             if why:
-                raise Refused("closed", f"{why} It stays as you gave it.", 409)
+                raise Refused("closed", f"{why} Your answer stays as you gave it.", 409)
         try:
             receipt = self.ledger.change(name, worker, item, labels, self.clock())
         except FaultsError as error:

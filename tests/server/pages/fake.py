@@ -140,7 +140,9 @@ class Fake:
         if old is not None and old != (path, body):
             return _error(409, "conflict", "Another answer was sent under this key.")
         if path == "change" and old is None and body["task"] in self.closed:
-            return _error(409, "closed", f"{self.closed[body['task']]} It stays as you gave it.")
+            return _error(
+                409, "closed", f"{self.closed[body['task']]} Your answer stays as you gave it."
+            )
         self.answers[body["key"]] = (path, body)
         self.tasks = [task for task in self.tasks if task["id"] != body["task"]]
         if self.lost > 0:

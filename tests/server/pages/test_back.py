@@ -84,7 +84,7 @@ def test_what_is_closed_is_shown_and_stays(page, fake):
     fake.closed["task-2"] = "The campaign has ended."
     page.keyboard.press("b")
     title(page, "Your answer 2 of 2")
-    assert page.text_content("#past-note") == "The campaign has ended. It stays as it is."
+    assert page.text_content("#past-note") == "The campaign has ended. Your answer stays as it is."
     assert page.text_content("#past-view") == "BoPER saw Rome"
     assert page.locator("#dock").is_hidden()
     check(page)
@@ -103,7 +103,7 @@ def test_what_closes_while_it_is_changed_is_said(page, fake):
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     title(page, "Text 3")
-    assert "It stays as you gave it" in page.text_content("#note-text")
+    assert "stays as you gave it" in page.text_content("#note-text")
     assert fake.versions["task-2"]["spans"] == [ONE]
 
 

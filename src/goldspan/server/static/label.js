@@ -166,7 +166,7 @@ function showPast(sent) {
   if (closed) find("dock").hidden = true;
   find("past-view").hidden = !closed;
   find("past-view").replaceChildren(...(closed ? [copy(task, sent)] : []));
-  find("past-note").textContent = closed ? `${past.why} It stays as it is.` : "You have sent this answer. What you change counts when you save it.";
+  find("past-note").textContent = closed ? `${past.why} Your answer stays as it is.` : "You have sent this answer. What you change counts when you save it.";
   widget.sendButton.textContent = past ? "Save" : "Send";
 }
 
