@@ -222,7 +222,7 @@ def review(page, server, item, known, kinds):
         start = text.index(piece)
         by_mouse(page, *numbers(places, start, start + len(piece)), kinds.index(kind))
     page.locator("#send").click()
-    page.locator("text=It is gold").first.wait_for()
+    page.locator("text=It is gold").first.wait_for(state="attached")  # it is only said
 
 
 def test_from_a_file_of_ones_own_to_a_tagger(tmp_path, goldspan, enter):
@@ -396,9 +396,10 @@ def in_answers(path):
     found = []
     for one in lines_of(path)[1:]:
         starts, tokens = one["token_start"], one["tokens"]
+        ends = [start + len(token) for start, token in zip(starts, tokens, strict=True)]
         (answer,) = one["answers"]
         found.append((one["text"], sorted(
-            (span["type"], starts[span["start"]], starts[span["end"] - 1] + len(tokens[span["end"] - 1]))
+            (span["type"], starts[span["start"]], ends[span["end"] - 1])
             for span in answer["spans"]
         )))  # fmt: skip
     return found
@@ -429,10 +430,12 @@ def in_conll(path):
 
 
 def in_parquet(path):
+    rows = parquet.read_table(path).to_pylist()
+    places = "type", "start_char", "end_char"
     return [
-        (row["text"], sorted((one["type"], one["start_char"], one["end_char"]) for one in row["spans"]))
-        for row in parquet.read_table(path).to_pylist()
-    ]  # fmt: skip
+        (row["text"], sorted(tuple(one[name] for name in places) for one in row["spans"]))
+        for row in rows
+    ]
 
 
 FILES = {
