@@ -20,10 +20,10 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage lint docs bench study torture clean
+.PHONY: help setup demo test wheel-test coverage lint docs bench study torture clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## Make .venv with everything in it
 
@@ -57,6 +57,16 @@ test: $(STAMP) ## Check style and types, and run all tests
 	@$(CHROMIUM)
 	$(BIN)/python -m pytest -n 2
 
+# A fresh environment with nothing but the wheel: what is missing in it is missing for everybody.
+wheel-test: $(STAMP) ## Build the wheel, install it alone, and go from a file of texts to a tagger with it
+	rm -rf .venv-wheel $(OUT)/wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(OUT)/wheel .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt "$$(ls $(OUT)/wheel/goldspan-*.whl)[server]"
+	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
+		tests/server/pages/test_whole_path.py
+
 coverage: $(STAMP) ## Run all tests and say which lines none of them reaches (half as long again)
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
@@ -88,4 +98,4 @@ torture: $(STAMP) ## Fuzz the readers and the spans, and kill campaigns, for lon
 	GOLDSPAN_TORTURE=200 $(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
 
 clean: ## Remove everything that was made
-	rm -rf .venv $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-wheel $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -143,15 +143,24 @@ def conll_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
 
 
 def json_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
-    """Give an object per line: item, tokens, token_tags, spans as `gold`; other fields stay."""
+    """Return an object per line: item, tokens, token_tags, spans as `gold`; other fields stay.
+
+    Spans are those of a consensus: where the text is known, `start` and `end` count its characters
+    and `start_token` and `end_token` its tokens; else `start` and `end` count tokens.
+    """
     for one in labelled:
+        text, bounds = one.item.text, one.item.bounds
+        facts: dict[str, Any] = {"item": one.item.name}
+        if text and bounds:
+            facts |= {"text": text, "token_start": [a for a, _ in bounds], "unit": "char"}
         spans = []
         for kind, start, end, p in one.spans:
-            span = {"type": kind, "start": start, "end": end, "confidence": round(p, 6)}
-            if one.item.bounds:
-                span["chars"] = [one.item.bounds[start][0], one.item.bounds[end - 1][1]]
-            spans.append(span)
-        facts = {"item": one.item.name, **({"text": one.item.text} if one.item.text else {})}
+            span: dict[str, Any] = {"type": kind, "start": start, "end": end}
+            if text and bounds:
+                a, b = bounds[start][0], bounds[end - 1][1]
+                span |= {"start": a, "end": b, "text": text[a:b]}
+                span |= {"start_token": start, "end_token": end}
+            spans.append(span | {"confidence": round(p, 6)})
         found = {"tokens": one.item.words, "token_tags": one.tags, "gold": spans}
         yield json.dumps({**one.item.fields, **facts, **found}, ensure_ascii=False) + "\n"
 

@@ -60,10 +60,11 @@ class Server:
     """`goldspan serve` in a process of its own; ends as Ctrl-C ends it."""
 
     def __init__(self, folder, *words):
-        self.process = subprocess.Popen(
-            [*COMMAND, "serve", *words, "--port", "0"], cwd=folder, stdout=subprocess.PIPE,
-            stderr=(folder / "serve.log").open("w"), text=True, encoding="utf-8",
-        )  # fmt: skip
+        with (folder / "serve.log").open("w") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, "serve", *words, "--port", "0"], cwd=folder, stdout=subprocess.PIPE,
+                stderr=log, text=True, encoding="utf-8",
+            )  # fmt: skip
         self.lines, self.told = [], threading.Event()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -222,7 +223,7 @@ def review(page, server, item, known, kinds):
         start = text.index(piece)
         by_mouse(page, *numbers(places, start, start + len(piece)), kinds.index(kind))
     page.locator("#send").click()
-    page.locator("text=It is gold").first.wait_for(state="attached")  # it is only said
+    page.locator("text=These labels are gold now").first.wait_for()
 
 
 def test_from_a_file_of_ones_own_to_a_tagger(tmp_path, goldspan, enter):
