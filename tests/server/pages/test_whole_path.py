@@ -28,6 +28,8 @@ from own_text import own_texts
 COMMAND = shlex.split(os.environ.get("GOLDSPAN_COMMAND", "")) or [sys.executable, "-m", "goldspan"]
 PATIENCE = 600
 """Seconds for one command or one step of a page: machines are slow at times."""
+N_TEXTS = 300 if "GOLDSPAN_COMMAND" in os.environ else 60
+"""Lines that are labelled in the browser; all 300 by the built wheel."""
 PASSWORD = "a long enough sentence"
 PRODUCTS = (
     "Toyota's Corolla",
@@ -292,8 +294,8 @@ def test_from_a_file_of_ones_own_to_a_tagger(tmp_path, goldspan, enter):
     assert text == new
 
 
-def test_three_hundred_lines_come_back_from_every_file(tmp_path, goldspan, enter):
-    texts = own_texts(300)
+def test_lines_of_ones_own_come_back_from_every_file(tmp_path, goldspan, enter):
+    texts = own_texts(N_TEXTS)
     (tmp_path / "own.txt").write_bytes(("\n".join(texts) + "\n").encode())
     goldspan("init", "own.txt", "--labels", "A,B", "--annotators", "ann", "--overlap", "1")
     drawn = random.Random(1)
@@ -311,7 +313,7 @@ def test_three_hundred_lines_come_back_from_every_file(tmp_path, goldspan, enter
         marked = {}
         while labelled := label(page, by_mouse, some, ["A", "B"], click):
             marked[labelled[0]] = labelled[1]
-        assert Counter(marked) == Counter(texts)
+        assert marked.keys() == {*texts}
         for name in FILES:
             goldspan("desk", "export", "plan.toml", name, "-o", name)
     for name, read in FILES.items():
