@@ -98,11 +98,9 @@ def _as_pool(
         FORMATS,
         pool_format,
         read_pool,
-        refuse_documents,
     )
 
     opened = open_source(source, options.text_encoding)
-    refuse_documents(opened)
     own = [one for one in FORMATS if one not in {CROWD, CONLL, ATTRIBUTES}]
     is_about_crowds = options.gold or options.columns or options.workers or options.labels
     kind = options.format

@@ -115,10 +115,9 @@ def _of_pool(source: str, rule: str) -> Iterator[Item] | None:
         InputError: It is no such file, or holds answers.
     """
     from goldspan.crowd.source import open_source
-    from goldspan.select.reading import CROWD, pool_format, read_pool, refuse_documents
+    from goldspan.select.reading import CROWD, pool_format, read_pool
 
     file = open_source(source)
-    refuse_documents(file)
     kind = pool_format(file)
     return None if kind == CROWD else _items(read_pool(file, kind, otherwise=rule))
 

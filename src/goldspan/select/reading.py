@@ -129,7 +129,6 @@ def read_pool(
         found = _of_columns(_frame(source), "<DataFrame>", names)
         return _made(found, tokens, otherwise)
     file = open_source(source)
-    refuse_documents(file)
     chosen = format or pool_format(file, text)
     if chosen in {ATTRIBUTES, CROWD, TEXT, FOLDER, CONLL} and (given := _named(names)):
         message = (
@@ -206,34 +205,6 @@ def not_lines(file: Source) -> tuple[str, str] | None:
         if len(even) >= len(rows[:-1]):
             return TABLE, f"its first line names columns, {', '.join(map(repr, rows[0]))} (.csv)"
     return None
-
-
-def refuse_documents(file: Source) -> None:
-    """Refuse the files of office programs, which hold no plain text.
-
-    Raises:
-        FormatError: It is an Excel file, a PDF or the like.
-    """
-    data, inside = file.data, set(file.files or {})
-    advice = "save the sheet with the texts as CSV (UTF-8), and give that file"
-    text = "save its text as .txt (UTF-8), a line per item, or as CSV, and give that file"
-    kind = ""
-    if data[:4] == b"%PDF":
-        kind, advice = "a PDF file", text
-    elif data[:5] == b"{\\rtf":
-        kind, advice = "an RTF document", text
-    elif data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
-        is_word = file.suffix in {".doc", ".dot"}
-        kind, advice = ("a Word document", text) if is_word else ("an Excel workbook", advice)
-    elif "[Content_Types].xml" in inside:
-        is_sheet = any(name.startswith("xl/") for name in inside)
-        kind, advice = ("an Excel workbook", advice) if is_sheet else ("a Word document", text)
-    elif "mimetype" in inside and "content.xml" in inside:
-        is_sheet = b"spreadsheet" in (file.files or {})["mimetype"].data
-        kind = "an OpenDocument spreadsheet" if is_sheet else "an OpenDocument text"
-        advice = advice if is_sheet else text
-    if kind:
-        raise FormatError([Fault(f"this is {kind}: {advice}", file.name, kind="format")])
 
 
 def read_errors(source: Any) -> dict[str, float]:
@@ -445,7 +416,6 @@ def _folder(file: Source) -> _Rows:
             others.append(path)
             continue
         place = Fault("", one.name)
-        refuse_documents(one)
         value = one.exact_text.value if one.data.strip(b"\xef\xbb\xbf\r\n\t ") else ""
         end = 2 if value.endswith("\r\n") else value.endswith(("\n", "\r"))
         name = str(PurePosixPath(path.removesuffix(".gz")).with_suffix(""))
