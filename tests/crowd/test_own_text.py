@@ -426,3 +426,56 @@ def test_items_that_nobody_answered_have_no_gold_in_jsonl(tmp_path):
     lines = (tmp_path / "gold.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
     assert [json.loads(line)["gold"] is None for line in lines] == [False, True]
     assert read_crowd(tmp_path / "gold.jsonl").tagged_by_id() == {"a": ["B-X"], "b": ["?"]}
+
+
+def test_a_column_without_a_name_plays_no_role() -> None:
+    """pandas writes its index as one: it was taken for the attempt of every span."""
+    table = (
+        b",id,text,start,end,label,annotator\n0,1,Ann in Rome,0,3,PER,ann\n"
+        b"1,1,Ann in Rome,7,11,LOC,ann\n"
+    )
+    crowd = read_crowd(table)
+    assert crowd.answers_of("1") == {"ann": ["B-PER", "O", "B-LOC"]}
+    assert len(crowd.answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "texts"),
+    [
+        (['"said ""no"" twice"', "plain"], ['said "no" twice', "plain"]),
+        (['"all of it"', "plain"], ['"all of it"', "plain"]),
+        (['"a" and "b"', '"said ""no"""'], ['"a" and "b"', '"said ""no"""']),
+        (['"to\\tbe"', '"x \\"y\\""'], ["to\tbe", 'x "y"']),
+    ],
+)
+def test_quotes_of_texts_in_a_tsv(cells: list[str], texts: list[str]) -> None:
+    rows = [f"{n}\tann\tyes\t{cell}\n" for n, cell in enumerate(cells)]
+    crowd = read_crowd("".join(["item\tworker\tlabel\ttext\n", *rows]).encode())
+    assert crowd.texts is not None
+    assert crowd.texts.to_pylist() == texts
+
+
+@pytest.mark.parametrize("declared", ["", "sep=,\r\n"])
+def test_line_ends_within_the_texts_of_a_csv(declared: str) -> None:
+    table = f'{declared}item,worker,label,text\r\na,ann,yes,"one\r\ntwo\rthree\nfour"\r\n'
+    crowd = read_crowd(table.encode())
+    assert crowd.texts is not None
+    assert crowd.texts.to_pylist() == ["one\r\ntwo\rthree\nfour"]
+    assert crowd.item_ids.to_pylist() == ["a"]
+
+
+def test_a_carriage_return_alone_in_a_csv_of_single_labels(tmp_path: Path) -> None:
+    rows = [{"item": "a", "worker": "ann", "label": "yes", "text": "one\rtwo"}]
+    crowd = read_crowd(rows)
+    assert write_crowd(crowd, tmp_path / "answers.csv") == []
+    assert read_crowd(tmp_path / "answers.csv").texts == crowd.texts
+    assert goldspan.aggregate(crowd).write(tmp_path / "gold.csv") == []
+    assert read_crowd(tmp_path / "gold.csv").texts == crowd.texts
+
+
+def test_a_long_text_in_a_csv_that_quotes() -> None:
+    text = "x" * 200_000 + ', "y"'
+    table = f'item,worker,label,text\na,ann,yes,"{text.replace(chr(34), chr(34) * 2)}"\n'
+    crowd = read_crowd(table.encode())
+    assert crowd.texts is not None
+    assert crowd.texts.to_pylist() == [text]

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.select.reading import read_pool
+from goldspan.select.reading import pool_format, read_pool
 from goldspan.spans import tokenize
 from own_text import own_texts
 
@@ -268,3 +269,21 @@ def test_documents_of_lines_keep_their_names_when_the_file_grows():
     long = read_pool("\n".join(blocks).encode(), "text").pool
     assert long.documents.to_pylist()[: short.n_items] == short.documents.to_pylist()
     assert read_pool(b"one\ntwo\n", "text").pool.documents is None
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_column_without_a_name_is_an_attribute(ending, tmp_path):
+    """pandas writes its index as one: it was taken for the tokens and the document."""
+    content = {"csv": ",text\n0,Rome is old\n1,It rains\n", "jsonl": '{"": "0", "text": "It"}\n'}
+    path = tmp_path / f"texts.{ending}"
+    path.write_text(content[ending], encoding="utf-8")
+    read = read_pool(path)
+    assert read.columns == {"text": "text"}
+    assert read.pool.documents is None
+    assert read.pool.words(0) == (["Rome", "is", "old"] if ending == "csv" else ["It"])
+
+
+def test_answers_in_parquet_of_the_old_name_are_a_crowd(tmp_path):
+    old = pa.table({"item": ["a"], "tokens": [["Rome"]]}).replace_schema_metadata({"karat": "{}"})
+    pq.write_table(old, tmp_path / "crowd.parquet")
+    assert pool_format(open_source(tmp_path / "crowd.parquet")) == "crowd"

@@ -524,8 +524,11 @@ class Consensus:
         import io
 
         buffer = io.StringIO()
-        out = csv.writer(buffer, lineterminator="\n")
         texts = known_texts(self.crowd)
+        # The writer quotes no carriage return that stands alone.
+        alone = any("\r" in text for text in texts if text)
+        quotes: Any = {"quoting": csv.QUOTE_ALL} if alone else {}
+        out = csv.writer(buffer, lineterminator="\n", **quotes)
         has_text = any(text is not None for text in texts)
         head = ["item", "label", "confidence", *self.item_columns]
         out.writerow([*head, "text"] if has_text else head)

@@ -26,7 +26,7 @@ MAX_CELL = 10_000
 TEXT = "text"
 """The column whose cells may be longer."""
 
-_DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\n|\Z)', re.IGNORECASE)
+_DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
 _NEWLINE, _SPACE = 10, 32
 _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
@@ -158,10 +158,11 @@ def delimiter_of(source: Source) -> str:
 
 def _without_declaration(source: Source) -> Source:
     """Blank a first line `sep=;`, so that the other lines keep their numbers."""
-    declared = _DECLARED.match(source.text.value)
+    value = source.exact_text.value
+    declared = _DECLARED.match(value)
     if declared is None:
         return source
-    rest = "\n" + source.text.value[declared.end() :]
+    rest = "\n" + value[declared.end() :]
     return replace(source, data=rest.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
 
 
@@ -270,11 +271,14 @@ def _comments_between(rows: NDArray[np.int64], comment: NDArray[np.bool_]) -> ND
 def _read_quoted(
     source: Source, mark: str
 ) -> tuple[tuple[str, ...], list[list[str]], NDArray[np.int64], NDArray[np.int64]]:
-    reader = csv.reader(io.StringIO(source.text.value), delimiter=mark, strict=True)
+    # In a quoted cell, such as a text, line ends stay what they are.
+    value = io.StringIO(source.exact_text.value, newline="")
+    reader = csv.reader(value, delimiter=mark, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     blocks: list[int] = []
     block, was_blank = 0, False
+    limit = csv.field_size_limit(2**31 - 1)  # texts are long; `_check` looks at other cells
     try:
         for row in reader:
             if not any(row):
@@ -289,11 +293,11 @@ def _read_quoted(
             blocks.append(block)
     except csv.Error as error:
         message = f"{error}: a quoted cell is not closed, or a quote stands inside a cell"
-        if "field limit" in str(error):
-            message = f"a cell longer than {MAX_CELL} bytes: this is no token, id or label"
         raise FormatError(
             [Fault(message, file=source.name, line=reader.line_num, kind="quotes")]
         ) from None
+    finally:
+        csv.field_size_limit(limit)
     if not rows:
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])

@@ -28,6 +28,7 @@ from goldspan.crowd.entries import half_character, string_faults
 from goldspan.crowd.grid import guess_delimiter
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
+from goldspan.old_name import OLD_NAME
 from goldspan.select.pool import IDS, Pool, joined, placed
 from goldspan.select.selection import Selection
 from goldspan.spans import locate, tokenize
@@ -531,9 +532,11 @@ def _row_of(
     cells: Mapping[str, Any], place: Fault, roles: Mapping[str, str], number: int, kind: str
 ) -> _Row | str:
     """Return a row's item, or what is wrong with it."""
-    tokens = cells.get(roles.get("tokens", ""))
+    # A column may have no name, such as that of the index that pandas writes.
+    text, tokens, where = (
+        cells.get(roles[role]) if role in roles else None for role in ("text", "tokens", "document")
+    )
     starts = cells.get("token_start")
-    text = cells.get(roles.get("text", ""))
     if tokens is not None:
         if isinstance(tokens, list) and all(isinstance(one, dict) for one in tokens):
             starts = [one.get("start") for one in tokens]
@@ -554,7 +557,6 @@ def _row_of(
         if kind == TABLE and (given is None or given == "" or given != given):  # noqa: PLR0124
             return f"column {roles['id']}, row {number}: an item has no id"
         name = name if given is None else str(given)
-    where = cells.get(roles.get("document", ""))
     special = {roles.get(role) for role in ("text", "tokens", "id", "document")}
     used = {roles.get("text"), "item"} if kind != TABLE else special
     fields = {key: value for key, value in cells.items() if key not in used}
@@ -746,7 +748,7 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
             return CROWD
         names = header_names(file)
     else:
-        if b"goldspan" in (_parquet(file).schema.metadata or {}):
+        if {b"goldspan", OLD_NAME.encode()} & {*(_parquet(file).schema.metadata or {})}:
             return CROWD
         names = records.names
     lower = {name.lower() for name in names}

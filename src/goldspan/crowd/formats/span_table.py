@@ -245,7 +245,9 @@ class _Reader:
 
     def cell(self, row: Record, role: str) -> str:
         """Return a cell; "" where the table has no such column or says that there is no value."""
-        value = str(row.value.get(self.roles.get(role, ""), ""))
+        if role not in self.roles:  # a column may have no name: "" is not that of no role
+            return ""
+        value = str(row.value.get(self.roles[role], ""))
         if role == "text":
             return value
         return "" if value.strip() in self.options.missing else value.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -247,8 +248,7 @@ def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:
     cells = table.rows.columns["text"]
     words = cells.dictionary.to_pylist()
     if table.rows.is_tsv:
-        read = [read_json_text(word) for word in words]
-        words = [word if text is None else text for word, text in zip(words, read, strict=True)]
+        words = _unquoted(words)
     codes = cells.indices.to_numpy()
     given = np.flatnonzero(np.array([bool(word) for word in words])[codes])
     if not len(given):
@@ -261,6 +261,28 @@ def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:
         return None, (f"column 'text' says different things of {n_clashes} items: it is not read",)
     texts = [None if code < 0 else words[code] for code in first.tolist()]
     return pa.array(texts, pa.string()), ()
+
+
+def _unquoted(words: list[str]) -> list[str]:
+    """Return the texts of a TSV: JSON strings, or cells of a program that quotes as in CSV.
+
+    Quotes that only some cells have are part of the texts, unless one is doubled within them.
+    """
+    read = [read_json_text(word) if word else word for word in words]
+    known = [text for text in read if text is not None]
+    if len(known) == len(words):
+        return known
+    quoted = [_QUOTED.fullmatch(word) is not None for word in words]
+    is_all = all(one or not word.startswith('"') for one, word in zip(quoted, words, strict=True))
+    if not is_all or not any('""' in word[1:-1] for word in words if word.startswith('"')):
+        return words
+    return [
+        word[1:-1].replace('""', '"') if one else word
+        for one, word in zip(quoted, words, strict=True)
+    ]
+
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def _starts(

@@ -56,6 +56,8 @@ def _lines(crowd: Crowd, mark: str, *, text: bool) -> Iterator[str]:
     }
     # TSV is never quoted, so that a token may be a quote.
     quotes: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if mark == "\t" else {}
+    if mark != "\t" and any("\r" in one for one in texts if one):
+        quotes["quoting"] = csv.QUOTE_ALL  # else one that stands alone is not
     buffer = io.StringIO()
     out = csv.writer(buffer, delimiter=mark, lineterminator="\n", **quotes)
     # The text comes last, so that people see the other columns.
