@@ -45,5 +45,5 @@ def test_a_mapping_from_items_to_labels_is_a_side(side):
 
 @pytest.mark.parametrize("wrong", [[1, 0], ["O"], {"q1": ["O"], "q2": "O"}])
 def test_what_is_no_list_of_tags_is_told(wrong):
-    with pytest.raises(InputError, match="^truth: "):
+    with pytest.raises(InputError, match=r"^truth: "):
         score(wrong, [["O"]])
