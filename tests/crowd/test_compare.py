@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from crowd_tables import crowd_of
-from goldspan.crowd.compare import aligned_sides
+from goldspan.crowd.compare import aligned_sides, score
 from goldspan.errors import InputError
 
 ONE = crowd_of([{}, {}], gold=[["B-X"], ["O", "O"]])
@@ -33,3 +33,17 @@ def test_what_fits_in_neither_way_is_refused_with_the_first_ids():
     other = replace(ONE, item_ids=pa.array(["a", "b"]), tokens=pa.array([["x"], ["y", "z"]]))
     with pytest.raises(InputError, match=r"no item id is on both sides \('s0' …, 'a' …\)"):
         aligned_sides(ONE, other)
+
+
+@pytest.mark.parametrize("side", ["mapping", "list of dicts"])
+def test_a_mapping_from_items_to_labels_is_a_side(side):
+    truth = {"q1": 1, "q2": 0, 3: 1}
+    found = {"q2": 1, "3": 1, "q1": 1}
+    rows = [{"item": item, "label": label} for item, label in found.items()]
+    assert score(truth, found if side == "mapping" else rows).accuracy == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("wrong", [[1, 0], ["O"], {"q1": ["O"], "q2": "O"}])
+def test_what_is_no_list_of_tags_is_told(wrong):
+    with pytest.raises(InputError, match=r"^truth: "):
+        score(wrong, [["O"]])

@@ -455,6 +455,20 @@ def test_a_change_that_was_taken_is_acknowledged_whatever_has_closed_since(servi
         service.work.change("ann", task, name, "rain", 0)
 
 
+def test_answers_and_changes_cannot_share_a_key(service):
+    answer(service, "ann")
+    task, first, then = task_of(service, "ann")["id"], key(), key()
+    service.work.submit("ann", task, first, "rain")
+    with pytest.raises(Refused, match="under this key") as refused:
+        service.work.change("ann", task, first, "rain", 0)
+    assert refused.value.status == 409
+    service.work.change("ann", task, then, "sun", 0)
+    with pytest.raises(Refused, match="under this key") as refused:
+        service.work.submit("ann", task, then, "sun")
+    assert refused.value.status == 409
+    assert service.work.submit("ann", task, first, "rain")["status"] == "accepted"
+
+
 def test_what_the_requester_decided_is_closed(service):
     for _ in range(3):
         answer(service, "ann")

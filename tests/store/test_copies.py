@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 
 import pytest
@@ -157,3 +158,38 @@ def test_what_does_not_add_up_is_said(busy):
         "an item has more or fewer leases than it counts",
         "the money spent is not that of the answers and charges",
     ]
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Copies find no room after their second page, in the way in which SQLite says so."""
+    real = sqlite3.connect
+
+    def connect(place, **options):
+        connection = real(place, **options)
+        if not options:
+            connection.execute("PRAGMA max_page_count = 2")
+        return connection
+
+    monkeypatch.setattr("goldspan.store.backup.sqlite3.connect", connect)
+
+
+@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("full_disk")
+def test_a_copy_for_which_there_is_no_room_is_told_and_leaves_nothing(busy, tmp_path):
+    folder = tmp_path / "full"
+    folder.mkdir()
+    with pytest.raises(InputError, match="make room on the disk"):
+        backup_ledger(busy, folder / "b.db")
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
+def test_a_backup_is_not_called_damaged_where_there_is_no_room(busy, tmp_path, request):
+    backup_ledger(busy, tmp_path / "b.db")
+    request.getfixturevalue("full_disk")
+    folder = tmp_path / "full"
+    folder.mkdir()
+    with pytest.raises(InputError, match="make room on the disk"):
+        restore_ledger(tmp_path / "b.db", folder / "c.db")
+    assert not list(folder.iterdir())

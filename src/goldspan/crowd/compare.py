@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +33,7 @@ def score(
     Either side may be a `Crowd` (its gold), a `Consensus` (its labels), anything that `read_crowd`
     reads and that holds known labels (a path, bytes, an open file, a DataFrame or list of dicts
     with a row per label), a pandas Series of labels by item as `fit_predict` returns it, a mapping
-    from item ids to lists of tags, or a list of lists of tags.
+    from item ids to labels or to lists of tags, or a list of lists of tags.
 
     Items are matched by their ids; by order where no id is on both sides and the tokens are the
     same. Items on one side alone are left out.
@@ -100,8 +100,16 @@ def aligned_sides(predicted: Crowd, truth: Crowd) -> tuple[Crowd, Crowd]:
 
 def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
     """Return tags as they are, and anything else as a crowd with gold."""
+    if isinstance(data, Mapping) and data and not any(map(_is_tags, data.values())):
+        data = [{"task": str(item), "label": label} for item, label in data.items()]
     is_rows = isinstance(data, list | tuple) and any(isinstance(row, Mapping) for row in data)
     if isinstance(data, Mapping) or (isinstance(data, list | tuple) and not is_rows):
+        wrong = [row for row in _tags_in(data) if not _is_tags(row)]
+        if wrong:
+            raise InputError(
+                f"{argument}: {wrong[0]!r} is no list of tags: give every item a list of tags, or "
+                "single labels as a mapping from item ids to labels or as rows with item and label"
+            )
         return data
     if isinstance(data, Crowd) or hasattr(type(data), "as_gold"):
         crowd = to_crowd(data, argument)
@@ -113,6 +121,15 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
             "Consensus, a crowd with gold, or a table without a worker column"
         )
     return crowd
+
+
+def _tags_in(data: Any) -> Iterable[Any]:
+    return data.values() if isinstance(data, Mapping) else data
+
+
+def _is_tags(value: Any) -> bool:
+    """Return whether a value is the tags of an item, and no single label."""
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
 
 
 def _table_of(data: Any) -> Any:

@@ -25,6 +25,7 @@ from goldspan.server.security.secret import Keys
 from goldspan.server.tasks import Tasks
 from goldspan.spans import Span
 from goldspan.store import SqlLedger
+from goldspan.store.answers import CHANGED
 from goldspan.store.watching import Own
 
 FLAG = "flag"
@@ -104,7 +105,7 @@ class Work:
         item = self.tasks.item(worker, task)
         labels = self.tasks.labels(item, answer)
         receipt = self._take(_key(worker, key), worker, item, labels)
-        if receipt.status == "conflict":
+        if receipt.status in {"conflict", CHANGED}:
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if not receipt.repeated:
             self.people.took(worker, item, labels, receipt)
@@ -170,7 +171,7 @@ class Work:
             receipt = self.ledger.change(name, worker, item, labels, self.clock())
         except FaultsError as error:
             raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
-        if receipt.status == "conflict":
+        if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if not receipt.repeated:
             self.took()

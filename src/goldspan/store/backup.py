@@ -6,6 +6,7 @@ The copy is one moment of the database, checked before it takes its name. For Po
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -24,7 +25,8 @@ def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
     """Copy a campaign into a file of its own, while work goes on.
 
     Raises:
-        InputError: The campaign is in PostgreSQL, or the path cannot be written.
+        InputError: The campaign is in PostgreSQL, the path cannot be written, or the disk is full.
+        StoreError: The campaign's file cannot be read.
     """
     engine = ledger.database.engine
     if not is_sqlite(engine):
@@ -35,6 +37,8 @@ def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
         connection = engine.raw_connection()
         try:
             _copy(connection.driver_connection, temporary)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"cannot copy {ledger.database.where}: {error}") from None
         finally:
             connection.close()
 
@@ -63,6 +67,30 @@ def restore_ledger(backup: str | Path, place: str | Path) -> SqlLedger:
 
 
 def _copy(source: Any, target: Path) -> None:
+    """Copy a database to a file, check it, and leave nothing beside it.
+
+    Raises:
+        OSError: The disk is full.
+        DatabaseError: The source cannot be read.
+        StoreError: The copy is damaged.
+    """
+    try:
+        _copied(source, target)
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+    finally:
+        # SQLite leaves the journal of a transaction that it could not end.
+        target.with_name(f"{target.name}-journal").unlink(missing_ok=True)
+    handle = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _copied(source: Any, target: Path) -> None:
     copy = sqlite3.connect(target)
     try:
         # All pages in one step: a copy in several would begin anew with every commit of others.
@@ -73,8 +101,3 @@ def _copy(source: Any, target: Path) -> None:
         copy.close()
     if found != "ok":
         raise StoreError(f"the copy is damaged: {found}")
-    handle = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
