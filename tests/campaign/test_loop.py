@@ -278,3 +278,29 @@ def test_the_record_is_plain_and_tells_it_all(folder):
     assert record.rounds[-1]["control"]["n"] == sum(
         one.get("random", 0) for one in record.picks.values()
     )
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_campaign_that_ended_labels_what_is_added_to_its_pool(folder, monkeypatch, is_killed):
+    free = {"prices": None, "budget": None}
+    campaign = campaign_of(folder, **free)
+    assert campaign.run().rule == "pool"
+    write_files(folder, 30)
+    setting, ledger = setting_of(folder, **free), campaign.ledger
+    if is_killed:  # after the items were added, before that is kept
+
+        def die(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("goldspan.campaign.changing._keep", die)
+            Campaign(setting, ledger).run()
+    told = []
+    assert Campaign(setting, ledger, tell=told.append).run().rule == "pool"
+    assert "changed: 10 items were added to the pool" in told
+    record = CampaignRecord.of(ledger)
+    assert [one["items"] for one in record.rounds] == [10, 20, 30]
+    assert "10 items were added to the pool" in record.changes
+    before = ledger.n_events
+    Campaign(setting, ledger).run()
+    assert ledger.n_events == before

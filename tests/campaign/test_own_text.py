@@ -161,7 +161,7 @@ def test_items_can_be_added_to_the_end_of_a_pool(file, tmp_path):
         POOLS[file](tmp_path / file, texts)
         told = run(setting_of(tmp_path, file), ledger)
         after = ledger.crowd("pool")
-        assert "pool: 16 new items were added" in told
+        assert "changed: 16 items were added to the pool" in told
         assert after.texts.to_pylist() == texts
         assert after.item_ids.to_pylist()[:9] == before.item_ids.to_pylist()
         if before.groups is not None:

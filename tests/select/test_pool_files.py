@@ -197,7 +197,10 @@ def test_empty_items_are_left_out_and_named():
         (b'[{"text": "Rome"}]', "a JSON array"),
         (b"EU B-ORG\nrejects O\n\nPeter B-PER\n", "a token and its tag"),
         (b"%PDF-1.7 ...", "this is a PDF document"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1....", "an Office document .*: open it and save it as CSV"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1....",
+            "an Office document .*: open it and save it as CSV",
+        ),
         (b"a\0b\n", "a NUL byte"),
     ],
 )

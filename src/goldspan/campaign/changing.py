@@ -53,20 +53,22 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
         _check_items(setting, ledger)
         _refuse(changed)
         _check_cap(cap, ledger)
-    told = [f"changed: {_line(*one)}" for one in changed]
-    told += [f"pool: {line}" for line in _add_pool(setting, ledger, now, is_new=not has_begun)]
+    lines, n_items = [_line(*one) for one in changed], len(setting.ids)
+    added, notes = _add_pool(setting, ledger, now, is_new=not has_begun)
     if not has_begun:
         facts = {"id": setting.key, "plan": plan, "versions": versions(), "tokens": setting.tokens}
-        ledger.record("plan", "plan", facts, now)
-    if changed:
-        _keep(plan, changed, ledger, now)
+        ledger.record("plan", "plan", {**facts, "items": n_items}, now)
+    elif added or n_items > _n_items(ledger, n_items):  # a kill may have come after they were added
+        lines.append(f"{added or n_items - _n_items(ledger, n_items)} items were added to the pool")
+    if lines:
+        _keep(plan, lines, n_items, ledger, now)
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
-    return told
+    return [f"changed: {line}" for line in lines] + [f"pool: {note}" for note in notes]
 
 
-def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> list[str]:
-    """Add the items of the pool that the ledger lacks, and return what is to be told of it.
+def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> tuple[int, list[str]]:
+    """Add the items of the pool that the ledger lacks; return how many, and what is to be told.
 
     Raises:
         FaultsError: An item is faulty, or is not what it was when the campaign took it.
@@ -78,8 +80,8 @@ def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> li
             raise
         raise FaultsError(error.faults, _unlike(setting)) from None
     if is_new:
-        return list(setting.notes)
-    told = [f"{added} new items were added"] if added else []
+        return added, list(setting.notes)
+    told = []
     if "tokens" not in ledger.records("plan")["plan"] and not ledger.records(TOLD):
         lost = _without_text(setting, ledger)
         ledger.record(TOLD, "texts", {"lost": lost}, now)
@@ -89,7 +91,12 @@ def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> li
                 f"from {setting.plan.pool.file}: what is written of them shows their tokens with "
                 "blanks between"
             )
-    return told
+    return added, told
+
+
+def _n_items(ledger: Ledger, otherwise: int) -> int:
+    """Return how many items the pool had when it was last put in force."""
+    return int({**ledger.records("plan")["plan"], **_last(ledger)}.get("items", otherwise))
 
 
 def _unlike(setting: Setting) -> str:
@@ -152,12 +159,16 @@ def reopened(ledger: Ledger) -> dict[str, int]:
     }
 
 
-def _keep(plan: Mapping[str, Any], changed: list[Any], ledger: Ledger, now: int) -> None:
+def _keep(
+    plan: Mapping[str, Any], lines: list[str], n_items: int, ledger: Ledger, now: int
+) -> None:
+    """Keep what changed; a campaign that had stopped decides anew whether to."""
     stops = list(ledger.records("stop").items())
     stopped = stops[-1][0].partition(".")[0] if stops and stops[-1][1]["stop"] else ""
     body = {
         "sections": {name: plan[name] for name in (one.partition(".")[0] for one in FREE)},
-        "changed": [_line(*one) for one in changed],
+        "changed": lines,
+        "items": n_items,
         "stopped": stopped,
     }
     ledger.record(CHANGE, f"{len(ledger.records(CHANGE)) + 1}", body, now)
