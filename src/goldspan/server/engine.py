@@ -273,8 +273,6 @@ class Engine:
                 wait = LEAST if self._stale else AFTER_ERROR
                 self._changed.wait_for(partial(self._is_newer, seen), wait)
                 seen = self._n_new
-            if self._halt:
-                return
             if self._forget_if_stale() or self.campaign.progress.crowd is not self.live.crowd:
                 begin = time.thread_time()
                 self._end(decision)
