@@ -96,3 +96,20 @@ def test_workers_are_told_with_what_is_counted_and_where_they_stand():
     assert "agrees 0.800" in ann
     (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": ""}}]).splitlines()
     assert "0.800" not in ann
+
+
+def test_a_span_is_shown_as_it_stands_in_the_text():
+    text, tokens, starts = "Dyson  V15!", ["Dyson", "V", "15", "!"], [0, 7, 8, 10]
+    spans = [{"type": "COMPANY", "start": 0, "end": 1}, {"type": "PRODUCT", "start": 1, "end": 3}]
+    found = {"confidence": 0.5, "spans": spans, "alternatives": [{**spans[1], "confidence": 0.4}]}
+    one = {"item": "d1", "text": text, "tokens": tokens, "starts": starts, "found": found}
+    assert "COMPANY[Dyson] PRODUCT[V15]" in view.doubts([one])
+    answer = {"worker": "ann", "counts": True, "status": "accepted", "labels": spans}
+    more = {"gold": spans, "known": None, "answers": [answer], "skipped": [], "flags": []}
+    said = view.item({**one, **more})
+    assert said.splitlines()[1:] == [
+        "gold: COMPANY[Dyson] PRODUCT[V15]",
+        "the answers say: COMPANY[Dyson] PRODUCT[V15] (0.500)",
+        "  0.400  PRODUCT[V15]",
+        "ann: COMPANY[Dyson] PRODUCT[V15]",
+    ]

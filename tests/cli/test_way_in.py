@@ -33,6 +33,7 @@ def test_every_command_is_in_one_group_of_the_help():
     grouped = [name for names in _GROUPS.values() for name in names]
     assert sorted(grouped) == sorted(get_command(app).commands)
     shown = call("--help").stdout
+    assert "goldspan init FILE --labels" in shown  # where to begin
     assert all(f"\n{title}:\n" in shown for title in _GROUPS)
     assert all(f"\n  {name} " in shown for name in grouped)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from contextlib import closing, suppress
 
@@ -174,6 +176,27 @@ def test_an_answer_that_comes_after_the_end_is_in_the_files(tmp_path):
         assert service.work.submit("bob", held, key(), said)["status"] == "accepted"
         bill = tmp_path / "out" / "bill.csv"
         wait_until(lambda: "bob" in bill.read_text(encoding="utf-8"))
+        assert service.engine.is_over()
+
+
+def labels_in(table):
+    """The label of every item in a table of labels."""
+    return {row["item"]: row["label"] for row in csv.DictReader(io.StringIO(table))}
+
+
+def test_what_is_decided_after_the_end_is_in_the_files_and_the_downloads(tmp_path, caplog):
+    with serve(tmp_path) as service, caplog.at_level("INFO", logger="goldspan.server"):
+        label_all(service)
+        wait_until(lambda: "the campaign has ended: " in caplog.text)
+        gold = tmp_path / "out" / "gold.csv"
+        found = labels_in(gold.read_text(encoding="utf-8"))
+        mine = [item for item in found if item not in service.setting.control]
+        for item in mine[:2]:
+            label = found[item]
+            other = next(name for name in service.setting.plan.task.labels if name != label)
+            service.desk.adjudicate(item, other)
+            wait_until(lambda: labels_in(gold.read_text(encoding="utf-8"))[item] == other)  # noqa: B023
+            assert labels_in(service.desk.export("gold.csv").content.decode())[item] == other
         assert service.engine.is_over()
 
 

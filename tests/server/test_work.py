@@ -512,5 +512,20 @@ def test_progress_is_known_where_every_item_gets_as_many_answers(tmp_path, clock
     service.close()
 
 
+def test_who_has_nothing_to_do_has_done_all_that_there_was_for_them(tmp_path, clock):
+    service = serve(tmp_path, clock=clock, redundancy={"min": 2, "max": 2}, select={"batch": 50})
+    open_round(service)
+    assert answer(service, "ann")
+    before = service.work.me("ann")["total"]
+    for worker in ("bob", "cid"):  # they are faster, and no minute goes by
+        while answer(service, worker):
+            pass
+    while answer(service, "ann"):
+        pass
+    me = service.work.me("ann")
+    assert me["total"] == me["done"] < before
+    service.close()
+
+
 def test_progress_is_unknown_where_more_may_be_asked(service):
     assert service.work.me("ann")["total"] is None

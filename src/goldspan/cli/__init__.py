@@ -90,7 +90,6 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="goldspan",
     cls=_Commands,
-    help="From a crowd of imperfect annotators to gold.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,

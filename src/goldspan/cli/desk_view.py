@@ -90,7 +90,7 @@ def doubts(rows: list[dict[str, Any]]) -> str:
     made = [["item", "certain", "labels", "text"]]
     for one in rows:
         found = one["found"]
-        labels = _labels(found["label"] if "label" in found else found["spans"], one["tokens"])
+        labels = _labels(found["label"] if "label" in found else found["spans"], one)
         made.append(
             [one["item"], f"{found['confidence']:.3f}", _brief(labels), _brief(one["text"])]
         )
@@ -114,19 +114,19 @@ def items(page: dict[str, Any]) -> str:
 
 def item(one: dict[str, Any]) -> str:
     """Show an item."""
-    tokens, found = one["tokens"], one["found"]
+    found = one["found"]
     lines = [f"{one['item']}: {one['text']}"]
     for name in ("gold", "known"):
-        lines += [f"{name}: {_labels(one[name], tokens)}"] if one[name] is not None else []
+        lines += [f"{name}: {_labels(one[name], one)}"] if one[name] is not None else []
     if found:
-        said = _labels(found["label"] if "label" in found else found["spans"], tokens)
+        said = _labels(found["label"] if "label" in found else found["spans"], one)
         lines.append(f"the answers say: {said} ({found['confidence']:.3f})")
         for other in found["alternatives"]:
-            shown = other["label"] if "label" in other else _labels([other], tokens)
+            shown = other["label"] if "label" in other else _labels([other], one)
             lines.append(f"  {other['confidence']:.3f}  {shown}")
     for row in one["answers"]:
         counts = "" if row["counts"] else f" ({row['status']}, does not count)"
-        lines.append(f"{row['worker']}: {_labels(row['labels'], tokens)}{counts}")
+        lines.append(f"{row['worker']}: {_labels(row['labels'], one)}{counts}")
     lines += [f"skipped by {row['worker']}: {row['reason']}" for row in one["skipped"]]
     lines += [f"reported by {row['worker']}: {row['reason']} {row['note']}" for row in one["flags"]]
     return "\n".join(line.rstrip() for line in lines)
@@ -153,15 +153,25 @@ def exports(rows: list[dict[str, str]]) -> str:
     return table([["file", "what"], *([one["name"], one["what"]] for one in rows)])
 
 
-def _labels(labels: Any, tokens: list[str]) -> str:
+def _labels(labels: Any, item: dict[str, Any]) -> str:
+    """Write labels; a span as it stands in the text."""
     if labels is None or isinstance(labels, str):
         return labels or ""
-    words = [f"{one['type']}[{' '.join(tokens[one['start'] : one['end']])}]" for one in labels]
+    text, starts, tokens = item["text"], item["starts"], item["tokens"]
+    words = []
+    for one in labels:
+        last = one["end"] - 1
+        covered = text[starts[one["start"]] : starts[last] + len(tokens[last])]
+        words.append(f"{one['type']}[{_plain(covered)}]")
     return " ".join(words) or "nothing"
 
 
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _brief(text: str) -> str:
-    plain = " ".join(text.split())
+    plain = _plain(text)
     return plain if len(plain) <= BRIEF else f"{plain[: BRIEF - 1]}…"
 
 

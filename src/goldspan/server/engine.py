@@ -190,6 +190,7 @@ class Engine:
                     found = self.campaign.run()
                 if isinstance(found, Decision):
                     self._end(found)
+                    log.info("the campaign has ended: %s", found.why)
                     self._stay(found)
                     return
                 self._publish(state="waiting", waiting=found)
@@ -226,20 +227,24 @@ class Engine:
 
     def _compute(self) -> None:
         progress, live = self.campaign.progress, self.live
-        with self._changed:
-            stale, self._stale = self._stale, False
-        n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
-        is_new, self._n_gold = n_gold != self._n_gold, n_gold
-        stale = stale or is_new
-        if is_new:  # the decision is kept before the gold is: what was read may lack it
-            self._stale = True
-        if stale:
-            progress.forget()
+        stale = self._forget_if_stale()
         with progress.still():
             crowd = progress.crowd
             # An answer that was changed makes another crowd of as many answers.
             if stale or crowd is not live.crowd or live.result is None:
                 self._refresh(crowd, progress.result)
+
+    def _forget_if_stale(self) -> bool:
+        """Forget what was learned if gold was decided since; return whether it was."""
+        with self._changed:
+            stale, self._stale = self._stale, False
+        n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
+        is_new, self._n_gold = n_gold != self._n_gold, n_gold
+        if is_new:  # the decision is kept before the gold is: what was read may lack it
+            self._stale = True
+        if stale or is_new:
+            self.campaign.progress.forget()
+        return stale or is_new
 
     def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
         workers: Mapping[str, Mapping[str, Any]] = {}
@@ -258,13 +263,22 @@ class Engine:
         self._publish(state="ended", decision=decision, waiting=None)
 
     def _stay(self, decision: Decision) -> None:
-        """Take into the files what comes after the end: answers of who held a place then."""
+        """Take into the files what comes after the end.
+
+        That is what the requester decides on items then, and answers of who held a place.
+        """
+        seen = self._n_new
         while not self._halt:
             with self._changed:
+                wait = LEAST if self._stale else AFTER_ERROR
+                self._changed.wait_for(partial(self._is_newer, seen), wait)
                 seen = self._n_new
-                self._changed.wait_for(partial(self._is_newer, seen), AFTER_ERROR)
-            if self.campaign.progress.crowd is not self.live.crowd:
+            if self._forget_if_stale() or self.campaign.progress.crowd is not self.live.crowd:
+                begin = time.thread_time()
                 self._end(decision)
+                rest = max(LEAST, REST * (time.thread_time() - begin))
+                with self._changed:  # several decisions in a row are taken together
+                    self._changed.wait_for(lambda: self._halt, rest)
 
     def _fail(self, error: Exception) -> None:
         """Say what stops the loop wherever somebody may look, and wait before the next attempt."""

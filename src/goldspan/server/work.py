@@ -92,6 +92,9 @@ class Work:
             practice = self.asking.is_practice(worker, lease.item)
             task = self.tasks.show(lease, practice=practice)
             return {"state": "task", "task": task, "me": self.me(worker)}
+        known = self._counted.get(worker)
+        if known is not None and known[2] > self.people[worker].regular - known[1]:
+            del self._counted[worker]  # others were faster than it was counted on
         return {**self._without_task(worker), "me": self.me(worker)}
 
     def submit(
