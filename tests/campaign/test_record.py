@@ -11,7 +11,7 @@ import pytest
 import goldspan
 from campaign.tiny import campaign_of, setting_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
-from goldspan.campaign.findings import CONTROL, HIDDEN, Findings
+from goldspan.campaign.findings import CONTROL, HIDDEN, REVIEWED, Findings
 from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
@@ -123,6 +123,26 @@ def test_without_hidden_gold_control_questions_test_labels_that_did_not_know_the
     assert (found.tested.crowd.gold >= 0).sum() == record_of_control(ledger)
     blind = goldspan.aggregate(ledger.crowd().with_gold(None), "ds")
     np.testing.assert_array_equal(found.tested.codes, blind.codes)
+
+
+def test_what_the_requester_decided_is_named_as_what_it_is(folder):
+    campaign = campaign_of(folder, folder / "reviewed.sqlite", name="reviewed", control=None)
+    campaign.run()
+    ledger, clock = campaign.ledger, campaign.steps.label.now()
+    ledger.set_gold({"d3": ["rain"], "d4": ["sun"]}, clock)
+    found = Findings.of(ledger)
+    assert found.against == REVIEWED
+    assert (found.tested.crowd.gold >= 0).sum() == 2
+    ledger.close()
+
+
+def test_control_questions_alone_are_compared_where_there_are_some(campaign, monkeypatch):
+    ledger, records = campaign.ledger, campaign.ledger.records
+    monkeypatch.setattr(ledger, "records", lambda kind: {} if kind == "hidden" else records(kind))
+    crowd, n = ledger.crowd(), record_of_control(ledger)
+    everything = crowd.with_gold(np.where(crowd.gold < 0, np.int16(0), crowd.gold))
+    monkeypatch.setattr(ledger, "crowd", lambda *_: everything)
+    assert (Findings.of(ledger).tested.crowd.gold >= 0).sum() == n
 
 
 def record_of_control(ledger):

@@ -61,9 +61,10 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
     base, plus, text = method.partition("+")
     place = METHODS[base][0] if base in METHODS else place
     if place is None or (plus and (text not in TEXTS or not base.startswith("bsc-"))):
-        near = nearest(method)
-        hint = f"{near} may be meant" if near else ""
-        raise UnknownNameError("method", method, methods(), hint)
+        near, plain = nearest(method), UnknownNameError("method", method, methods())
+        if not near or repr(near) in str(plain):
+            raise plain
+        raise UnknownNameError("method", method, methods(), f"{near} may be meant")
     module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)
     known = made.parameter_names()

@@ -19,6 +19,7 @@ from goldspan.crowd import Crowd
 from goldspan.protocols import Ledger
 
 HIDDEN, CONTROL = "the hidden gold", "the control questions"
+REVIEWED = "the reviewed items, which were the least certain ones"
 """What labels are compared with."""
 
 
@@ -30,8 +31,9 @@ class Findings:
         record: The numbers.
         result: The labels, None without answers.
         tested: Labels in whose crowd stands gold that their method has not seen: that of a
-            simulation, the control questions aside; else the control questions themselves, and
-            labels made without knowing them. None where there is neither.
+            simulation, the control questions aside; else the control questions themselves, else
+            the items that the requester decided on, and labels made without knowing them. None
+            where there is none of it.
         against: What that gold is, in words; "" for none.
     """
 
@@ -63,7 +65,9 @@ class Findings:
         if crowd.gold is None or not (crowd.gold >= 0).any():
             return cls(record, made, None, "")
         blind = aggregate.labels(crowd.with_gold(None))
-        return cls(record, made, replace(blind, crowd=crowd), CONTROL)
+        control = _on_control(ledger, crowd)
+        known, against = (crowd.gold, REVIEWED) if control is None else (control, CONTROL)
+        return cls(record, made, replace(blind, crowd=crowd.with_gold(known)), against)
 
 
 def keep_hidden_gold(setting: Setting, ledger: Ledger, now: int) -> None:
@@ -81,11 +85,25 @@ def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
     if not kept:
         return None
     labels, index = kept["gold"]["labels"], crowd.tagset.index
-    rows = ledger.slots().to_pylist()
-    control = {row["item"] for row in rows if row["batch"] == "control"}
+    control = _control_items(ledger)
     codes = np.full(crowd.n_tokens, -1, np.int16)
     for n, name in enumerate(crowd.item_ids.to_pylist()):
         if name not in control and name in labels:
             start, stop = crowd.offsets[n : n + 2].tolist()
             codes[start:stop] = [index.get(label, -1) for label in labels[name]]
     return codes
+
+
+def _on_control(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
+    """Return the gold of the control questions alone, int16 [n_tokens]; None without any."""
+    control = _control_items(ledger)
+    is_control = [name in control for name in crowd.item_ids.to_pylist()]
+    if crowd.gold is None or not any(is_control):
+        return None
+    of_token = np.repeat(is_control, np.diff(crowd.offsets))
+    return np.where(of_token, crowd.gold, np.int16(-1)).astype(np.int16)
+
+
+def _control_items(ledger: Ledger) -> set[str]:
+    rows = ledger.slots().to_pylist()
+    return {row["item"] for row in rows if row["batch"] == "control"}

@@ -23,11 +23,14 @@ from goldspan.server.security.sessions import DESK, WORKER
 
 log = logging.getLogger("goldspan.server.requests")
 security = logging.getLogger("goldspan.server.security")
+REFUSED = 400
+"""Statuses from here on say that a request was refused, or that something broke."""
 
 
 class Log:
     """Writes a line per request: method, the route's pattern, status, milliseconds.
 
+    Requests that succeed are at the level DEBUG: there are so many that nobody would see the rest.
     Neither the address nor the query, no cookie and no body: they hold tokens and answers.
     """
 
@@ -49,7 +52,8 @@ class Log:
 
         await self._app(scope, receive, watch)
         took = 1000 * (time.perf_counter() - begin)
-        log.info("%s %s %d %.0f ms", scope["method"], route_of(scope), status, took)
+        level = logging.INFO if status >= REFUSED else logging.DEBUG
+        log.log(level, "%s %s %d %.0f ms", scope["method"], route_of(scope), status, took)
 
 
 class Faults:
