@@ -58,12 +58,13 @@ test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/python -m pytest -n 2
 
 # A fresh environment with nothing but the wheel: what is missing in it is missing for everybody.
+wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)
 wheel-test: $(STAMP) ## Build the wheel, install it alone, and go from a file of texts to a tagger with it
 	rm -rf .venv-wheel $(OUT)/wheel
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(OUT)/wheel .
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt "$$(ls $(OUT)/wheel/goldspan-*.whl)[server]"
+		--constraint constraints.txt "$(WHEEL)[server]"
 	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
 		tests/server/pages/test_whole_path.py
 

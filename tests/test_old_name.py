@@ -82,6 +82,7 @@ WORKS = re.compile(
     r"(?:\.{1,2}/|/|~/)\S*|"  # a path
     r"\.(?:\[[\w,{}]+\])?|"  # this checkout
     r"(?:\S+/)?goldspan-\S+\.whl(?:\[[\w,{}]+\])?|"  # the built wheel
+    r"\$\(WHEEL\)(?:\[[\w,{}]+\])?|"  # the same, in the Makefile
     r"pandas|\{package\}|"  # other people's packages, which are on the index
     r"pip>=[\d.]+"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 import shlex
@@ -18,15 +17,10 @@ from goldspan.campaign import open_setting, read_plan
 from goldspan.cli import app
 from goldspan.cli.init import EXAMPLE, example_folder
 from goldspan.errors import FaultsError, InputError
-from goldspan.select.reading import read_pool
 from test_docs import ROOT
 
 LABELS = ("--labels", "PRODUCT,COMPANY")
 TEXTS = [f"Sentence {n} about Toyota's cars." for n in range(20)]
-tables = pytest.mark.skipif(
-    "text" not in inspect.signature(read_pool).parameters,
-    reason="pools are not yet read from a table with a column of texts",
-)
 
 
 @pytest.fixture
@@ -48,6 +42,12 @@ def made(*words):
     assert result.exit_code == 0, (result.output, result.exception)
     out = words[words.index("--out") + 1] if "--out" in words else "plan.toml"
     return read_plan(out)
+
+
+@pytest.mark.usefixtures("folder")
+def test_with_one_answer_per_item_the_labels_are_the_annotators_own():
+    assert made("notes.txt", *LABELS, "--overlap", "1").method == "mv-token"
+    assert made("notes.txt", *LABELS, "--out", "two.toml").method == "bsc-seq"
 
 
 def test_a_plan_is_short_commented_unpaid_and_can_be_opened(folder):
@@ -163,7 +163,6 @@ def test_wrong_usage_says_what_is_meant(folder, words, said):
     assert not (folder / "plan.toml").exists()
 
 
-@tables
 def test_the_column_of_the_texts_is_found_and_named_in_the_plan(folder):
     plan = made("my reviews.csv", *LABELS)
     assert (plan.name, plan.pool.file, plan.pool.text) == (
@@ -178,7 +177,6 @@ def test_the_column_of_the_texts_is_found_and_named_in_the_plan(folder):
     assert set(facts["columns"]) == {"nr", "comment", "source"}
 
 
-@tables
 @pytest.mark.usefixtures("folder")
 def test_columns_can_be_named():
     words = ("my reviews.csv", *LABELS, "--text-column", "source", "--id-column", "nr")
@@ -189,7 +187,6 @@ def test_columns_can_be_named():
     assert read_plan("plan.toml") == plan
 
 
-@tables
 def test_the_reviews_of_the_example_are_texts_to_label(folder):
     plan = made(str(ROOT / "examples" / "reviews.csv"), *LABELS)
     assert (plan.pool.text, plan.pool.id) == ("text", "id")

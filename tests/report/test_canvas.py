@@ -111,7 +111,9 @@ def test_pyplot_is_never_loaded(root, tmp_path):
 def test_missing_matplotlib_is_named_with_the_install_line(crowd, agreement, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"a picture needs matplotlib.*goldspan\[report\]"):
+    with pytest.raises(
+        MissingExtraError, match=r"a picture needs matplotlib.*pip install .*\[report\]"
+    ):
         agreement_figure(crowd, agreement)
 
 

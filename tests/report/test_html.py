@@ -333,7 +333,7 @@ def test_a_missing_package_is_named_with_the_install_line(
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
     consensus, agreement = map(request.getfixturevalue, ("consensus", "agreement"))
-    with pytest.raises(MissingExtraError, match=rf"needs {package}.*goldspan\[report\]"):
+    with pytest.raises(MissingExtraError, match=rf"needs {package}.*pip install .*\[report\]"):
         write_report(consensus, tmp_path / "r.html", agreement=agreement)
     assert list(tmp_path.iterdir()) == []
 

@@ -16,6 +16,7 @@ import pytest
 
 from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.old_name import OLD_NAME
 from goldspan.select.reading import pool_format, read_pool
 from goldspan.spans import tokenize
 from own_text import own_texts
@@ -287,6 +288,6 @@ def test_a_column_without_a_name_is_an_attribute(ending, tmp_path):
 
 
 def test_answers_in_parquet_of_the_old_name_are_a_crowd(tmp_path):
-    old = pa.table({"item": ["a"], "tokens": [["Rome"]]}).replace_schema_metadata({"karat": "{}"})
+    old = pa.table({"item": ["a"], "tokens": [["Rome"]]}).replace_schema_metadata({OLD_NAME: "{}"})
     pq.write_table(old, tmp_path / "crowd.parquet")
     assert pool_format(open_source(tmp_path / "crowd.parquet")) == "crowd"

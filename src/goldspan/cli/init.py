@@ -30,6 +30,12 @@ ANNOTATORS, OVERLAP = 3, 2
 """Where neither is given; with fewer annotators the overlap is as many."""
 MOST_OPEN = 1000
 """Items that are open at a time: annotators need not wait for each other within them."""
+ALONE = (
+    "[aggregate]",
+    'method = "mv-token" # one answer per item: the labels are those that the annotator gave',
+    "",
+)
+"""With one answer per item there is nothing to weigh: a model of annotators would guess."""
 BRIEF = 60
 """Characters of an item that are shown."""
 
@@ -168,7 +174,7 @@ def init(
 def plan_text(campaign: Campaign, path: Path) -> str:
     """Return the plan as TOML with comments."""
     check = shlex.join(["goldspan", "plan", "check", str(path)])
-    spans = campaign.kind is Kind.SPANS
+    spans, alone = campaign.kind is Kind.SPANS, campaign.overlap == 1
     task = (
         "types", "types of spans that annotators mark in a text"
     ) if spans else ("labels", "of which annotators choose one for each text")  # fmt: skip
@@ -189,7 +195,9 @@ def plan_text(campaign: Campaign, path: Path) -> str:
         "",
         "[redundancy]",
         f"overlap = {campaign.overlap} # answers per item, each by another annotator",
+        *(['stop = "fixed(1)"'] if alone else []),
         "",
+        *(ALONE if alone else []),
         "[select]",
         'by = "random" # or "coverage, then mnlp, 10% random": a model picks what teaches it most',
         f"batch = {min(campaign.n_items, MOST_OPEN)} # items that are open at a time",
@@ -274,7 +282,7 @@ def _columns(read: PoolFile) -> dict[str, str]:
 
 def _roles(read: PoolFile) -> dict[str, str]:
     """Return the names of columns by role; none where the pool is no table."""
-    return dict(getattr(read, "columns", {}))
+    return dict(read.columns)
 
 
 def _every_column(read: PoolFile) -> list[str]:
@@ -297,7 +305,7 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
     others = f" (columns: {', '.join(every)})" if every else ""
     yield f"{source}: {n} {'item' if n == 1 else 'items'}{where}{others}"
     yield f"first item: {_first(read)}"
-    yield from getattr(read, "notes", ())
+    yield from read.notes
 
 
 def _check(text: str, folder: Path) -> None:

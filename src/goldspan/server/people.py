@@ -127,8 +127,9 @@ class People:
         person.counting += counts
         person.drafts += not counts
         person.earned += cost
-        if counts:
-            person.given.append(self.setting.pool.place[item])
+        place = self.setting.pool.place.get(item)  # None: it is gone, and the start is refused
+        if counts and place is not None:
+            person.given.append(place)
         if item not in self.setting.control:
             person.regular += counts
         elif item not in person.control:

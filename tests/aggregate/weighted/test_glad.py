@@ -124,7 +124,7 @@ def test_difficulty_is_written_with_the_labels(tmp_path):
     result = get_aggregator("glad").fit(crowd).result_
     result.write(tmp_path / "gold.csv")
     header, *rows = (tmp_path / "gold.csv").read_text().splitlines()
-    assert header == "item,label,confidence,difficulty"
+    assert header == "item,label,confidence,difficulty,text"
     found = [float(row.split(",")[3]) for row in rows]
     assert found == pytest.approx(result.item_columns["difficulty"].tolist())
     assert result.to_arrow().column("difficulty").to_pylist() == pytest.approx(found)
