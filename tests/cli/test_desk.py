@@ -126,6 +126,13 @@ def test_a_file_is_written_with_pseudonyms(run, tmp_path):
     assert all(name.startswith("w-") for name in json.loads(path.read_text())["workers"])
 
 
+def test_a_dash_writes_the_file_to_standard_output(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(run("export", "record.json", "-o", "-"))["workers"]
+    assert not list(tmp_path.iterdir())
+    run("export", "record.json", "-o", "-", "--json", code=2)
+
+
 @pytest.mark.parametrize("words", [[], ["--label", "x", "--nothing"], ["--span", "0:PER"]])
 def test_gold_is_one_of_three(run, words):
     run("gold", "d1", *words, code=2)

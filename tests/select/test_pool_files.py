@@ -291,3 +291,11 @@ def test_answers_in_parquet_of_the_old_name_are_a_crowd(tmp_path):
     old = pa.table({"item": ["a"], "tokens": [["Rome"]]}).replace_schema_metadata({OLD_NAME: "{}"})
     pq.write_table(old, tmp_path / "crowd.parquet")
     assert pool_format(open_source(tmp_path / "crowd.parquet")) == "crowd"
+
+
+def test_columns_at_the_end_without_name_and_cells_are_left_out(tmp_path):
+    path = put(tmp_path / "excel.csv", "id,text,,\na,Rome,,\nb,It rains,,\n")
+    assert list(read_pool(path).pool.given) == ["Rome", "It rains"]
+    put(path, "id,text,,\na,Rome,,\nb,It rains,,more\n")
+    with pytest.raises(FormatError, match="appear twice"):
+        read_pool(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from goldspan.cli import desk_view as view
 from goldspan.cli import reading as r
-from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say
+from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say, warn
 
 if TYPE_CHECKING:
     from goldspan.server.desk import Desk
@@ -243,6 +244,8 @@ def export(
 
     if name:
         check_outputs(output or name, overwrite=overwrite)
+    if output == "-" and json:
+        raise typer.BadParameter("-o - is the file itself: leave out --json")
     if name == "report.html":
         check_part("report")
     with _open(source, out, store, look=True) as at:
@@ -251,6 +254,11 @@ def export(
             return
         path = Path(output or name)
         made = at.export(name, names=names, by=f"{_user()}, with goldspan desk export")
+        if output == "-":
+            sys.stdout.buffer.write(made.content)
+            for lost in made.lost:
+                warn(not_held(lost))
+            return
         with new_file(path) as temporary:
             temporary.write_bytes(made.content)
         found = {"written": str(path), "lost": list(made.lost)}

@@ -587,6 +587,13 @@ def _table(file: Source) -> _Records:
     mark = declared[1] if declared else guess_delimiter(head)
     rows = _read_cells(value, mark, file.name, line)
     names = [name.strip() for name in rows[0][1]]
+    # Spreadsheets leave columns at the end that have neither a name nor a cell.
+    while names and not names[-1] and not any(any(cells[len(names) - 1 :]) for _, cells in rows):
+        names.pop()
+    rows = [
+        (number, [*cells[: len(names)], *filter(None, cells[len(names) :])])
+        for number, cells in rows
+    ]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
