@@ -58,7 +58,7 @@ def test_it_serves_until_ctrl_c(tmp_path):
         process.wait()
     assert process.returncode == 130
     assert "the same command goes on" in log
-    assert "GET /setup/{token} 200" in log
+    assert "GET /api/work/me 401" in log
     assert setup.rpartition("/")[2] not in log
     assert "Traceback" not in log
 
