@@ -219,7 +219,7 @@ def review(page, server, item, known, kinds):
     """Decide on an item at the desk."""
     page.goto(f"{server}/desk/items/{item}")
     page.locator("#send").wait_for()
-    page.get_by_role("button", name="Clear").click()
+    page.keyboard.press("c")  # clear: before the first aggregation nothing is marked
     text, places = tokens_of(page)
     for piece, kind in known[text]:
         start = text.index(piece)
