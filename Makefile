@@ -55,7 +55,7 @@ test: $(STAMP) ## Check style and types, and run all tests
 	$(BIN)/mypy
 	@$(POSTGRES)
 	@$(CHROMIUM)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not wheel"
 
 # A fresh environment with nothing but the wheel: what is missing in it is missing for everybody.
 wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)

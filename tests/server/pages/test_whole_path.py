@@ -25,11 +25,12 @@ from pyarrow import parquet
 
 from own_text import own_texts
 
+pytestmark = pytest.mark.wheel
 COMMAND = shlex.split(os.environ.get("GOLDSPAN_COMMAND", "")) or [sys.executable, "-m", "goldspan"]
 PATIENCE = 600
 """Seconds for one command or one step of a page: machines are slow at times."""
 N_TEXTS = 300 if "GOLDSPAN_COMMAND" in os.environ else 60
-"""Lines that are labelled in the browser; all 300 by the built wheel."""
+"""Lines that are labelled in the browser: all 300 by `make wheel-test`, fewer on the way there."""
 PASSWORD = "a long enough sentence"
 PRODUCTS = (
     "Toyota's Corolla",
