@@ -58,8 +58,9 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
     if not has_begun:
         facts = {"id": setting.key, "plan": plan, "versions": versions(), "tokens": setting.tokens}
         ledger.record("plan", "plan", {**facts, "items": n_items}, now)
-    elif added or n_items > _n_items(ledger, n_items):  # a kill may have come after they were added
-        lines.append(f"{added or n_items - _n_items(ledger, n_items)} items were added to the pool")
+    else:  # a kill may have come after they were added
+        added = max(added, n_items - _n_items(ledger, n_items))
+        lines += [f"{added} items were added to the pool"] if added else []
     if lines:
         _keep(plan, lines, n_items, ledger, now)
     if ledger.totals().cap != cap:
