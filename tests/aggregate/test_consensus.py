@@ -87,7 +87,7 @@ def test_entropy_is_zero_only_where_all_is_sure(result):
 def test_the_labels_of_single_labels_are_their_tags_and_question_marks_without_answers():
     data = b"task,worker,label\n1,a,x\n2,a,?\n3,b,y\n"
     found = goldspan.aggregate(data, "mv-token")
-    assert found.labels == ["x", "?", "y"]
+    assert found.labels == ["x", None, "y"]
     assert found.label_array.to_pylist() == [tags[0] for tags in found.tags]
 
 
@@ -103,7 +103,7 @@ def test_a_series_of_labels_is_the_one_that_pandas_makes_of_lists(tasks):
     found = get_aggregator("mv-token").fit_predict(frame)
     index = pd.Index(list(dict.fromkeys(tasks)), name="task")
     pd.testing.assert_series_equal(
-        found, pd.Series(["x", "?"], index, name="label"), check_exact=True
+        found, pd.Series(["x", None], index, name="label"), check_exact=True
     )
 
 
@@ -112,7 +112,7 @@ def test_a_frame_of_labels_is_of_the_make_of_the_answers(make):
     found = get_aggregator("mv-token").fit_predict(
         make({"task": [3, 3, 7], "worker": ["a", "b", "a"], "label": ["x", "x", "?"]})
     )
-    assert found.equals(make({"task": [3, 7], "label": ["x", "?"]}))
+    assert found.equals(make({"task": [3, 7], "label": ["x", None]}))
 
 
 def test_an_unfitted_aggregator_says_that_fit_comes_first():

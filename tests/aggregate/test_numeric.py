@@ -172,7 +172,7 @@ def test_an_item_without_answers_stays_open_and_is_written_empty(method, tmp_pat
         if number:
             builder.add_answer(place, "w", [number])
     result = goldspan.aggregate(builder.build(), method)
-    assert result.labels == ["1", "?"]
+    assert result.labels == ["1", None]
     assert np.isnan(result.values).tolist() == [False, True]
     result.write(tmp_path / "gold.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "gold.jsonl").read_text().splitlines()]

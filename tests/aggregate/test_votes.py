@@ -192,7 +192,7 @@ def test_what_nobody_answered_stays_open():
     builder.add_item("b", ["z"])
     builder.add_answer(first, "w", ["B-X", None])
     result = goldspan.aggregate(builder.build())
-    assert result.tags == [["B-X", "O"], ["?"]]
+    assert result.tags == [["B-X", "O"], [None]]
     assert result.token_confidence.tolist() == [1.0, 0.0, 0.0]
     assert any("without answers" in note for note in result.notes)
 

@@ -218,7 +218,7 @@ def test_a_list_of_dicts_may_lack_keys_in_some_rows():
     rows = [{"task": 1, "worker": "a", "label": "x"}, {"task": 2, "worker": "a", "label": "y"}]
     rows += [{"task": 1, "worker": "b"}, {"task": 2, "worker": "b", "label": "y", "gold": "y"}]
     crowd = goldspan.read_crowd(rows)
-    assert crowd.tagged_by_id() == {"1": ["?"], "2": ["y"]}
+    assert crowd.tagged_by_id() == {"1": [None], "2": ["y"]}
     assert len(crowd.answers) == 3
 
 

@@ -111,7 +111,7 @@ def test_without_gold_the_tokens_that_most_workers_show_are_the_reference():
 def test_a_line_without_a_label_is_a_skipped_token():
     files = {"gold/d.txt": "x O\ny O\n", "A/d.txt": "x O\ny\n"}
     crowd = read(files)
-    assert crowd.answers_of("d-1") == {"A": ["O", "?"]}
+    assert crowd.answers_of("d-1") == {"A": ["O", None]}
     assert "1 lines have no label" in crowd.import_report.notes
 
 
@@ -148,7 +148,7 @@ def test_progress_is_told_per_document():
 @pytest.mark.parametrize(
     ("altered", "first", "second"),
     [
-        ("missing", {"A": ["?", "O"]}, {"A": ["B-LOC"]}),
+        ("missing", {"A": [None, "O"]}, {"A": ["B-LOC"]}),
         ("keep", {"A": ["B-MISC", "O"]}, {"A": ["B-LOC"]}),
         ("drop-sentence", {}, {"A": ["B-LOC"]}),
     ],

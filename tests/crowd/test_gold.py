@@ -63,14 +63,14 @@ def test_numbers_of_a_frame_with_gaps_are_the_numbers_of_the_answers():
     answers = pd.DataFrame({"task": [1, 2], "worker": ["a", "b"], "label": [0, 1]})
     gold = pd.DataFrame({"task": [1, 2], "label": [0, None]})
     crowd = goldspan.read_crowd(answers, gold=gold)
-    assert crowd.tagged_by_id() == {"1": ["0"], "2": ["?"]}
+    assert crowd.tagged_by_id() == {"1": ["0"], "2": [None]}
     assert crowd.tagset.tags == ("0", "1")
 
 
 @pytest.mark.parametrize("missing", [None, ["-"]])
 def test_items_without_gold_stay_unknown_and_are_counted(missing):
     gold = b"task,label\n2,x\n9,y\n"
-    assert gold_of(SINGLE, gold, missing=missing) == {"1": ["?"], "2": ["x"]}
+    assert gold_of(SINGLE, gold, missing=missing) == {"1": [None], "2": ["x"]}
     assert notes_of(SINGLE, gold) == ("gold for 1 of 2 items; 1 others in <bytes>",)
 
 
@@ -88,7 +88,7 @@ def test_the_names_of_the_users_columns_hold_for_the_gold_too():
 
 def test_labels_of_the_gold_are_renamed_too():
     gold = b"task,label\n1,person\n2,?\n"
-    assert gold_of(SINGLE, gold, labels={"person": "x"}) == {"1": ["x"], "2": ["?"]}
+    assert gold_of(SINGLE, gold, labels={"person": "x"}) == {"1": ["x"], "2": [None]}
 
 
 def test_contradictory_gold_is_refused_with_its_line():
@@ -165,7 +165,7 @@ def test_where_no_id_is_shared_the_order_counts_if_the_tokens_are_the_same():
 
 def test_gold_for_some_items_leaves_the_others_unknown():
     gold = b"# id = s2\nParis B-LOC\n\n# id = s7\nx O\n"
-    assert gold_of(SEQUENCE, gold) == {"s1": ["?", "?"], "s2": ["B-LOC"]}
+    assert gold_of(SEQUENCE, gold) == {"s1": [None, None], "s2": ["B-LOC"]}
 
 
 @given(st.permutations(range(4)))

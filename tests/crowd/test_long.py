@@ -77,7 +77,7 @@ def test_single_labels_are_a_crowd_of_plain_tags_on_one_token_each():
     assert crowd.tokens_list == [["1"], ["2"]]
     assert crowd.answers_of("1") == {"a": ["x"], "b": ["y"]}
     assert crowd.answers_of("2") == {"b": ["y"]}
-    assert crowd.tagged_by_id() == {"1": ["x"], "2": ["?"]}
+    assert crowd.tagged_by_id() == {"1": ["x"], "2": [None]}
     assert (crowd.tagset.encoding, crowd.tagset.tags) == ("PLAIN", ("x", "y"))
 
 
@@ -150,8 +150,8 @@ def test_rows_of_one_item_and_worker_are_a_sequence():
     crowd = read(SEQUENCE)
     assert crowd.tokens_list == [["Ann", "sang"], ["Paris"]]
     assert crowd.groups.to_pylist() == ["d", "e"]
-    assert crowd.answers_of("s1") == {"a": ["B-PER", "O"], "b": ["?", "O"]}
-    assert crowd.tagged_by_id() == {"s1": ["B-PER", "O"], "s2": ["?"]}
+    assert crowd.answers_of("s1") == {"a": ["B-PER", "O"], "b": [None, "O"]}
+    assert crowd.tagged_by_id() == {"s1": ["B-PER", "O"], "s2": [None]}
     assert crowd.tagset.encoding == "BIO"
 
 

@@ -162,8 +162,8 @@ def test_a_slice_of_tokens_is_read_from_its_own_start():
 
 
 def test_answers_are_found_by_id_and_by_index():
-    assert CROWD.answers_of("s0") == CROWD.answers_of(0) == {"v": ["B-X", "I-X"], "w": ["O", "?"]}
-    assert CROWD.tagged_by_id() == {"s0": ["B-X", "?"], "s1": ["O"]}
+    assert CROWD.answers_of("s0") == CROWD.answers_of(0) == {"v": ["B-X", "I-X"], "w": ["O", None]}
+    assert CROWD.tagged_by_id() == {"s0": ["B-X", None], "s1": ["O"]}
     assert (CROWD.item_index("s1"), CROWD.worker_index("w")) == (1, 1)
 
 

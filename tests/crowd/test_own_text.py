@@ -425,7 +425,7 @@ def test_items_that_nobody_answered_have_no_gold_in_jsonl(tmp_path):
     assert result.write(tmp_path / "gold.jsonl") == []
     lines = (tmp_path / "gold.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
     assert [json.loads(line)["gold"] is None for line in lines] == [False, True]
-    assert read_crowd(tmp_path / "gold.jsonl").tagged_by_id() == {"a": ["B-X"], "b": ["?"]}
+    assert read_crowd(tmp_path / "gold.jsonl").tagged_by_id() == {"a": ["B-X"], "b": [None]}
 
 
 def test_a_column_without_a_name_plays_no_role() -> None:

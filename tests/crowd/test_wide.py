@@ -72,11 +72,11 @@ def test_every_cell_of_a_table_finds_its_place():
 
 def test_a_token_that_a_worker_skipped_is_a_question_mark_in_the_answer():
     crowd = read(table("token A", "x B-PER", "y ?", "z O"))
-    assert crowd.answers_of("1") == {"A": ["B-PER", "?", "O"]}
+    assert crowd.answers_of("1") == {"A": ["B-PER", None, "O"]}
 
 
 def test_a_gold_cell_may_be_unknown():
-    assert read(table("token gold A", "x ? O", "y O O")).tagged_by_id() == {"1": ["?", "O"]}
+    assert read(table("token gold A", "x ? O", "y O O")).tagged_by_id() == {"1": [None, "O"]}
 
 
 def test_blank_lines_part_items_without_ids():
@@ -163,17 +163,17 @@ def test_labels_are_renamed_with_and_without_a_prefix():
         labels={"person": "PER", "O": ""},
         encoding="PLAIN",
     )
-    assert crowd.answers_of("1") == {"A": ["B-PER", "PER", "?"]}
+    assert crowd.answers_of("1") == {"A": ["B-PER", "PER", None]}
 
 
 def test_an_empty_new_name_drops_a_label_and_its_tags():
     crowd = read(table("token A", "x B-person", "y B-junk"), labels={"junk": ""})
-    assert crowd.answers_of("1") == {"A": ["B-person", "?"]}
+    assert crowd.answers_of("1") == {"A": ["B-person", None]}
 
 
 def test_what_means_no_label_can_be_said():
     crowd = read(table("token A", "x -", "y O"), missing=["-"])
-    assert crowd.answers_of("1") == {"A": ["?", "O"]}
+    assert crowd.answers_of("1") == {"A": [None, "O"]}
 
 
 def test_columns_can_be_named():

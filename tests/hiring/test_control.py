@@ -176,7 +176,7 @@ def test_written_questions_are_read_as_gold(labels, spans, tmp_path):
         known = goldspan.read_crowd(goldspan_file(crowd, tmp_path), gold=tmp_path / name)
         tagged = known.tagged_by_id()
         truth = crowd.tagged_by_id()
-        assert {i for i, tags in tagged.items() if "?" not in tags} == set(chosen.item_ids)
+        assert {i for i, tags in tagged.items() if None not in tags} == set(chosen.item_ids)
         assert all(tagged[name] == truth[name] for name in chosen.item_ids)
 
 

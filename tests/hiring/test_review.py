@@ -147,7 +147,7 @@ def test_the_crowd_alone_forgets_the_gold(crowd):
 
 
 def test_gold_beside_the_crowd_counts_as_its_own(crowd):
-    truth = {name: tags[0] for name, tags in crowd.tagged_by_id().items() if tags != ["?"]}
+    truth = {name: tags[0] for name, tags in crowd.tagged_by_id().items() if tags != [None]}
     found = review_workers(crowd.with_gold(None), truth, budget=3)
     assert found.to_dict() == review_workers(crowd, budget=3).to_dict()
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+import goldspan
 from goldspan.errors import InputError
 from goldspan.spans import Codec, score
 from goldspan.spans.sides import align_by_id
 
 
 class Side:
-    """Stand in for a crowd's gold or a consensus: tags by item id, "?" where there are none."""
+    """Stand in for a crowd's gold or a consensus: tags by item id, None where there is none."""
 
     def __init__(self, tags, encoding="BIO"):
         self.tags = tags
@@ -34,14 +35,14 @@ def test_only_items_on_both_sides_are_compared():
 
 
 def test_tokens_without_a_known_truth_are_left_out_on_both_sides():
-    truth = Side({"a": ["B-X", "?", "O"]})
+    truth = Side({"a": ["B-X", None, "O"]})
     found = Side({"a": ["B-X", "B-Y", "O"]})
     result = score(truth, found)
     assert (result.n_tokens, result.micro.n_predicted, result.f1) == (2, 1, 1.0)
 
 
 def test_tokens_that_the_prediction_lacks_count_as_missed():
-    result = score(Side({"a": ["B-X", "O"]}), Side({"a": ["?", "O"]}))
+    result = score(Side({"a": ["B-X", "O"]}), Side({"a": [None, "O"]}))
     assert (result.n_tokens, result.micro.n_true, result.micro.n_right) == (1, 1, 0)
 
 
@@ -84,10 +85,21 @@ def test_a_list_of_another_length_is_refused():
 
 
 def test_the_two_sides_come_back_in_the_order_of_the_truth():
-    truth = Side({"b": ["O"], "a": ["B-X", "?"]})
-    found = Side({"a": ["?", "O"], "b": ["B-Y"]})
+    truth = Side({"b": ["O"], "a": ["B-X", None]})
+    found = Side({"a": [None, "O"], "b": ["B-Y"]})
     assert align_by_id(truth, found, None) == (
         [["O"], ["B-X", None]],
         [["B-Y"], [None, None]],
         "BIO",
     )
+
+
+def test_a_question_mark_is_a_label_like_any_other():
+    truth = goldspan.read_crowd(
+        "item,worker,label\n1,a,?\n2,a,yes\n3,a,no\n",
+        missing=(),
+        gold={"1": ["?"], "2": ["yes"], "3": ["no"]},
+    )
+    found = {"1": ["no"], "2": ["yes"], "3": ["no"]}
+    assert score(truth, found).accuracy == pytest.approx(2 / 3)
+    assert score(truth, truth).n_tokens == 3

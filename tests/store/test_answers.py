@@ -116,11 +116,11 @@ def test_the_crowd_has_the_answers_that_count_with_times_and_cost(open_ledger):
     open_ledger.set_gold({"i2": ["no"]}, now=7)
     crowd = open_ledger.crowd()
     assert crowd.item_ids.to_pylist() == ["i0", "i2"]
-    assert crowd.answers_of("i2") == {"v": ["?"]}
+    assert crowd.answers_of("i2") == {"v": [None]}
     assert crowd.answers.started.tolist() == [2, -1]
     assert crowd.answers.submitted.tolist() == [5, 6]
     assert crowd.answers.cost.tolist() == [10, 10]
-    assert crowd.tagged_by_id() == {"i0": ["?"], "i2": ["no"]}
+    assert crowd.tagged_by_id() == {"i0": [None], "i2": ["no"]}
     assert open_ledger.crowd("pool").n_items == 4
 
 

@@ -14,7 +14,7 @@ def test_gold_is_kept_and_new_gold_takes_its_place(ledger):
     ledger.set_gold({"i1": ["no"]}, 3)
     assert ledger.verify() == n_events
     assert ledger.crowd("pool").tagged_by_id() == {
-        **{name: ["?"] for name in ("i0", "i2", "i3")},
+        **{name: [None] for name in ("i0", "i2", "i3")},
         "i1": ["no"],
     }
 

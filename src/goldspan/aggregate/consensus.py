@@ -100,16 +100,16 @@ class Consensus:
         return Tagged(self.codes, self.crowd.offsets)
 
     @cached_property
-    def tags(self) -> list[list[str]]:
-        """The labels as lists of tags, one list per item; "?" where nobody answered."""
+    def tags(self) -> list[list[str | None]]:
+        """The labels as lists of tags, one list per item; None where nobody answered."""
         return self.tagset.decode(self.tagged)
 
     @cached_property
     def labels(self) -> list[Any]:
         """The label of every item of a crowd of single labels.
 
-        Strings, "?" where nobody answered. Labels that came as whole numbers, numbers or truth
-        values in a DataFrame are such again, None where nobody answered.
+        Strings, or what came in a DataFrame: whole numbers, numbers or truth values. None where
+        nobody answered.
 
         Raises:
             UnavailableError: The items are not single labels.
@@ -120,15 +120,15 @@ class Consensus:
 
     @property
     def label_array(self) -> pa.Array:
-        """The labels of single labels as an Arrow string array; "?" where nobody answered.
+        """The labels of single labels as an Arrow string array, null where nobody answered.
 
         Raises:
             UnavailableError: The items are not single labels.
         """
         if not self.crowd.is_classification:
             raise UnavailableError("labels are for crowds of single labels; use tags or spans")
-        words = pa.array([*self.tagset.tags, "?"], pa.string())
-        return words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
+        words = pa.array(self.tagset.tags, pa.string())
+        return words.take(pa.array(self.codes, mask=self.codes < 0))
 
     @cached_property
     def span_array(self) -> SpanArray:

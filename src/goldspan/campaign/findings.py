@@ -74,7 +74,7 @@ def keep_hidden_gold(setting: Setting, ledger: Ledger, now: int) -> None:
     """Keep the truth of a simulation for the report; nothing else ever reads it."""
     if setting.truth is None or ledger.records("hidden"):
         return
-    known = setting.truth.tagset.decode(setting.truth.gold_tagged)
+    known = setting.truth.tagset.decode_complete(setting.truth.gold_tagged)
     labels = dict(zip(setting.truth.item_ids.to_pylist(), known, strict=True))
     ledger.record("hidden", "gold", {"labels": labels}, now)
 

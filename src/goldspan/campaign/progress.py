@@ -113,7 +113,10 @@ class Progress:
         truth = self.setting.truth
         if truth is None or not len(self.labelled.items):
             return None
-        every, encoding = truth.tagset.decode(truth.gold_tagged), self.setting.codec.encoding
+        every, encoding = (
+            truth.tagset.decode_complete(truth.gold_tagged),
+            self.setting.codec.encoding,
+        )
         items = self.labelled.items.tolist()
         labels = measured([every[n] for n in items], self.labelled.labels, encoding)
         found: dict[str, Any] = {"labels": labels.value, "model": None}
@@ -181,7 +184,7 @@ class Moment:
         known = {
             name: tags
             for name, tags in found.items()
-            if name not in self.setting.control and "?" not in tags
+            if name not in self.setting.control and None not in tags
         }
         order = [n for n in self.setting.ranks("deal").tolist() if self.setting.ids[n] in known]
         names, drawn = [self.setting.ids[n] for n in order], self.owner.drawn

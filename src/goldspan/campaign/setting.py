@@ -257,13 +257,15 @@ def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
     rows = zip(gold, _texts(known), known.tokens_list, _starts(known), strict=True)
     for name, text, tokens, starts in rows:
         mine, tags = own.get(name), gold[name]
-        if mine is None or text is None or mine[0] != text or not starts or "?" in tags:
-            made.add_item(name, tokens, text=text, gold=[None if t == "?" else t for t in tags])
+        complete = [tag for tag in tags if tag is not None]
+        unknown = len(complete) < len(tags)
+        if mine is None or text is None or mine[0] != text or not starts or unknown:
+            made.add_item(name, tokens, text=text, gold=tags)
             continue
         bounds = [(a, a + len(word)) for a, word in zip(starts, tokens, strict=True)]
         to = [(a, a + len(word)) for a, word in zip(mine[2], mine[1], strict=True)]
         try:
-            spans = to_chars(text, parse(tags, known.tagset.encoding), tokens=bounds)
+            spans = to_chars(text, parse(complete, known.tagset.encoding), tokens=bounds)
             found = to_tokens(text, spans, tokens=to, cut=cut)
         except FaultsError as error:
             faults += [replace(fault, item=name) for fault in error.faults]
@@ -296,9 +298,14 @@ def _control(setting: Setting, items: Crowd) -> dict[str, list[str]]:
     control = setting.plan.control
     if control is None or control.gold is None:
         return {}
-    known = _gold(setting, items, control.gold).tagged_by_id()
+    every = _gold(setting, items, control.gold).tagged_by_id()
+    known = {
+        name: [tag for tag in tags if tag is not None]
+        for name, tags in every.items()
+        if None not in tags
+    }
     order = [setting.ids[n] for n in setting.ranks("control").tolist()]
-    usable = [name for name in order if "?" not in known[name]]
+    usable = [name for name in order if name in known]
     if len(usable) < control.n:
         raise InputError(f"holds labels of {len(usable)} items, and control.n is {control.n}")
     return {name: known[name] for name in usable[: control.n]}
@@ -311,7 +318,7 @@ def _test(setting: Setting) -> tuple[Pool, Labels] | None:
     path = str(setting.folder / name)
     if not setting.plan.is_single:
         crowd = read_crowd(path, encoding=setting.codec.encoding)
-        return Pool.of(crowd), list(crowd.tagged_by_id().values())
+        return Pool.of(crowd), crowd.tagset.decode_complete(crowd.gold_tagged)
     read = read_pool(path)
     labels = [str(one.get("label", "")) for one in read.fields]
     if not labels or not set(labels) <= set(setting.codec.tags):

@@ -140,7 +140,7 @@ def _labelled_items(crowd: Crowd) -> _Data:
     return _Data(
         kept.item_ids.to_pylist(),
         Text.of(kept.tokens_list, groups),
-        [[None if tag == "?" else tag for tag in item] for item in tags],
+        tags,
         int(((unknown > 0) & ~useless).sum()),
         int(useless.sum()),
     )

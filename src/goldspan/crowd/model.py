@@ -261,19 +261,19 @@ class Crowd:
         """
         return _find(self._worker_place, worker_id, "worker")
 
-    def answers_of(self, item: str | int) -> dict[str, list[str]]:
-        """Give the tags of an item by worker id ("?" where a token was skipped)."""
+    def answers_of(self, item: str | int) -> dict[str, list[str | None]]:
+        """Return the tags of an item by worker id, None where a token was skipped."""
         index = item if isinstance(item, int) else self.item_index(item)
-        words = [*self.tagset.tags, "?"]
-        found = {}
+        words = [*self.tagset.tags, None]
+        found: dict[str, list[str | None]] = {}
         for a in self.by_item[index].tolist():
             start, end = self.latest.offset[a], self.latest.offset[a + 1]
             worker = self.worker_ids[int(self.latest.worker[a])].as_py()
             found[worker] = [words[code] for code in self.latest.codes[start:end]]
         return found
 
-    def tagged_by_id(self) -> dict[str, list[str]]:
-        """Give the gold tags by item id ("?" where unknown), for `goldspan.score`."""
+    def tagged_by_id(self) -> dict[str, list[str | None]]:
+        """Return the gold tags by item id, None where unknown, for `goldspan.score`."""
         tags = self.tagset.decode(self.gold_tagged)
         return dict(zip(self.item_ids.to_pylist(), tags, strict=True))
 

@@ -282,8 +282,8 @@ def _hardness(
     if result is None:
         return np.full(crowd.n_items, np.nan), np.zeros(crowd.n_items, np.bool_)
     answered = np.diff(result.crowd.by_item.bounds) > 0
-    said = np.array([*result.tagset.tags, "?"])[result.codes]
-    known = np.array([*crowd.tagset.tags, "?"])[crowd.gold_tagged.codes]
+    said = np.array([*result.tagset.tags, None])[result.codes]
+    known = np.array([*crowd.tagset.tags, None])[crowd.gold_tagged.codes]
     differences = np.concatenate([[0], np.cumsum(said != known)])
     contradicted = np.diff(differences[crowd.offsets]) > 0
     hardness = np.where(answered, 1 - result.confidence.astype(np.float64), np.nan)

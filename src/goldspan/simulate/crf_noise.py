@@ -76,7 +76,7 @@ class TruthTagger:
         crowd = known_truth(truth)
         given = {"templates": TEMPLATES, "encoding": crowd.tagset.encoding, **params}
         crf = CRF().set_params(**given)
-        tags = crowd.tagset.decode(crowd.gold_tagged)
+        tags = crowd.tagset.decode_complete(crowd.gold_tagged)
         crf.fit(_text(crowd), tags, runner=runner, progress=progress)
         return cls.of(crf, crowd)
 

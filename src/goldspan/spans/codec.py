@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,8 +195,8 @@ class Codec:
             raise FaultsError(self._unknown(sequences)) from None
         return Tagged(codes, offsets)
 
-    def decode(self, tagged: Tagged) -> list[list[str]]:
-        """Turn codes back into lists of tags; a token without a tag becomes "?".
+    def decode(self, tagged: Tagged) -> list[list[str | None]]:
+        """Turn codes back into lists of tags; a token without a tag becomes None.
 
         Raises:
             InputError: A code is not of this tag set.
@@ -204,10 +204,20 @@ class Codec:
         n_tags = len(self.tags)
         if tagged.codes.size and not -1 <= tagged.codes.min() <= tagged.codes.max() < n_tags:
             raise InputError(f"codes must lie in -1 … {n_tags - 1}, the codes of the tag set")
-        words = np.array([*self.tags, "?"], object)
+        words = np.array([*self.tags, None], object)
         flat = words[tagged.codes].tolist()
         bounds = tagged.offsets.tolist()
         return [flat[a:b] for a, b in pairwise(bounds)]
+
+    def decode_complete(self, tagged: Tagged) -> list[list[str]]:
+        """Turn codes back into lists of tags where every token has one.
+
+        Raises:
+            InputError: A token has no tag, or a code is not of this tag set.
+        """
+        if tagged.codes.size and tagged.codes.min() < 0:
+            raise InputError(f"{np.count_nonzero(tagged.codes < 0)} tokens have no tag")
+        return cast("list[list[str]]", self.decode(tagged))
 
     @cached_property
     def _read(self) -> list[tuple[Role, str]]:

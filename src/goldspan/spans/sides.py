@@ -42,15 +42,15 @@ def align_by_id(
         a, b = left[key], right[key]
         if len(a) != len(b):
             raise InputError(f"item {key}: {len(a)} tokens on one side, {len(b)} on the other")
-        known = [tag != "?" for tag in a]
-        gold.append([tag if k else None for tag, k in zip(a, known, strict=True)])
-        found.append([tag if k and tag != "?" else None for tag, k in zip(b, known, strict=True)])
+        known = [tag is not None for tag in a]
+        gold.append(a)
+        found.append([tag if k else None for tag, k in zip(b, known, strict=True)])
     return gold, found, encoding or (names.pop() if names else "BIO")
 
 
-def _by_id(side: Any, other: Any) -> dict[str, list[str]]:
+def _by_id(side: Any, other: Any) -> dict[str, list[str | None]]:
     if hasattr(side, "tagged_by_id"):
-        found: dict[str, list[str]] = side.tagged_by_id()
+        found: dict[str, list[str | None]] = side.tagged_by_id()
         return found
     if isinstance(side, dict):
         return side

@@ -107,7 +107,7 @@ class Tagger(ABC):
             InputError: No possible sequence agrees with the forced tags.
         """
         potentials = constrain(self.log_potentials(X), self.codec_, forced)
-        return self.codec_.decode(best_path(potentials, self.codec_))
+        return self.codec_.decode_complete(best_path(potentials, self.codec_))
 
     def predict_marginals(
         self, X: Any, *, forced: Forced | None = None

@@ -180,7 +180,7 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
         found = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
         if not found:
             raise InputError(_no_path(item, codec))
-        tags = codec.decode(Tagged(paths[:found].ravel(), np.arange(found + 1) * (b - a)))
+        tags = codec.decode_complete(Tagged(paths[:found].ravel(), np.arange(found + 1) * (b - a)))
         every.append(list(zip(tags, np.exp(log_probs[:found]).tolist(), strict=True)))
     return every
 

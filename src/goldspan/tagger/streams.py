@@ -166,7 +166,7 @@ def json_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
 
 
 def _labelled(tagger: Tagger, block: list[Item], found: Tagging) -> Iterator[Labelled]:
-    tags = tagger.codec_.decode(found.tagged)
+    tags = tagger.codec_.decode_complete(found.tagged)
     confidence = found.probs[range(len(found.codes)), found.codes]
     spans, mass = spans_with_confidence(found, tagger.codec_)
     at, offsets = 0, found.offsets.tolist()

@@ -135,7 +135,7 @@ def test_items_and_workers_without_answers_change_nothing(method):
     np.testing.assert_allclose(one.token_probs, two.token_probs[:-2], rtol=0, atol=2e-7)
     assert two.codes[-2:].tolist() == [-1, -1]
     assert not two.token_probs[-2:].any()
-    assert two.tags[-1] == ["?", "?"]
+    assert two.tags[-1] == [None, None]
     assert two.confidence[-1] == 0
     assert any("1 items without answers" in note for note in two.notes)
 

@@ -59,7 +59,7 @@ def is_defined(result):
     assert np.isfinite(result.entropy).all()
     assert (result.entropy >= 0).all()
     for tags in result.tags:
-        assert "?" in tags or not validate(tags, crowd.tagset.encoding)
+        assert None in tags or not validate(tags, crowd.tagset.encoding)
     assert len(result.workers) == crowd.n_workers
     return result
 

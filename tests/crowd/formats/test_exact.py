@@ -355,4 +355,4 @@ def test_skipped_tokens_stay_skipped_when_others_cut():
          "spans": [[0, 3, "P"]], "worker": "b"},
     ]  # fmt: skip
     crowd = goldspan.read_crowd(lines_of(*lines))
-    assert crowd.answers_of("1") == {"a": ["?", "?", "O"], "b": ["B-P", "O", "O"]}
+    assert crowd.answers_of("1") == {"a": [None, None, "O"], "b": ["B-P", "O", "O"]}

@@ -300,7 +300,7 @@ def test_cancelled_annotations_are_listed_and_counted_but_no_answers():
 
 def test_ground_truth_is_gold():
     crowd = read(task(by(1, region(0, 3), ground_truth=True), by(2)), task(by(2), id=2))
-    assert crowd.tagged_by_id() == {"1": ["B-PER", "O", "O", "O"], "2": ["?"] * 4}
+    assert crowd.tagged_by_id() == {"1": ["B-PER", "O", "O", "O"], "2": [None] * 4}
     assert crowd.worker_ids.to_pylist() == ["2"]
     truth = [by(None, region(0, 3), ground_truth=True), by(2, ground_truth=True)]
     text = message(task(*truth))
@@ -356,8 +356,8 @@ def test_choices_become_single_labels():
     )
     assert crowd.is_classification
     assert crowd.tokens_list == [["so good"], ["fine"]]
-    assert crowd.answers_of("1") == {"1": ["pos"], "2": ["neg"], "3": ["?"]}
-    assert crowd.tagged_by_id() == {"1": ["?"], "2": ["pos"]}
+    assert crowd.answers_of("1") == {"1": ["pos"], "2": ["neg"], "3": [None]}
+    assert crowd.tagged_by_id() == {"1": [None], "2": ["pos"]}
 
 
 def test_several_choices_are_listed_and_not_placed():

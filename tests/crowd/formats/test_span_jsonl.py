@@ -71,7 +71,7 @@ def test_a_crowd_is_read_from_lines_of_items():
     assert crowd.tagged_by_id() == {"D1-1": ["B-PER", "I-PER", "O"]}
     assert crowd.answers_of("D1-1") == {
         "A01": ["B-PER", "I-PER", "O"],
-        "A02": ["B-PER", "?", "I-PER"],
+        "A02": ["B-PER", None, "I-PER"],
     }
     assert crowd.answers.submitted.tolist() == [-1, 1000]
     assert crowd.import_report.n_placed == 5
@@ -108,7 +108,7 @@ def test_a_label_that_is_declared_never_means_no_label():
     item = {"item": "a", "tokens": ["x"], "answers": [{"worker": "w", "label": "NA"}]}
     header = {"goldspan": 1, "encoding": "PLAIN", "types": ["NA", "yes"]}
     assert read(header, item).answers_of("a") == {"w": ["NA"]}
-    assert read(item).answers_of("a") == {"w": ["?"]}
+    assert read(item).answers_of("a") == {"w": [None]}
 
 
 def test_another_encoding_than_the_header_has_is_refused():

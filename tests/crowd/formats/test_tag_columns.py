@@ -135,7 +135,7 @@ def test_numbers_need_names_which_the_labels_may_give():
 def test_negative_numbers_and_null_are_no_labels():
     rows = [{**CODED[0], "ann": [-100, 2, 0], "bob": [None, 0, 0]}, CODED[1]]
     crowd = goldspan.read_crowd(dataset(rows))
-    assert crowd.answers_of("a") == {"ann": ["?", "I-PER", "O"], "bob": ["?", "O", "O"]}
+    assert crowd.answers_of("a") == {"ann": [None, "I-PER", "O"], "bob": [None, "O", "O"]}
 
 
 def test_a_single_column_of_tags_is_gold_and_that_is_said():

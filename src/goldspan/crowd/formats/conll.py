@@ -134,7 +134,7 @@ def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
 
 def conll_lines(
     crowd: Crowd,
-    tags: list[list[str]],
+    tags: list[list[str | None]],
     confidence: NDArray[np.float32] | None = None,
     *,
     text: bool = True,
@@ -143,7 +143,7 @@ def conll_lines(
 
     Args:
         crowd: Items and tokens.
-        tags: One list of tags per item.
+        tags: One list of tags per item; None is written as "?".
         confidence: float [n_tokens], a last column if given.
         text: Whether texts and offsets are shown where they are known.
     """
@@ -152,7 +152,10 @@ def conll_lines(
     shown = texts_with_offsets(crowd) if shows else repeat((None, []), crowd.n_items)
     rows = zip(ids, tokens, tags, shown, strict=True)
     for n, (name, words, given, (whole, offsets)) in enumerate(rows):
-        columns = [[_clean(word) for word in words], [_clean(tag) for tag in given]]
+        columns = [
+            [_clean(word) for word in words],
+            ["?" if tag is None else _clean(tag) for tag in given],
+        ]
         if shows:
             columns.insert(1, offsets)
         if confidence is not None:

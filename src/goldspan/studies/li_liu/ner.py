@@ -122,5 +122,5 @@ def _f1(
     result = aggregate(crowd, method, gold=truth, runner=runner)
     tags, right = result.tagged_by_id(), crowd.select_items(rest).tagged_by_id()
     # Where nobody's answer is left nothing is found.
-    found = [["O" if tag == "?" else tag for tag in tags[name]] for name in right]
+    found = [["O" if tag is None else tag for tag in tags[name]] for name in right]
     return 100 * score(list(right.values()), found).f1

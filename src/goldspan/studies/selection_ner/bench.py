@@ -72,13 +72,16 @@ class Bench:
     @cached_property
     def tags(self) -> list[list[str]]:
         """The gold tags of every item of the pool."""
-        return self.train.tagset.decode(self.train.gold_tagged)
+        return self.train.tagset.decode_complete(self.train.gold_tagged)
 
     @cached_property
     def tested(self) -> dict[str, tuple[Marks, list[list[str]]]]:
         """The features and the gold tags of the test sets."""
         return {
-            name: (self.map.transform(_alone(crowd)), crowd.tagset.decode(crowd.gold_tagged))
+            name: (
+                self.map.transform(_alone(crowd)),
+                crowd.tagset.decode_complete(crowd.gold_tagged),
+            )
             for name, crowd in self.tests.items()
         }
 
