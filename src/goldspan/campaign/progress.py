@@ -113,10 +113,8 @@ class Progress:
         truth = self.setting.truth
         if truth is None or not len(self.labelled.items):
             return None
-        every, encoding = (
-            truth.tagset.decode_complete(truth.gold_tagged),
-            self.setting.codec.encoding,
-        )
+        encoding = self.setting.codec.encoding
+        every = truth.tagset.decode_complete(truth.gold_tagged)
         items = self.labelled.items.tolist()
         labels = measured([every[n] for n in items], self.labelled.labels, encoding)
         found: dict[str, Any] = {"labels": labels.value, "model": None}

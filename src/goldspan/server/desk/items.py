@@ -127,7 +127,11 @@ def shown_labels(service: Service, labels: Any) -> Any:
 def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
     """Give what the answers say together: labels with their confidence, and alternatives."""
     (n,) = places(result, [item])
-    return None if result is None or n is None else found_at(result, n)
+    if result is None or n is None:
+        return None
+    if result.crowd.is_classification and result.codes[n] < 0:  # nobody answered
+        return None
+    return found_at(result, n)
 
 
 def found_at(result: Consensus, n: int) -> dict[str, Any]:
