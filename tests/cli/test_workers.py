@@ -11,7 +11,7 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.hiring import difficulty
+from goldspan.hiring import forecast as difficulty
 from goldspan.simulate import draw_truth, simulate_crowd
 
 

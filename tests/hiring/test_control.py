@@ -12,7 +12,7 @@ import goldspan
 from crowd_tables import crowd_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import choose_control
-from goldspan.hiring.spreading import hard_quotas
+from goldspan.hiring.gold_questions import hard_quotas
 from goldspan.simulate import draw_truth, simulate_crowd
 
 

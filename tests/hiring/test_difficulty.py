@@ -4,8 +4,8 @@ import pytest
 
 import goldspan
 from goldspan.errors import InputError
-from goldspan.hiring import difficulty as module
 from goldspan.hiring import fit_difficulty
+from goldspan.hiring import forecast as module
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from goldspan.errors import InputError
 from goldspan.hiring import Difficulty, Reliability, forecast_accuracy, select_workers
 from goldspan.hiring.forecast import draw_labels, read_sizes
-from goldspan.hiring.prefix_votes import prefix_accuracy, vote_weights
+from goldspan.hiring.selection import prefix_accuracy, vote_weights
 
 
 def _certain(chances, n_labels=2):

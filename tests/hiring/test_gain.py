@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.hiring.redundancy.gain import (
+from goldspan.hiring.stopping import (
     STRENGTH,
     item_gain,
     learn_habits,
@@ -73,7 +73,7 @@ def test_the_gain_of_an_item_is_the_sum_over_its_tokens():
 
 @pytest.mark.parametrize("block", [1, 30, 1 << 20])
 def test_the_gain_of_pairs_does_not_depend_on_the_size_of_blocks(monkeypatch, block):
-    monkeypatch.setattr("goldspan.hiring.redundancy.gain._BLOCK", block)
+    monkeypatch.setattr("goldspan.hiring.stopping._BLOCK", block)
     probs, tables = drawn(6, 12, 3)
     offsets = np.array([0, 4, 4, 5, 12])
     item, worker = np.array([3, 0, 1, 2, 0, 3]), np.array([0, 1, 2, 3, 1, 2])

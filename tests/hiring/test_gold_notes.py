@@ -8,7 +8,7 @@ import pytest
 from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
 from goldspan.hiring import find_signs, measure_reliability
-from goldspan.hiring.truth import find_truth
+from goldspan.hiring.reliability import find_truth
 
 ITEMS = [f"q{n}" for n in range(12)]
 

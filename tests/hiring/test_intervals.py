@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.hiring import Reliability, intervals, score_interval
-from goldspan.hiring.intervals import INTERVALS, hoeffding_width
+from goldspan.hiring import Reliability, score_interval
+from goldspan.hiring import selection as intervals
+from goldspan.hiring.selection import INTERVALS, hoeffding_width
 
 POOLS = [
     (2, [10] * 5, 4, 2),

@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from goldspan.errors import InputError
 from goldspan.hiring import check_leaks, choose_control
-from goldspan.hiring.leaks import later_is_better, middle
+from goldspan.hiring.gold_questions import later_is_better, middle
 
 
 def crowd_of_rows(*rows):

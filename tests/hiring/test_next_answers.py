@@ -11,10 +11,9 @@ import pytest
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import Reliability, next_answers
-from goldspan.hiring.redundancy import matching
-from goldspan.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
-from goldspan.hiring.redundancy.gain import learn_habits, posterior_of, token_gain
-from goldspan.hiring.redundancy.pool import read_prices
+from goldspan.hiring import next_answers as matching
+from goldspan.hiring.next_answers import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
+from goldspan.hiring.stopping import learn_habits, posterior_of, read_prices, token_gain
 from goldspan.simulate import draw_truth, simulate_crowd
 
 TEAM = ["a=flip(0.05)", "b=flip(0.15)", "c=flip(0.2)", "d=flip(0.3)", "e=flip(0.35)"]

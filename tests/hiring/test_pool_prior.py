@@ -7,7 +7,7 @@ import pytest
 from scipy.special import betaln, expit
 
 from goldspan.hiring import Reliability
-from goldspan.hiring.pool_prior import MEANS, STRENGTHS, PoolPrior, pool_prior
+from goldspan.hiring.beta import MEANS, STRENGTHS, PoolPrior, pool_prior
 
 
 def integrated(right, total, worker):

@@ -3,7 +3,7 @@ import pytest
 
 from goldspan.errors import UnknownNameError
 from goldspan.hiring import Reliability
-from goldspan.hiring.prefix_votes import prefix_accuracy, vote_weights
+from goldspan.hiring.selection import prefix_accuracy, vote_weights
 
 
 def _slow(labels, truth, weights, n_labels, size):

@@ -3,8 +3,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from goldspan.hiring import Reliability, priced, select_workers
-from goldspan.hiring.priced import affordable, best_within, relaxed_choice
+from goldspan.hiring import Reliability, select_workers
+from goldspan.hiring import selection as priced
+from goldspan.hiring.selection import affordable, best_within, relaxed_choice
 
 
 def _value(scores):

@@ -14,9 +14,7 @@ from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import Reliability, base_rates, confusion, measure_reliability
-from goldspan.hiring.judged import judge_answers
-from goldspan.hiring.reliability import design_effect
-from goldspan.hiring.truth import find_truth
+from goldspan.hiring.reliability import design_effect, find_truth, judge_answers
 from goldspan.simulate import draw_truth, simulate_crowd
 
 ANSWERS = b"""task,worker,label

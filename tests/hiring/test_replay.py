@@ -11,9 +11,8 @@ import pytest
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import get_rule, replay
-from goldspan.hiring.redundancy.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT
-from goldspan.hiring.redundancy.gain import learn_habits, pair_gain, posterior_of
-from goldspan.hiring.redundancy.tape import Tape
+from goldspan.hiring.next_answers import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, Tape
+from goldspan.hiring.stopping import learn_habits, pair_gain, posterior_of
 from goldspan.simulate import draw_truth, simulate_crowd
 
 

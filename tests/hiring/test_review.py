@@ -10,12 +10,12 @@ from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import (
     Review,
-    difficulty,
     judge_workers,
     measure_reliability,
     review_workers,
     select_workers,
 )
+from goldspan.hiring import forecast as difficulty
 from goldspan.report.hiring import cost_curve
 from goldspan.simulate import draw_truth, simulate_crowd
 

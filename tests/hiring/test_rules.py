@@ -10,9 +10,7 @@ import pytest
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import ClearMajority, Confident, Fixed, StableAverage, get_rule
-from goldspan.hiring.redundancy.averages import mean_moves
-from goldspan.hiring.redundancy.registry import RULES
-from goldspan.hiring.redundancy.rules import item_confidence, per_item
+from goldspan.hiring.stopping import RULES, item_confidence, mean_moves, per_item
 
 
 def labels(*rows, times=None):

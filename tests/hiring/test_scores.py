@@ -4,7 +4,7 @@ from scipy.stats import binom
 
 from goldspan.errors import UnknownNameError
 from goldspan.hiring import Reliability, worker_scores
-from goldspan.hiring.scores import SCORES, error_bound, score_ranges, team_values
+from goldspan.hiring.selection import SCORES, error_bound, score_ranges, team_values
 
 
 def _all_results(n, labels, **options):

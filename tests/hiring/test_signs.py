@@ -14,9 +14,7 @@ import goldspan
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import find_signs
-from goldspan.hiring.signs import Sign, Thresholds
-from goldspan.hiring.signs.base import at_least, at_most
-from goldspan.hiring.signs.equal import equal_answers, others_choice
+from goldspan.hiring.signs import Sign, Thresholds, at_least, at_most, equal_answers, others_choice
 from goldspan.simulate import draw_truth, simulate_crowd
 
 TEAM = (

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.hiring.statements import (
+from goldspan.hiring.reliability import find_truth
+from goldspan.hiring.verdicts import (
     AGREES,
     DIFFERS,
     DOUBTFUL,
@@ -17,7 +18,6 @@ from goldspan.hiring.statements import (
     leave_one_out,
     state_workers,
 )
-from goldspan.hiring.truth import find_truth
 
 ANSWERS = 15
 

@@ -7,7 +7,7 @@ import pytest
 
 import goldspan
 from goldspan.hiring import forecast_accuracy, measure_reliability, typical_difficulty
-from goldspan.hiring.typical import WRONG_RESULTS
+from goldspan.hiring.forecast import WRONG_RESULTS
 from goldspan.simulate import draw_truth, simulate_crowd
 
 

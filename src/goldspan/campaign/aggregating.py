@@ -13,8 +13,8 @@ from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.hiring import next_answers
-from goldspan.hiring.redundancy.asking import OPEN, states
-from goldspan.hiring.redundancy.registry import get_rule
+from goldspan.hiring.next_answers import OPEN, states
+from goldspan.hiring.stopping import get_rule
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _record(plan: Any) -> Iterator[str]:
 
 
 def _redundancy(plan: Any) -> Iterator[str]:
-    from goldspan.hiring.redundancy.registry import get_rule
+    from goldspan.hiring.stopping import get_rule
 
     limits = plan.redundancy
     if limits.min > limits.max:

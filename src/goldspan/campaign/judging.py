@@ -8,8 +8,7 @@ from goldspan.aggregate import Consensus
 from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
 from goldspan.hiring import judge_workers, measure_reliability
-from goldspan.hiring.statements import state_workers
-from goldspan.hiring.verdicts import DROP
+from goldspan.hiring.verdicts import DROP, state_workers
 from goldspan.protocols import Ledger
 
 DECISION = "decision"
@@ -34,7 +33,7 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
 
     Returns:
         Plain values: `workers`, each with the `verdict` of the rules and why, and what may be said
-        of them and what it rests on (`goldspan.hiring.statements`): `by`, `measure`, `mean` with
+        of them and what it rests on (`goldspan.hiring.verdicts`): `by`, `measure`, `mean` with
         its interval, `judged`, `known`, `opinion`, `said`, how many `more` known labels would
         settle it; and `drop`, those who go now, the worst first.
     """

@@ -23,7 +23,7 @@ from goldspan.campaign.models import TAGGERS, Best, make_model
 from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
-from goldspan.hiring.redundancy.registry import get_rule
+from goldspan.hiring.stopping import get_rule
 from goldspan.select import Pool, Selector, read_selector
 from goldspan.select.registry import SELECTORS
 from goldspan.select.schedule import Schedule

@@ -24,8 +24,8 @@ from goldspan.cli.wording import plural
 if TYPE_CHECKING:
     from goldspan.aggregate import Consensus
     from goldspan.crowd import Crowd
-    from goldspan.hiring.redundancy.asking import NextAnswers
-    from goldspan.hiring.redundancy.rules import Rule
+    from goldspan.hiring.next_answers import NextAnswers
+    from goldspan.hiring.stopping import Rule
 
 _SHOWN = 10
 
@@ -161,8 +161,8 @@ def next(  # noqa: A001 - the command's name
 
 def _rule(rule: str | None, confidence: float | None) -> Rule:
     """Read the stopping rule: of --rule and --confidence only one can hold."""
-    from goldspan.hiring.redundancy.asking import CONFIDENCE
-    from goldspan.hiring.redundancy.registry import get_rule
+    from goldspan.hiring.next_answers import CONFIDENCE
+    from goldspan.hiring.stopping import get_rule
 
     if rule is not None and confidence is not None:
         raise typer.BadParameter(
@@ -176,8 +176,8 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
 def _most(rule: Rule, fewest: int, most: int | None) -> int:
     """Give the most answers of an item: what the rule needs and --min asks for must be allowed."""
-    from goldspan.hiring.redundancy.asking import MAX_ANSWERS
-    from goldspan.hiring.redundancy.rules import Fixed
+    from goldspan.hiring.next_answers import MAX_ANSWERS
+    from goldspan.hiring.stopping import Fixed
 
     needed = rule.k if isinstance(rule, Fixed) else 1
     limit = max(MAX_ANSWERS, needed) if most is None else most
@@ -260,7 +260,7 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
     """Give the share of right items among the finished ones with gold, None without any."""
     import numpy as np
 
-    from goldspan.hiring.redundancy.replay import right_items
+    from goldspan.hiring.next_answers import right_items
 
     right, known = right_items(result)
     kept = found.is_finished & known

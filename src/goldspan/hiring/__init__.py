@@ -8,36 +8,37 @@ from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
     from goldspan.hiring.beta import Reliability
-    from goldspan.hiring.bill import Bill, BillLine
-    from goldspan.hiring.billing import make_bill
-    from goldspan.hiring.control import ControlSet, choose_control
-    from goldspan.hiring.difficulty import Difficulty, fit_difficulty
-    from goldspan.hiring.forecast import Forecast, forecast_accuracy
-    from goldspan.hiring.forecast_check import ForecastCheck, check_forecast
-    from goldspan.hiring.held_out import HeldOutCurve, measure_votes
-    from goldspan.hiring.intervals import score_interval
-    from goldspan.hiring.leaks import LeakReport, check_leaks
-    from goldspan.hiring.pay import Bonus, PayPlan, read_plan
-    from goldspan.hiring.planning import Passed, TestPlan, plan_test
-    from goldspan.hiring.redundancy.asking import NextAnswers, next_answers
-    from goldspan.hiring.redundancy.registry import get_rule
-    from goldspan.hiring.redundancy.replay import Replay, replay
-    from goldspan.hiring.redundancy.rules import (
+    from goldspan.hiring.forecast import (
+        Difficulty,
+        Forecast,
+        ForecastCheck,
+        check_forecast,
+        fit_difficulty,
+        forecast_accuracy,
+        typical_difficulty,
+    )
+    from goldspan.hiring.gold_questions import ControlSet, LeakReport, check_leaks, choose_control
+    from goldspan.hiring.next_answers import NextAnswers, Replay, next_answers, replay
+    from goldspan.hiring.pay import Bill, BillLine, Bonus, PayPlan, make_bill, read_plan
+    from goldspan.hiring.qualification import (
+        Passed,
+        SequentialTest,
+        TestPlan,
+        plan_sequential,
+        plan_test,
+    )
+    from goldspan.hiring.reliability import Confusion, base_rates, confusion, measure_reliability
+    from goldspan.hiring.review import HeldOutCurve, Review, measure_votes, review_workers
+    from goldspan.hiring.selection import Team, score_interval, select_workers, worker_scores
+    from goldspan.hiring.signs import Sign, Thresholds, find_signs
+    from goldspan.hiring.stopping import (
         ClearMajority,
         Confident,
         Fixed,
         Rule,
         StableAverage,
+        get_rule,
     )
-    from goldspan.hiring.reliability import Confusion, base_rates, confusion, measure_reliability
-    from goldspan.hiring.review import Review, review_workers
-    from goldspan.hiring.scores import worker_scores
-    from goldspan.hiring.selection import select_workers
-    from goldspan.hiring.sequential import SequentialTest, plan_sequential
-    from goldspan.hiring.signs.base import Sign, Thresholds
-    from goldspan.hiring.signs.find import find_signs
-    from goldspan.hiring.team import Team
-    from goldspan.hiring.typical import typical_difficulty
     from goldspan.hiring.verdicts import Verdict, judge_workers
 
 __all__ = [
@@ -94,56 +95,56 @@ __all__ = [
 ]
 
 _HOME = {
-    "Bill": "goldspan.hiring.bill",
-    "BillLine": "goldspan.hiring.bill",
+    "Bill": "goldspan.hiring.pay",
+    "BillLine": "goldspan.hiring.pay",
     "Bonus": "goldspan.hiring.pay",
-    "ClearMajority": "goldspan.hiring.redundancy.rules",
-    "Confident": "goldspan.hiring.redundancy.rules",
+    "ClearMajority": "goldspan.hiring.stopping",
+    "Confident": "goldspan.hiring.stopping",
     "Confusion": "goldspan.hiring.reliability",
-    "ControlSet": "goldspan.hiring.control",
-    "Difficulty": "goldspan.hiring.difficulty",
-    "Fixed": "goldspan.hiring.redundancy.rules",
+    "ControlSet": "goldspan.hiring.gold_questions",
+    "Difficulty": "goldspan.hiring.forecast",
+    "Fixed": "goldspan.hiring.stopping",
     "Forecast": "goldspan.hiring.forecast",
-    "ForecastCheck": "goldspan.hiring.forecast_check",
-    "HeldOutCurve": "goldspan.hiring.held_out",
-    "LeakReport": "goldspan.hiring.leaks",
-    "NextAnswers": "goldspan.hiring.redundancy.asking",
-    "Passed": "goldspan.hiring.planning",
+    "ForecastCheck": "goldspan.hiring.forecast",
+    "HeldOutCurve": "goldspan.hiring.review",
+    "LeakReport": "goldspan.hiring.gold_questions",
+    "NextAnswers": "goldspan.hiring.next_answers",
+    "Passed": "goldspan.hiring.qualification",
     "PayPlan": "goldspan.hiring.pay",
     "Reliability": "goldspan.hiring.beta",
-    "Replay": "goldspan.hiring.redundancy.replay",
+    "Replay": "goldspan.hiring.next_answers",
     "Review": "goldspan.hiring.review",
-    "Rule": "goldspan.hiring.redundancy.rules",
-    "SequentialTest": "goldspan.hiring.sequential",
-    "Sign": "goldspan.hiring.signs.base",
-    "StableAverage": "goldspan.hiring.redundancy.rules",
-    "Team": "goldspan.hiring.team",
-    "TestPlan": "goldspan.hiring.planning",
-    "Thresholds": "goldspan.hiring.signs.base",
+    "Rule": "goldspan.hiring.stopping",
+    "SequentialTest": "goldspan.hiring.qualification",
+    "Sign": "goldspan.hiring.signs",
+    "StableAverage": "goldspan.hiring.stopping",
+    "Team": "goldspan.hiring.selection",
+    "TestPlan": "goldspan.hiring.qualification",
+    "Thresholds": "goldspan.hiring.signs",
     "Verdict": "goldspan.hiring.verdicts",
     "base_rates": "goldspan.hiring.reliability",
-    "check_forecast": "goldspan.hiring.forecast_check",
-    "check_leaks": "goldspan.hiring.leaks",
-    "choose_control": "goldspan.hiring.control",
+    "check_forecast": "goldspan.hiring.forecast",
+    "check_leaks": "goldspan.hiring.gold_questions",
+    "choose_control": "goldspan.hiring.gold_questions",
     "confusion": "goldspan.hiring.reliability",
-    "find_signs": "goldspan.hiring.signs.find",
-    "fit_difficulty": "goldspan.hiring.difficulty",
+    "find_signs": "goldspan.hiring.signs",
+    "fit_difficulty": "goldspan.hiring.forecast",
     "forecast_accuracy": "goldspan.hiring.forecast",
-    "get_rule": "goldspan.hiring.redundancy.registry",
+    "get_rule": "goldspan.hiring.stopping",
     "judge_workers": "goldspan.hiring.verdicts",
-    "make_bill": "goldspan.hiring.billing",
+    "make_bill": "goldspan.hiring.pay",
     "measure_reliability": "goldspan.hiring.reliability",
-    "measure_votes": "goldspan.hiring.held_out",
-    "next_answers": "goldspan.hiring.redundancy.asking",
-    "plan_sequential": "goldspan.hiring.sequential",
-    "plan_test": "goldspan.hiring.planning",
+    "measure_votes": "goldspan.hiring.review",
+    "next_answers": "goldspan.hiring.next_answers",
+    "plan_sequential": "goldspan.hiring.qualification",
+    "plan_test": "goldspan.hiring.qualification",
     "read_plan": "goldspan.hiring.pay",
-    "replay": "goldspan.hiring.redundancy.replay",
+    "replay": "goldspan.hiring.next_answers",
     "review_workers": "goldspan.hiring.review",
-    "score_interval": "goldspan.hiring.intervals",
+    "score_interval": "goldspan.hiring.selection",
     "select_workers": "goldspan.hiring.selection",
-    "typical_difficulty": "goldspan.hiring.typical",
-    "worker_scores": "goldspan.hiring.scores",
+    "typical_difficulty": "goldspan.hiring.forecast",
+    "worker_scores": "goldspan.hiring.selection",
 }
 
 __getattr__ = lazy(__name__, _HOME)

@@ -10,7 +10,7 @@ import pytest
 
 import goldspan.server
 from goldspan.cli.desk_view import STATES
-from goldspan.hiring.statements import AGREES, DIFFERS, DOUBTFUL, RELIABLE, UNCLEAR
+from goldspan.hiring.verdicts import AGREES, DIFFERS, DOUBTFUL, RELIABLE, UNCLEAR
 from goldspan.server.desk.standing import brief, standing
 from goldspan.server.desk_models import Overview
 

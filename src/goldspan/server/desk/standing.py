@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from goldspan.hiring.statements import UNCLEAR
+from goldspan.hiring.verdicts import UNCLEAR
 from goldspan.server.people import DROP, KEEP, TEST
 
 
@@ -15,7 +15,7 @@ def standing(*, barred: bool, decided: str, opinion: str) -> str:
     Args:
         barred: Whether the worker is asked nothing more.
         decided: The requester's last decision, "" for none.
-        opinion: What is thought of the worker, see `goldspan.hiring.statements`; "" for nothing.
+        opinion: What is thought of the worker, see `goldspan.hiring.verdicts`; "" for nothing.
 
     >>> standing(barred=True, decided="drop", opinion="reliable")
     'dropped'

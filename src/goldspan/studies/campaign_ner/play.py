@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from goldspan.aggregate import Consensus, aggregate
 from goldspan.crowd import Crowd
-from goldspan.hiring.redundancy.gain import Floats
-from goldspan.hiring.redundancy.replay import score_of
-from goldspan.hiring.redundancy.tape import Tape
+from goldspan.hiring.next_answers import Tape, score_of
+from goldspan.hiring.stopping import Floats
 from goldspan.money import to_micro
 from goldspan.protocols import Runner, Serial
 from goldspan.studies.campaign_ner.policy import LABELS, Ints, Policy

@@ -2,7 +2,7 @@
 
 Nothing here sees gold. An answer's promise is made of
 
-* the doubt about its item: the expected gain of an answer (`goldspan.hiring.redundancy.gain`), the
+* the doubt about its item: the expected gain of an answer (`goldspan.hiring.stopping`), the
   expected number of wrong spans, the entropy of its labels, or how far the crowd's labels change
   when the text has its say;
 * who gives it: the worker of the largest expected gain, or whoever comes next in a random order;
@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregate import Consensus, aggregate
-from goldspan.hiring.redundancy.gain import (
+from goldspan.hiring.next_answers import Tape
+from goldspan.hiring.stopping import (
     Floats,
     Habits,
     item_gain,
     learn_habits,
     pair_gain,
+    per_item,
     posterior_of,
     worth,
 )
-from goldspan.hiring.redundancy.rules import per_item
-from goldspan.hiring.redundancy.tape import Tape
 
 LABELS = "bsc-seq+crf"
 """Makes the labels that are scored, with every policy."""

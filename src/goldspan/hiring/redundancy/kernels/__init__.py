@@ -1,1 +1,0 @@
-"""Who is asked about what, compiled by Numba: one pass over the items in their order."""
