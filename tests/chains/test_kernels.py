@@ -7,8 +7,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from goldspan.chains.kernels.logarithms import forward_logarithms, log_sum, pull, push
-from goldspan.chains.kernels.nbest import nbest_step
+from goldspan.chains.nbest import nbest_step
+from goldspan.chains.posterior import forward_logarithms, log_sum, pull, push
 
 
 def n_best(unary, start, step, end, n):

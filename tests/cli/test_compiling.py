@@ -16,7 +16,7 @@ from goldspan.aggregate.registry import METHODS
 from goldspan.campaign import read_plan, trial
 from goldspan.cli import compiling
 from goldspan.cli.compiling import TEXT, CompileNotice
-from goldspan.select.registry import SELECTORS
+from goldspan.select.schedule import SELECTORS
 from test_docs import ROOT
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]

@@ -12,7 +12,7 @@ import pytest
 import goldspan
 from goldspan.cli import main
 from goldspan.select import select_items
-from goldspan.select.registry import SELECTORS
+from goldspan.select.schedule import SELECTORS
 from goldspan.tagger import CRF
 
 

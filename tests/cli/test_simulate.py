@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.simulate.registry import WORKERS
+from goldspan.simulate.parsing import WORKERS
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from goldspan.select.features import Incidence
 from goldspan.select.greedy import Purse, Wanted
-from goldspan.select.incidence import Incidence
 
 
 def naive_cover(items: Incidence, wanted: Wanted, purse: Purse, ranks, is_out=None):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goldspan.errors import InputError
 from goldspan.select import Budget, Cost, Pool, get_selector
-from goldspan.select.budget import Limits
+from goldspan.select.base import Limits
 
 TEXTS = ["a b c", "d", "e f", "g h i j"]
 

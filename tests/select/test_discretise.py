@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.select.discretise import Categorical, Log2, Nearest, Quantile, read_discretiser
+from goldspan.select.pool import Categorical, Log2, Nearest, Quantile, read_discretiser
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30).map(np.array)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from naive_greedy import best_of_all, naive_cover, random_items, value_of
 
+from goldspan.select.features import Incidence
 from goldspan.select.greedy import Purse, Wanted, cover
-from goldspan.select.incidence import Incidence
 
 SEEDS = range(25)
 

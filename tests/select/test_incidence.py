@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from goldspan.errors import InputError
-from goldspan.select.incidence import Incidence
+from goldspan.select.features import Incidence
 
 ROWS = st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=12)
 

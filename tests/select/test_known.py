@@ -8,7 +8,7 @@ import pytest
 import goldspan
 from goldspan.errors import InputError
 from goldspan.select import Features, Pool
-from goldspan.select.known import Known
+from goldspan.select.base import Known
 
 POOL = Pool.of(["a b", "c", "d"])
 

@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.select import Cost, Features, StreamingCoverage, get_selector
+from goldspan.select.coverage import cover_in_parts
 from goldspan.select.greedy import Purse, Wanted, cover
-from goldspan.select.partition import cover_in_parts
 
 EPSILON = 0.1
 

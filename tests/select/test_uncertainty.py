@@ -13,7 +13,7 @@ import goldspan
 from goldspan.errors import InputError
 from goldspan.select import Pool, get_selector, select_items
 from goldspan.select.greedy import Purse
-from goldspan.select.ranking import fill
+from goldspan.select.uncertainty import fill
 from goldspan.tagger import CRF, HMM, Text
 
 NAMES = ("least-confidence", "margin", "entropy", "mnlp", "token-entropy", "span-change")
@@ -111,7 +111,7 @@ def test_a_long_sentence_s_best_path_does_not_underflow(tagger):
 
 def test_scores_do_not_depend_on_the_blocks(tagger, crowd, monkeypatch):
     whole = select_items(crowd, "mnlp", model=tagger)
-    monkeypatch.setattr("goldspan.select.predictions.BLOCK_TOKENS", 40)
+    monkeypatch.setattr("goldspan.select.uncertainty.BLOCK_TOKENS", 40)
     parts = select_items(crowd, "mnlp", model=tagger)
     assert parts.item.tolist() == whole.item.tolist()
     assert parts.gain == pytest.approx(whole.gain, rel=1e-12)

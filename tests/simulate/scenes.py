@@ -8,7 +8,7 @@ import pyarrow as pa
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import list_array
 from goldspan.simulate import parse_worker, simulate_crowd
-from goldspan.simulate.truth import no_answers
+from goldspan.simulate.base import no_answers
 from goldspan.spans import Codec
 
 

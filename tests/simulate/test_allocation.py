@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.simulate.allocation import allocate, shares, weights_of
-from goldspan.simulate.draws import keys_of
+from goldspan.simulate.base import keys_of
+from goldspan.simulate.crowd import allocate, shares, weights_of
 
 KEYS = keys_of([f"s{n}" for n in range(4000)])
 
@@ -67,7 +67,7 @@ def test_items_choose_for_themselves_and_blocks_do_not_matter(monkeypatch):
     chosen = allocate(KEYS, names(7), 3, "zipf", 5)
     order = np.random.default_rng(0).permutation(len(KEYS))[:1000]
     np.testing.assert_array_equal(allocate(KEYS[order], names(7), 3, "zipf", 5), chosen[order])
-    monkeypatch.setattr("goldspan.simulate.allocation._BLOCK", 70)
+    monkeypatch.setattr("goldspan.simulate.crowd._BLOCK", 70)
     np.testing.assert_array_equal(allocate(KEYS, names(7), 3, "zipf", 5), chosen)
     assert (allocate(KEYS, names(7), 3, "zipf", 6) != chosen).any()
 

@@ -51,7 +51,7 @@ def test_noise_has_the_variance_asked_for_on_every_parameter(truth, tagger, monk
         seen.append(weights.vector - tagger.crf.weights_.vector)
         return potentials_of(features, weights, masks)
 
-    monkeypatch.setattr("goldspan.simulate.crf_noise.potentials_of", spy)
+    monkeypatch.setattr("goldspan.simulate.base.potentials_of", spy)
     simulate_crowd(truth, ["crf_noise(0.25)"], tagger=tagger)
     (noise,) = seen
     assert noise.mean() == pytest.approx(0, abs=4 * 0.5 / np.sqrt(len(noise)))

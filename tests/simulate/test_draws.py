@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from goldspan.simulate.draws import Draws, keys_of
+from goldspan.simulate.base import Draws, keys_of
 
 
 def draws_of(lengths, *, seed=0, name="w1", ids=None):

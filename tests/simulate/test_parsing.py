@@ -8,17 +8,9 @@ from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulate import parse_worker, read_team
-from goldspan.simulate.base import Perfect
-from goldspan.simulate.boundaries import Late
-from goldspan.simulate.choices import Misses
-from goldspan.simulate.copier import Copier
-from goldspan.simulate.crf_noise import CrfNoise
-from goldspan.simulate.drift import Drift
-from goldspan.simulate.flip import Flip
-from goldspan.simulate.models import Acc, Seq
-from goldspan.simulate.parsing import get_worker, signature
-from goldspan.simulate.registry import WORKERS
-from goldspan.simulate.spammers import Spammer
+from goldspan.simulate.annotators import Acc, Copier, Drift, Flip, Late, Misses, Seq, Spammer
+from goldspan.simulate.base import CrfNoise, Perfect
+from goldspan.simulate.parsing import WORKERS, get_worker, signature
 
 
 @pytest.mark.parametrize(
@@ -144,7 +136,7 @@ def test_workers_of_other_packages_are_found(monkeypatch):
     monkeypatch.setattr(
         "goldspan.simulate.parsing.plugins",
         lambda group: (
-            {"mine": "goldspan.simulate.flip:Flip"} if group == "goldspan.workers" else {}
+            {"mine": "goldspan.simulate.annotators:Flip"} if group == "goldspan.workers" else {}
         ),
     )
     assert parse_worker("mine(0.5)") == Flip(0.5)

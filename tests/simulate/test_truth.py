@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from goldspan.errors import InputError
 from goldspan.simulate import draw_truth, measure_workers, simulate_crowd
-from goldspan.simulate.truth import has_unknown
+from goldspan.simulate.base import has_unknown
 from simulate.scenes import truth_of
 
 

@@ -8,8 +8,8 @@ from scipy import stats
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.simulate.annotators import Cm, Seq
 from goldspan.simulate.base import Scene
-from goldspan.simulate.models import Cm, Seq
 from goldspan.workermodels import Prior, get_worker_model
 from simulate.scenes import answer, named, random_truth, truth_of
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.spans import Span, locate, to_chars, to_tokens, tokenize
-from goldspan.spans.characters import OFFSETS
+from goldspan.spans.text import OFFSETS
 
 FAMILY = "👨\u200d👩\u200d👧"
 WAVE = "👋🏽"

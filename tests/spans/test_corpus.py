@@ -22,7 +22,7 @@ from goldspan.spans import (
     validate,
     write_codes,
 )
-from goldspan.spans.pairs import ENDED, FAULT_KINDS, FAULTS, STARTS
+from goldspan.spans.encoding import ENDED, FAULT_KINDS, FAULTS, STARTS
 from spans import oracle
 
 LONGEST = 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from goldspan.spans import Codec
-from goldspan.spans.pairs import (
+from goldspan.spans.encoding import (
     BAD_OPEN,
     ENDED,
     FAULT_KINDS,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.spans import SchemeScore, score
-from goldspan.spans.schemes import SCHEMES
+from goldspan.spans.scoring import SCHEMES
 from spans import oracle
 
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")

@@ -7,7 +7,7 @@ import pytest
 import goldspan
 from goldspan.errors import InputError
 from goldspan.spans import Codec, score
-from goldspan.spans.sides import align_by_id
+from goldspan.spans.scoring import align_by_id
 
 
 class Side:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.select import Pool
-from goldspan.select.features import Features
-from goldspan.select.incidence import Incidence
+from goldspan.select.features import Features, Incidence
 
 MOST_TOKENS = 2_000_000
 """Of larger pools coverage is not worked out: it would take longer than a report may."""

@@ -16,7 +16,7 @@ from goldspan.campaign.classifiers import make_classifier, make_pipeline, told
 from goldspan.campaign.protocols import Model, Trained
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.select import Pool
-from goldspan.select.predictions import class_probs, row_blocks
+from goldspan.select.uncertainty import class_probs, row_blocks
 from goldspan.tagger import CRF, HMM, Text
 from goldspan.tagger.base import Tagger
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from goldspan.campaign.protocols import Picks, Trained
 from goldspan.campaign.setting import Setting
 from goldspan.select import read_selector
-from goldspan.select.budget import Cost
+from goldspan.select.base import Cost
 from goldspan.select.schedule import Schedule
 
 POOL, MONEY = "pool", "money"

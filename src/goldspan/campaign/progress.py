@@ -21,7 +21,7 @@ from goldspan.campaign.setting import Setting
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.select.selection import CONTROL as RANDOM
+from goldspan.select.base import CONTROL as RANDOM
 
 if TYPE_CHECKING:
     from goldspan.campaign.steps import Steps

@@ -24,10 +24,10 @@ from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Ledger, PoolItem
 from goldspan.select import Pool
+from goldspan.select.base import ranks_of
 from goldspan.select.reading import PoolFile, read_pool
-from goldspan.select.seeds import ranks_of
 from goldspan.spans import Codec, parse, to_chars, to_tokens, write
-from goldspan.spans.characters import Cut
+from goldspan.spans.text import Cut
 from goldspan.tagger.features import hash64
 
 
@@ -289,7 +289,7 @@ def _truth(setting: Setting, items: Crowd) -> Crowd | None:
     file = setting.plan.crowd.truth
     if file is None:
         return None
-    from goldspan.simulate.truth import known_truth
+    from goldspan.simulate.base import known_truth
 
     return known_truth(_gold(setting, items, file))
 

@@ -123,7 +123,7 @@ def _epilogs() -> dict[str, str]:
     """Lists at the end of a command's help, from the registries."""
     from goldspan.aggregate.registry import METHODS, TEXTS
     from goldspan.crowd.registry import FORMATS
-    from goldspan.simulate.registry import WORKERS
+    from goldspan.simulate.parsing import WORKERS
     from goldspan.studies.registry import STUDIES
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]

@@ -19,7 +19,7 @@ from goldspan.cli.output import (
     table,
     warn,
 )
-from goldspan.select.registry import DEFAULT, SELECTORS
+from goldspan.select.schedule import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
     from goldspan.select import Cost, Features, Pool, Selection
@@ -167,8 +167,8 @@ def select(
     check_outputs(features, inputs=inputs, overwrite=True)  # it is read where it is there
     r.check_there(labelled, errors, *(model or []))
     cost = _cost(fixed, per_token, answers)
-    from goldspan.select.parsing import read_selector
     from goldspan.select.reading import read_errors, read_pool, selection_lines
+    from goldspan.select.schedule import read_selector
 
     rule = read_selector(by)
     if round_ is not None:

@@ -28,8 +28,7 @@ _DRAWN = "Drawn truth"
 
 def _show_kinds(value: bool) -> None:
     if value:
-        from goldspan.simulate.parsing import get_worker, signature
-        from goldspan.simulate.registry import WORKERS
+        from goldspan.simulate.parsing import WORKERS, get_worker, signature
 
         rows = [[signature(get_worker(name)), text] for name, (_, text) in WORKERS.items()]
         say(table(rows))
@@ -196,7 +195,7 @@ def _check_usage(
 
 def _needs_tagger(worker: SimulatedWorker) -> bool:
     """Say whether a worker, or one that he is made of, answers as the given tagger with noise."""
-    from goldspan.simulate.crf_noise import CrfNoise
+    from goldspan.simulate.base import CrfNoise
 
     if isinstance(worker, CrfNoise) and worker.templates is None:
         return True
@@ -206,7 +205,7 @@ def _needs_tagger(worker: SimulatedWorker) -> bool:
 def _known(crowd: Crowd) -> tuple[Crowd, int]:
     """Give the items whose tags are all known, and the number of the others."""
     from goldspan.errors import InputError
-    from goldspan.simulate.truth import has_unknown
+    from goldspan.simulate.base import has_unknown
 
     unknown = has_unknown(crowd)
     if unknown.all() and crowd.n_items:
@@ -225,7 +224,7 @@ def _drawn(items: int, labels: str | None, shares: str | None, seed: int) -> Cro
 
 
 def _weights(workload: str) -> str | list[float]:
-    from goldspan.simulate.allocation import WORKLOADS
+    from goldspan.simulate.crowd import WORKLOADS
 
     return workload if workload in WORKLOADS else _numbers(workload, "--workload")
 

@@ -72,7 +72,7 @@ def tag(
     check_outputs(output, inputs=[source, tagger], overwrite=overwrite)
     from goldspan.crowd.atomic import write_text
     from goldspan.errors import UnknownNameError
-    from goldspan.spans.tokenization import RULES
+    from goldspan.spans.text import RULES
     from goldspan.tagger import load_tagger
     from goldspan.tagger.streams import READERS, conll_lines, json_lines, label, read_items
 

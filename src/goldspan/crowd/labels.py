@@ -12,8 +12,7 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import Codec, Role, Tagged, get_encoding, token_flags
-from goldspan.spans.encoding import ENCODINGS, Encoding, TagFault, read_tag
-from goldspan.spans.pairs import BAD_OPEN, STARTS
+from goldspan.spans.encoding import BAD_OPEN, ENCODINGS, STARTS, Encoding, TagFault, read_tag
 
 MAX_STRIPPED = 20
 """Labels with white space at their ends that are listed."""

@@ -8,9 +8,8 @@ from typing import Any, Literal, get_args
 
 from goldspan.errors import UnknownNameError
 from goldspan.spans import get_encoding
-from goldspan.spans.characters import CUTS as SNAPS
-from goldspan.spans.characters import OFFSETS
-from goldspan.spans.tokenization import RULES
+from goldspan.spans.text import CUTS as SNAPS
+from goldspan.spans.text import OFFSETS, RULES
 
 Altered = Literal["missing", "keep", "drop-sentence"]
 Repeated = Literal["last", "first"]
@@ -54,7 +53,7 @@ class ReadOptions:
         strict: Refuse an input with faults instead of listing them in the import report.
         offsets: What character offsets count: "codepoint", "utf16" or "utf8".
         tokens: How a text is cut whose file names no tokens: "fine", "space" or "words"; see
-            `goldspan.spans.tokenization`.
+            `goldspan.spans.text`.
         cut: What to do with a character span that begins or ends within a token: "split" cuts the
             token there, so that the span stays exact; "expand" takes the whole token, "contract"
             leaves it out, "error" refuses.

@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.plugins import plugins
-from goldspan.select.registry import DEFAULT, SELECTORS
+from goldspan.select.schedule import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
-    from goldspan.select.base import Selector
-    from goldspan.select.budget import Budget, Cost
-    from goldspan.select.features import Features
-    from goldspan.select.incidence import Incidence
-    from goldspan.select.parsing import get_selector, read_selector
+    from goldspan.select.base import Budget, Cost, Selection, Selector
+    from goldspan.select.coverage import StreamingCoverage
+    from goldspan.select.features import Features, Incidence
     from goldspan.select.pool import Pool
-    from goldspan.select.schedule import Schedule
-    from goldspan.select.selection import Selection
-    from goldspan.select.stream import StreamingCoverage
+    from goldspan.select.schedule import Schedule, get_selector, read_selector
 
 __all__ = [
     "Budget",
@@ -36,17 +32,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "Budget": "goldspan.select.budget",
-    "Cost": "goldspan.select.budget",
+    "Budget": "goldspan.select.base",
+    "Cost": "goldspan.select.base",
     "Features": "goldspan.select.features",
-    "Incidence": "goldspan.select.incidence",
+    "Incidence": "goldspan.select.features",
     "Pool": "goldspan.select.pool",
     "Schedule": "goldspan.select.schedule",
-    "Selection": "goldspan.select.selection",
+    "Selection": "goldspan.select.base",
     "Selector": "goldspan.select.base",
-    "StreamingCoverage": "goldspan.select.stream",
-    "get_selector": "goldspan.select.parsing",
-    "read_selector": "goldspan.select.parsing",
+    "StreamingCoverage": "goldspan.select.coverage",
+    "get_selector": "goldspan.select.schedule",
+    "read_selector": "goldspan.select.schedule",
 }
 
 __getattr__ = lazy(__name__, _HOME)
@@ -78,6 +74,6 @@ def select_items(pool: Any, by: Any = DEFAULT, **given: Any) -> Selection:
     >>> select_items(texts, "coverage-paper", n=2).item.tolist()
     [1, 2]
     """
-    from goldspan.select.parsing import read_selector
+    from goldspan.select.schedule import read_selector
 
     return read_selector(by).select(pool, **given)

@@ -1,18 +1,4 @@
-"""Greedy coverage on arrays (paper 003, section 3; MATH section 9).
-
-f(S) = sum over values v of weight_v * min(w, count_v(labelled) + count_v(S)), monotone submodular.
-
-The paper takes the item with the most new attribute–value pairs, "until we have covered all the
-attribute–value pairs at least w times", and leaves the order open. `order="levels"` finishes one
-cover of everything before it begins the second, so that every prefix is good; `order="capped"`
-takes the gain of f itself. Items without any gain are never picked.
-
-What is guaranteed: with unit costs, f of n picks is at least 1 - 1/e of the best for w = 1, and for
-any w with `order="capped"` (Nemhauser, Wolsey and Fisher 1978); level-wise this holds within each
-level, not for f (0.60 was seen at w = 2). With unequal costs the better of greedy by gain per cost
-and the best single item reaches (1 - 1/e) / 2 at w = 1 or capped; greedy by ratio alone is not
-bounded at all.
-"""
+"""Greedy cover of attribute values (paper 003): level-wise or capped, weighted, with costs."""
 
 from __future__ import annotations
 
@@ -22,9 +8,213 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.select.incidence import Incidence
-from goldspan.select.kernels.lazy import pick_weighted
-from goldspan.select.kernels.levels import pick_unweighted
+from goldspan._kernel import kernel
+from goldspan.select.features import Incidence
+
+# --------------------------------------------------------------------------------------------------
+# Greedy coverage with weights and costs: a heap of gains, most of them out of date.
+
+
+@kernel
+def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int) -> None:
+    """Let an entry of a heap sink to its place: the largest key on top, then the lowest rank.
+
+    Args:
+        keys: float64 [size or more]; changed.
+        ranks: int32, the same length; changed.
+        size: Of the heap.
+        at: The entry's place.
+    """
+    key, rank = keys[at], ranks[at]
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        right = child + 1
+        if right < size and (
+            keys[right] > keys[child]
+            or (keys[right] == keys[child] and ranks[right] < ranks[child])
+        ):
+            child = right
+        if key > keys[child] or (key == keys[child] and rank < ranks[child]):
+            break
+        keys[at], ranks[at] = keys[child], ranks[child]
+        at = child
+    keys[at], ranks[at] = key, rank
+
+
+@kernel
+def pick_weighted(  # noqa: C901, PLR0912 - one loop for Numba
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    spend: NDArray[np.float64],
+    left: float,
+    order: NDArray[np.int64],
+    need: NDArray[np.int32],
+    is_out: NDArray[np.bool_],
+    picked: NDArray[np.int64],
+    gains: NDArray[np.float64],
+    why: NDArray[np.int32],
+) -> tuple[int, float, bool]:
+    """Pick by gain per cost until no item brings anything, fits, or there is no more room.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz], the values of every item.
+        weights: float64 [n_values], not negative.
+        shares: float64 [n_items], what a gain is divided by, positive.
+        spend: float64 [n_items], what an item takes from the budget.
+        left: Of the budget.
+        order: int64 [n_items], the permutation that decides ties.
+        need: int32 [n_values], how often a value is still needed; changed.
+        is_out: bool [n_items], items that cannot be picked (any more); changed.
+        picked: int64 [most], written.
+        gains: float64 [most], written.
+        why: int32 [most], the weightiest value that was needed; written.
+
+    Returns:
+        How many were picked, what is left of the budget, and whether an item with a gain did not
+        fit.
+    """
+    n_items, most = len(bounds) - 1, len(picked)
+    keys = np.empty(n_items)
+    ranks = np.empty(n_items, np.int32)
+    size, n, is_tight = 0, 0, False
+    for rank in range(n_items):
+        item = order[rank]
+        if is_out[item]:
+            continue
+        gain = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            if need[ids[place]] > 0:
+                gain += weights[ids[place]]
+        if gain > 0:
+            keys[size], ranks[size] = gain / shares[item], rank
+            size += 1
+    for at in range(size // 2 - 1, -1, -1):
+        sink(keys, ranks, size, at)
+    while size > 0 and n < most:
+        item = order[ranks[0]]
+        gain = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            if need[ids[place]] > 0:
+                gain += weights[ids[place]]
+        key = gain / shares[item]
+        fits = spend[item] <= left
+        if gain > 0 and not fits:
+            is_tight = True
+        if gain > 0 and fits and key < keys[0]:
+            keys[0] = key
+            sink(keys, ranks, size, 0)
+            continue
+        size -= 1
+        keys[0], ranks[0] = keys[size], ranks[size]
+        sink(keys, ranks, size, 0)
+        if gain <= 0 or not fits:
+            continue
+        is_out[item] = True
+        left -= spend[item]
+        picked[n], gains[n], why[n] = item, gain, -1
+        heaviest = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            value = ids[place]
+            if need[value] > 0:
+                if weights[value] > heaviest:
+                    heaviest, why[n] = weights[value], value
+                need[value] -= 1
+        n += 1
+    return n, left, is_tight
+
+
+# --------------------------------------------------------------------------------------------------
+# Greedy coverage where every value and every item counts alike: gains are integers that fall.
+
+
+@kernel
+def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    value_bounds: NDArray[np.int64],
+    value_items: NDArray[np.int32],
+    order: NDArray[np.int64],
+    need: NDArray[np.int32],
+    is_out: NDArray[np.bool_],
+    picked: NDArray[np.int64],
+    gains: NDArray[np.float64],
+    why: NDArray[np.int32],
+) -> int:
+    """Pick until nothing is needed that an item has, or there is no more room.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz], the values of every item.
+        value_bounds: int64 [n_values + 1].
+        value_items: int32 [nnz], the items of every value.
+        order: int64 [n_items], the permutation that decides ties.
+        need: int32 [n_values], how often a value is still needed; changed.
+        is_out: bool [n_items], items that cannot be picked (any more); changed.
+        picked: int64 [most], written.
+        gains: float64 [most], written.
+        why: int32 [most], the first value that was needed; written.
+
+    Returns:
+        How many were picked.
+    """
+    n_items, most = len(bounds) - 1, len(picked)
+    gain = np.zeros(n_items, np.int32)
+    top = 0
+    for item in range(n_items):
+        if not is_out[item]:
+            for place in range(bounds[item], bounds[item + 1]):
+                if need[ids[place]] > 0:
+                    gain[item] += 1
+            top = max(top, gain[item])
+    head = np.full(top + 1, -1, np.int32)
+    behind = np.full(n_items, -1, np.int32)
+    for rank in range(n_items - 1, -1, -1):
+        level = gain[order[rank]]
+        behind[rank] = head[level]
+        head[level] = rank
+    bucket = np.empty(n_items, np.int32)
+    n = 0
+    for level in range(top, 0, -1):
+        size, rank = 0, head[level]
+        is_sorted = True
+        while rank >= 0:
+            bucket[size] = rank
+            is_sorted = is_sorted and (size == 0 or bucket[size - 1] < rank)
+            size += 1
+            rank = behind[rank]
+        if not is_sorted:
+            bucket[:size].sort()
+        for b in range(size):
+            if n == most:
+                return n
+            rank = bucket[b]
+            item = order[rank]
+            if gain[item] < level:
+                behind[rank] = head[gain[item]]
+                head[gain[item]] = rank
+                continue
+            is_out[item] = True
+            picked[n], gains[n], why[n] = item, level, -1
+            for place in range(bounds[item], bounds[item + 1]):
+                value = ids[place]
+                if need[value] <= 0:
+                    continue
+                if why[n] < 0:
+                    why[n] = value
+                need[value] -= 1
+                if need[value] == 0:
+                    for other in range(value_bounds[value], value_bounds[value + 1]):
+                        gain[value_items[other]] -= 1
+            n += 1
+    return n
+
+
+# --------------------------------------------------------------------------------------------------
+# Greedy coverage on arrays (paper 003, section 3; MATH section 9).
+
 
 Floats = NDArray[np.float64]
 

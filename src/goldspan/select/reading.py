@@ -29,10 +29,10 @@ from goldspan.crowd.grid import guess_delimiter
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
+from goldspan.select.base import Selection
 from goldspan.select.pool import IDS, Pool, joined, placed
-from goldspan.select.selection import Selection
 from goldspan.spans import locate, tokenize
-from goldspan.spans.tokenization import RULES
+from goldspan.spans.text import RULES
 from goldspan.tagger.streams import READERS
 
 TEXT, FOLDER, JSON, JSONL, CONLL = "text", "folder", "json", "jsonl", "conll"

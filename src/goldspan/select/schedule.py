@@ -1,30 +1,207 @@
-"""Schedules: which rule in which round, and a share of every batch for others.
-
-`coverage, then mnlp, 10% random`: a first round by coverage; from the second on by MNLP; of every
-batch a tenth is drawn at random, before the rest, so that it is a fair sample of what is left. A
-rule may last several rounds: `coverage for 2 rounds, then mnlp`.
-"""
+"""Selection rules by name, schedules of them, and the random slice of every batch."""
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from goldspan.errors import InputError
-from goldspan.select.base import Selector, Task
-from goldspan.select.budget import Limits
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import plugins
+from goldspan.select.base import CONTROL, Limits, Picked, Selector, Task
 from goldspan.select.greedy import BUDGET, EXHAUSTED
-from goldspan.select.parsing import clauses, read_rule
-from goldspan.select.registry import DEFAULT
-from goldspan.select.selection import Picked
 from goldspan.tagger.parameters import check_whole
+
+# --------------------------------------------------------------------------------------------------
+# The rules of selection by name. A new one is one file and one line here.
+
+
+SELECTORS: dict[str, tuple[str, str]] = {
+    "coverage": (
+        "goldspan.select.coverage:Coverage",
+        "new attribute values by weight and cost: for a cold start",
+    ),
+    "coverage-paper": (
+        "goldspan.select.coverage:PaperCoverage",
+        "the most new attribute values, as the paper has it",
+    ),
+    "coverage-parts": (
+        "goldspan.select.coverage:PartitionedCoverage",
+        "coverage of a large pool in parts, then among their picks",
+    ),
+    "random": ("goldspan.select.schedule:Random", "drawn at random: the control"),
+    "density": ("goldspan.select.uncertainty:Density", "like many other items of the pool"),
+    "least-confidence": (
+        "goldspan.select.uncertainty:LeastConfidence",
+        "the best label or tag sequence is improbable",
+    ),
+    "margin": ("goldspan.select.uncertainty:Margin", "the two best are close"),
+    "entropy": ("goldspan.select.uncertainty:Entropy", "entropy of the label, or of the sequence"),
+    "mnlp": ("goldspan.select.uncertainty:Mnlp", "-ln P(best sequence) per token"),
+    "token-entropy": ("goldspan.select.uncertainty:TokenEntropy", "mean entropy of a token's tag"),
+    "span-change": (
+        "goldspan.select.uncertainty:SpanChange",
+        "expected number of spans that an annotator changes, per cost",
+    ),
+    "vote": ("goldspan.select.uncertainty:Vote", "several models vote differently"),
+    "committee-kl": (
+        "goldspan.select.uncertainty:CommitteeKl",
+        "several models have different probabilities",
+    ),
+}
+
+DEFAULT = "coverage, then mnlp, 10% random"
+"""The schedule that did best from a cold start on (MATH section 9)."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Rules in text: `mnlp`, `coverage(w=2, weights=none)`, or a schedule of several.
+
+
+_HINT = "it must look like mnlp or coverage(w=2, weights=none)"
+
+
+def get_selector(name: str, **params: Any) -> Selector:
+    """Make a rule by its name.
+
+    Raises:
+        UnknownNameError: There is no such rule, or it has no such parameter.
+
+    >>> get_selector("coverage", w=2).get_params()["w"]
+    2
+    """
+    place = SELECTORS[name][0] if name in SELECTORS else plugins("goldspan.selectors").get(name)
+    if place is None:
+        raise UnknownNameError("rule", name, [*SELECTORS, *plugins("goldspan.selectors")])
+    module, attribute = place.split(":")
+    kind: type[Selector] = getattr(import_module(module), attribute)
+    for param in params:
+        if not kind.parameter_names():
+            raise InputError(f"{name} has no parameters, and {param!r} is given")
+        if param not in kind.parameter_names():
+            raise UnknownNameError(f"parameter of {name}", param, kind.parameter_names())
+    return kind(**params)
+
+
+def read_selector(text: Any) -> Selector:
+    """Read a rule or a schedule.
+
+    Raises:
+        InputError: It is not written like one.
+        UnknownNameError: There is no such rule, or it has no such parameter.
+
+    >>> read_selector("coverage, then mnlp, 10% random").name
+    'schedule'
+    """
+    if isinstance(text, Selector):
+        return text
+    if len(clauses(str(text))) == 1:
+        return read_rule(str(text))
+
+    made = Schedule(text=str(text))
+    made.plan()
+    return made
+
+
+def read_rule(text: str) -> Selector:
+    """Read a single rule.
+
+    Raises:
+        InputError: It is not written like one.
+        UnknownNameError: There is no such rule, or it has no such parameter.
+
+    >>> read_rule("margin(top=3)").name
+    'margin'
+    """
+    name, bracket, rest = text.strip().partition("(")
+    name = name.strip()
+    if not name or (bracket and not rest.endswith(")")):
+        raise InputError(f"rule {text.strip()!r}: {_HINT}")
+    rule = get_selector(name)
+    if not bracket:
+        return rule
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about odd literals: their values are checked anyhow
+            call = ast.parse(f"rule({rest}", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call = None
+    if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+        raise InputError(f"rule {text.strip()!r}: {_HINT}; parameters have names")
+    params = {str(one.arg): _value(one.value, f"rule({rest}") for one in call.keywords}
+    made = get_selector(name, **params)
+    made.check()
+    return made
+
+
+def clauses(text: str) -> list[str]:
+    """Cut a text at its commas, but not within brackets.
+
+    >>> clauses("coverage(w=2, order=capped), then mnlp")
+    ['coverage(w=2, order=capped)', 'then mnlp']
+    """
+    found, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [one.strip() for one in found]
+
+
+def _value(node: ast.expr, source: str) -> Any:
+    """Read a literal, or a word without quotes."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return ast.get_source_segment(source, node) or ""
+
+
+# --------------------------------------------------------------------------------------------------
+# Random items: what every rule must beat, and the control slice of a batch.
+
+
+@dataclass(kw_only=True)
+class Random(Selector):
+    """Items in a random order that the seed and their ids decide.
+
+    It stops at the first item that does not fit into the budget: going on with smaller ones would
+    prefer short items. Drawing again with the same seed goes on in the same order.
+
+    >>> len(Random().select(["a b", "c", "d e f", "g"], n=2))
+    2
+    """
+
+    name: ClassVar[str] = CONTROL
+
+    def _pick(self, task: Task) -> Picked:
+        purse = task.limits.purse
+        order = task.ranks("random")
+        order = order[~task.is_out[order]]
+        taken = order[: purse.most]
+        if purse.spend is not None:
+            fitting = np.cumsum(purse.spend[taken]) <= purse.budget * (1 + 1e-12)
+            taken = taken[fitting]
+        n = len(taken)
+        stopped = EXHAUSTED if n == len(order) else BUDGET
+        return Picked(
+            taken, np.zeros(n), np.zeros(n, np.int64), (self.name,) * n, ("drawn",) * n, stopped
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Schedules: which rule in which round, and a share of every batch for others.
+
 
 _SHARE = re.compile(r"^(?P<percent>\d+(\.\d+)?)\s*%\s*(?P<rule>.+)$")
 _ROUNDS = re.compile(r"^(?P<rule>.+?)\s+for\s+(?P<n>\d+)\s+rounds?$")
-_HINT = 'it must look like "coverage, then mnlp, 10% random"'
+_SCHEDULE_HINT = 'it must look like "coverage, then mnlp, 10% random"'
 
 
 class Plan(NamedTuple):
@@ -80,11 +257,14 @@ class Schedule(Selector):
                 continue
             then, _, rest = clause.partition(" ")
             if (then == "then") != bool(stages) or (shares and not stages) or not clause:
-                raise InputError(f"schedule {self.text!r}: clause {n + 1}, {clause!r}: {_HINT}")
+                raise InputError(
+                    f"schedule {self.text!r}: clause {n + 1}, {clause!r}: {_SCHEDULE_HINT}"
+                )
             stages.append(_stage(rest if stages else clause))
         if not stages or sum(part for part, _ in shares) >= 1:
             raise InputError(
-                f"schedule {self.text!r}: some rule must be left a share of the batch; {_HINT}"
+                f"schedule {self.text!r}: some rule must be left a share of the batch; "
+                f"{_SCHEDULE_HINT}"
             )
         return Plan(tuple(stages), tuple(shares))
 

@@ -1,25 +1,270 @@
-"""Uncertainty: items whose label or tags a model is least sure of.
-
-For labels P(y | x) of a classifier; for taggers of whole sequences y (Settles and Craven 2008).
-Scores are the higher the less sure the model is.
-"""
+"""Uncertainty of taggers and classifiers, committees, and density."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
+from scipy.special import entr, rel_entr
 
+from goldspan.chains.nbest import nbest_step
 from goldspan.errors import InputError
-from goldspan.select.base import Task
-from goldspan.select.predictions import by_blocks, class_probs, is_tagger, path_log_probs
-from goldspan.select.ranking import Floats, Ranked
+from goldspan.select.base import Picked, Selector, Task
+from goldspan.select.features import Incidence
+from goldspan.select.greedy import BUDGET, EXHAUSTED, Purse, Wanted, cover
+from goldspan.select.pool import Pool
 from goldspan.tagger import Text
 from goldspan.tagger.base import Tagger
+from goldspan.tagger.parameters import check_number
+
+# --------------------------------------------------------------------------------------------------
+# What models say of a pool: probabilities of labels, or of tag sequences.
+
+
+Floats = NDArray[np.float64]
+BLOCK_TOKENS = 50_000
+"""Tokens that are tagged at once."""
+BLOCK_ROWS = 2_000
+"""Items that a classifier is asked about at once: some need a dense matrix of all their words."""
+
+
+def is_tagger(model: Any) -> bool:
+    """Say whether a model is one of goldspan's taggers."""
+    return isinstance(model, Tagger)
+
+
+def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
+    """Give the probabilities of the labels of some items, float64 [len(index), n_labels].
+
+    Args:
+        model: Probabilities of all items, float64 [n_items, n_labels], or a classifier with
+            `predict_proba`, which is given the rows of the pool's table, or texts.
+        pool: The items.
+        index: int64, those asked for.
+
+    Raises:
+        InputError: It is neither, or what it gives are no probabilities of the items.
+    """
+    if hasattr(model, "predict_proba"):
+        found = [model.predict_proba(pool.rows(block)) for block in row_blocks(index)]
+        probs = np.concatenate([np.asarray(one, np.float64) for one in found])
+        n_rows = len(index)
+    elif isinstance(model, np.ndarray | list):
+        every = np.asarray(model, np.float64)
+        probs, n_rows = every, pool.n_items
+    else:
+        raise InputError(
+            f"a model is a trained tagger, a classifier with predict_proba, or a matrix of "
+            f"probabilities, not {_named(model)}"
+        )
+    if probs.ndim != 2 or len(probs) != n_rows or not probs.shape[1]:
+        raise InputError(
+            f"the probabilities must have {n_rows} rows, one per item, not shape {probs.shape}"
+        )
+    sums = probs.sum(axis=1)
+    if not ((probs >= 0).all() and np.allclose(sums, 1, atol=1e-6)):
+        raise InputError("the probabilities of an item must not be negative, and add up to 1")
+    return probs if hasattr(model, "predict_proba") else probs[index]
+
+
+def row_blocks(index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Cut items into blocks that a classifier is asked about one after the other."""
+    for at in range(0, max(len(index), 1), BLOCK_ROWS):
+        yield index[at : at + BLOCK_ROWS]
+
+
+def _named(model: Any) -> str:
+    """Name a model that has no probabilities; of a pipeline its last step."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
+def by_blocks(
+    tagger: Tagger, pool: Pool, index: NDArray[np.int64], measure: Callable[[Text], Floats]
+) -> Floats:
+    """Measure some items with a tagger, block by block.
+
+    Args:
+        tagger: A trained tagger of words. One that looks at whole documents sees those of the
+            pool whole.
+        pool: Texts.
+        index: int64, items asked for.
+        measure: Gives a number per item of a text, float64 [n_items].
+
+    Raises:
+        InputError: The pool is a table.
+    """
+    if pool.text is None:
+        raise InputError("a tagger reads words, and this pool is a table of attributes")
+    if tagger.documents_:
+        return measure(pool.text)[index]
+    text = replace(pool.text, group=None)
+    found = [measure(text.select(block)) for block in _blocks(pool.n_tokens, index)]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _blocks(n_tokens: NDArray[np.int64], index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    number = np.cumsum(n_tokens[index]) // BLOCK_TOKENS
+    for block in np.split(index, np.flatnonzero(np.diff(number)) + 1):
+        if len(block):
+            yield block
+
+
+def path_log_probs(tagger: Tagger, text: Text, n: int) -> Floats:
+    """Give ln P of the n best tag sequences of every item, float64 [n_items, n]; -inf for none.
+
+    The logarithm is taken before it can underflow: a long sentence's best path is improbable.
+    """
+    p = tagger.log_potentials(text)
+    offsets = (p.offsets - p.offsets[0]).tolist()
+    found = np.full((len(offsets) - 1, n), -np.inf)
+    for item in range(len(offsets) - 1):
+        a, b = offsets[item], offsets[item + 1]
+        paths, log_probs = np.empty((n, b - a), np.int16), np.empty(n)
+        known = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        found[item, :known] = np.minimum(log_probs[:known], 0.0)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Rules that give every item a score: the batch from a ranking, dense or diverse if asked for.
+
+
+_COVERS = 3
+"""How often the pairs of a shortlist are covered before it is filled up by score."""
+
+
+@dataclass(kw_only=True)
+class Ranked(Selector):
+    """Base of rules with a score per item; the highest scores are picked.
+
+    Args:
+        by_cost: Divide scores by costs.
+        density: Multiply scores by this power of an item's mean similarity to the pool (Settles
+            and Craven 2008, "information density"); 0: do not.
+        top: More than 1: the batch is chosen by coverage within the best ones, `top` times as many
+            as it holds, so that it does not hold the same thing many times.
+    """
+
+    by_cost: bool = False
+    density: float = 0.0
+    top: float = 1.0
+
+    @abstractmethod
+    def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
+        """Give the scores of some items, not negative."""
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_number("density", self.density, 0, 100)
+        check_number("top", self.top, 1, 1e6)
+
+    def _pick(self, task: Task) -> Picked:
+        index = np.flatnonzero(~task.is_out)
+        scores = np.zeros(task.pool.n_items)
+        if len(index):
+            scores[index] = self._scores(task, index)
+        if not np.isfinite(scores).all():
+            bad = task.pool.item_ids[int(np.flatnonzero(~np.isfinite(scores))[0])].as_py()
+            raise InputError(f"{self.name}: the score of item {bad} is no finite number")
+        if self.density:
+            scores *= similarity(task.described.items) ** self.density
+        purse, keys = task.limits.purse, scores
+        if self.by_cost and purse.shares is not None:
+            keys = scores / purse.shares
+        ranks = task.ranks()
+        ranks = ranks[~task.is_out[ranks]]
+        order = ranks[np.argsort(-keys[ranks], kind="stable")]
+        n_diverse = 0
+        if self.top > 1:
+            first = diverse(task.described.items, order, purse, self.top, task.ranks())
+            order, n_diverse = np.concatenate([first, order[~np.isin(order, first)]]), len(first)
+        taken = fill(order, purse)
+        why = tuple(f"{self.name} {score:.4g}" for score in scores[taken].tolist())
+        stopped = EXHAUSTED if len(taken) == len(order) else BUDGET
+        facts: dict[str, Any] = {"diverse": n_diverse} if self.top > 1 else {}
+        level = np.zeros(len(taken), np.int64)
+        rule = (self.name,) * len(taken)
+        return Picked(taken, scores[taken], level, rule, why, stopped, facts)
+
+
+def fill(order: NDArray[np.int64], purse: Purse) -> NDArray[np.int64]:
+    """Take items in order while the purse lasts, leaving out what does not fit.
+
+    >>> fill(np.arange(3), Purse(3, np.array([2.0, 9.0, 1.0]), 4.0)).tolist()
+    [0, 2]
+    """
+    if purse.spend is None:
+        return order[: purse.most]
+    spend = purse.spend[order].tolist()
+    least, left = min(spend, default=0.0), purse.budget * (1 + 1e-12)
+    kept: list[int] = []
+    for n, price in enumerate(spend):
+        if len(kept) == purse.most or left < least:
+            break
+        if price <= left:
+            left -= price
+            kept.append(n)
+    return order[np.array(kept, np.intp)]
+
+
+def diverse(
+    items: Incidence, order: NDArray[np.int64], purse: Purse, top: float, ranks: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Choose a batch by coverage from the best of a ranking.
+
+    Args:
+        items: Which item has which values.
+        order: int64 [n], items, the best first.
+        purse: What may be spent.
+        top: The shortlist is so many times as much as the purse holds.
+        ranks: int64 [n_items], the permutation that decides ties.
+    """
+    wide = Purse(int(min(len(order), np.ceil(top * purse.most))), purse.spend, top * purse.budget)
+    out = np.ones(items.n_items, np.bool_)
+    out[fill(order, wide)] = False
+    return cover(items, Wanted(w=_COVERS), purse, ranks, out).item
+
+
+def similarity(items: Incidence) -> Floats:
+    """Give every item's mean cosine with all items of the pool, float64 [n_items].
+
+    >>> similarity(Incidence.of_sets([{0}, {0}, {1}])).round(3).tolist()
+    [0.667, 0.667, 0.333]
+    """
+    norm = np.sqrt(np.maximum(1, np.diff(items.bounds)))
+    each = np.repeat(1 / norm, np.diff(items.bounds))
+    middle = np.bincount(items.ids, weights=each, minlength=items.n_values) / max(1, items.n_items)
+    return items.sums(middle) / norm
+
+
+# --------------------------------------------------------------------------------------------------
+# Density: items that stand for many others, without any model.
+
+
+@dataclass(kw_only=True)
+class Density(Ranked):
+    """Mean cosine of an item's attribute–value pairs with those of all items.
+
+    As a factor on a model's uncertainty it is the parameter `density` of the other rules:
+    `mnlp(density=1)`.
+
+    >>> Density().select([["a", "b"], ["a", "b", "c"], ["x"]], n=2).item.tolist()
+    [0, 1]
+    """
+
+    name: ClassVar[str] = "density"
+
+    def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
+        return np.asarray(similarity(task.described.items)[index])
+
+
+# --------------------------------------------------------------------------------------------------
+# Uncertainty: items whose label or tags a model is least sure of.
 
 
 @dataclass(kw_only=True)
@@ -182,3 +427,101 @@ def token_means(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     sums = np.concatenate([[0.0], np.cumsum(values)])
     lengths = np.diff(offsets)
     return np.asarray(np.diff(sums[offsets]) / np.maximum(1, lengths))
+
+
+# --------------------------------------------------------------------------------------------------
+# Query by committee: items about which several models disagree.
+
+
+@dataclass(kw_only=True)
+class Committee(Ranked):
+    """Base of the rules that ask several models."""
+
+    needs_model: ClassVar[bool] = True
+
+    @abstractmethod
+    def disagreement(self, probs: Floats) -> Floats:
+        """Give it from probabilities.
+
+        Args:
+            probs: float64 [n_models, n, n_labels].
+
+        Returns:
+            float64 [n], not negative.
+        """
+
+    def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
+        models = _models(task.model, self.name)
+        if is_tagger(models[0]):
+            return by_blocks(
+                _widest(models), task.pool, index, lambda text: self._of_text(models, text)
+            )
+        every = [class_probs(model, task.pool, index) for model in models]
+        names = [_labels(model, probs) for model, probs in zip(models, every, strict=True)]
+        return self.disagreement(_aligned(every, names))
+
+    def _of_text(self, taggers: list[Tagger], text: Text) -> Floats:
+        alone = replace(text, group=None)
+        found = [one.tag(text if one.documents_ else alone, least=np.inf) for one in taggers]
+        probs = _aligned([one.probs for one in found], [list(t.codec_.tags) for t in taggers])
+        return token_means(self.disagreement(probs), found[0].offsets)
+
+
+@dataclass(kw_only=True)
+class Vote(Committee):
+    """Entropy of the models' votes, in nats.
+
+    >>> sure, other = np.array([[0.9, 0.1], [0.8, 0.2]]), np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> Vote().select(["a", "b"], model=[sure, other], n=1).item.tolist()
+    [1]
+    """
+
+    name: ClassVar[str] = "vote"
+
+    def disagreement(self, probs: Floats) -> Floats:
+        """Entropy of the shares of votes; a model votes for its likeliest label."""
+        n_labels = probs.shape[2]
+        votes = np.eye(n_labels)[probs.argmax(axis=2)]
+        return np.asarray(entr(votes.mean(axis=0)).sum(axis=1))
+
+
+@dataclass(kw_only=True)
+class CommitteeKl(Committee):
+    """Mean KL divergence of the models from their average, in nats (McCallum and Nigam 1998)."""
+
+    name: ClassVar[str] = "committee-kl"
+
+    def disagreement(self, probs: Floats) -> Floats:
+        """Mean of KL(P_m || mean P)."""
+        found = rel_entr(probs, probs.mean(axis=0)).sum(axis=2).mean(axis=0)
+        return np.asarray(np.maximum(0.0, found))
+
+
+def _models(given: Any, name: str) -> list[Any]:
+    models = list(given) if isinstance(given, list | tuple) else []
+    if isinstance(given, np.ndarray) and given.ndim == 3:
+        models = list(given)
+    if len(models) < 2:
+        raise InputError(f"{name} needs a committee: a list of at least two models")
+    if len({is_tagger(model) for model in models}) > 1:
+        raise InputError(f"{name}: a committee is of taggers or of classifiers, not of both")
+    return models
+
+
+def _widest(taggers: list[Tagger]) -> Tagger:
+    """Give one that looks at whole documents, if any does: the text is then not cut."""
+    return next((one for one in taggers if one.documents_), taggers[0])
+
+
+def _labels(model: Any, probs: Floats) -> list[Any]:
+    names = getattr(model, "classes_", None)
+    return list(range(probs.shape[1])) if names is None else list(names)
+
+
+def _aligned(every: list[Floats], names: list[list[Any]]) -> Floats:
+    """Give the probabilities of all models for the labels that any of them knows."""
+    labels = list(dict.fromkeys(label for own in names for label in own))
+    found = np.zeros((len(every), len(every[0]), len(labels)))
+    for m, (probs, own) in enumerate(zip(every, names, strict=True)):
+        found[m][:, [labels.index(label) for label in own]] = probs
+    return found

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.simulate.base import Habit, SimulatedWorker
-    from goldspan.simulate.crf_noise import TruthTagger
-    from goldspan.simulate.crowd import simulate_crowd
-    from goldspan.simulate.parsing import parse_worker
-    from goldspan.simulate.summary import WorkerRates, measure_workers
-    from goldspan.simulate.team import read_team
-    from goldspan.simulate.team_file import read_team_file
-    from goldspan.simulate.truth import draw_truth
+    from goldspan.simulate.base import Habit, SimulatedWorker, TruthTagger, draw_truth
+    from goldspan.simulate.crowd import WorkerRates, measure_workers, simulate_crowd
+    from goldspan.simulate.parsing import parse_worker, read_team, read_team_file
 
 __all__ = [
     "Habit",
@@ -34,13 +29,13 @@ __getattr__ = lazy(
     {
         "Habit": "goldspan.simulate.base",
         "SimulatedWorker": "goldspan.simulate.base",
-        "TruthTagger": "goldspan.simulate.crf_noise",
-        "WorkerRates": "goldspan.simulate.summary",
-        "draw_truth": "goldspan.simulate.truth",
-        "measure_workers": "goldspan.simulate.summary",
+        "TruthTagger": "goldspan.simulate.base",
+        "WorkerRates": "goldspan.simulate.crowd",
+        "draw_truth": "goldspan.simulate.base",
+        "measure_workers": "goldspan.simulate.crowd",
         "parse_worker": "goldspan.simulate.parsing",
-        "read_team": "goldspan.simulate.team",
-        "read_team_file": "goldspan.simulate.team_file",
+        "read_team": "goldspan.simulate.parsing",
+        "read_team_file": "goldspan.simulate.parsing",
         "simulate_crowd": "goldspan.simulate.crowd",
     },
 )

@@ -1,22 +1,57 @@
-"""Workers in text: `crf_noise(0.05)`, `drift(flip(0.05), flip(0.4))`, `flip(0.05) + misses(0.3)`.
-
-The text is read with Python's grammar: a name with arguments, by place or by name; habits follow
-the worker that they change after a plus. A word that is no number and no worker is a string, with
-quotes or without: `spammer(constant, label=B-PER)`.
-"""
+"""Simulated teams in words: names, parameters, and files of teams."""
 
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.plugins import plugins
 from goldspan.simulate.base import Habit, Perfect, SimulatedWorker
-from goldspan.simulate.registry import WORKERS
+
+# --------------------------------------------------------------------------------------------------
+# The kinds of simulated workers by name. A new one is one file and one line here.
+
+
+WORKERS: dict[str, tuple[str, str]] = {
+    "perfect": ("goldspan.simulate.base:Perfect", "always gives the truth"),
+    "crf_noise": (
+        "goldspan.simulate.base:CrfNoise",
+        "a CRF trained on the truth, noise on its parameters: a consistent worker",
+    ),
+    "flip": ("goldspan.simulate.annotators:Flip", "with probability p another label, uniformly"),
+    "acc": ("goldspan.simulate.annotators:Acc", "one probability of being right"),
+    "mace": ("goldspan.simulate.annotators:Mace", "knows, or gives a label by habit"),
+    "cv": ("goldspan.simulate.annotators:Cv", "being right depends on the truth"),
+    "cm": ("goldspan.simulate.annotators:Cm", "a confusion matrix"),
+    "seq": ("goldspan.simulate.annotators:Seq", "a confusion matrix per label given before"),
+    "spammer": (
+        "goldspan.simulate.annotators:Spammer",
+        "never looks: constant, frequent or random",
+    ),
+    "copier": ("goldspan.simulate.annotators:Copier", "copies another worker's answers"),
+    "drift": (
+        "goldspan.simulate.annotators:Drift",
+        "turns from one worker into another over the course",
+    ),
+    "early": ("goldspan.simulate.annotators:Early", "starts spans one token early"),
+    "late": ("goldspan.simulate.annotators:Late", "ends spans one token late"),
+    "merges": ("goldspan.simulate.annotators:Merges", "joins a span to its neighbour"),
+    "misses": ("goldspan.simulate.annotators:Misses", "overlooks spans"),
+    "invents": ("goldspan.simulate.annotators:Invents", "marks tokens that are in no span"),
+    "wrong_type": ("goldspan.simulate.annotators:WrongType", "gives spans another type"),
+}
+
+
+# --------------------------------------------------------------------------------------------------
+# Workers in text: `crf_noise(0.05)`, `drift(flip(0.05), flip(0.4))`, `flip(0.05) + misses(0.3)`.
 
 
 def parse_worker(text: str) -> SimulatedWorker:
@@ -130,3 +165,123 @@ def _value(node: ast.expr, field: Field[Any], source: str) -> Any:
         except ValueError:
             return text
     return text
+
+
+# --------------------------------------------------------------------------------------------------
+# From a list of workers, in text or as objects, to workers by id.
+
+
+Entry = str | SimulatedWorker
+
+MOST_WORKERS = 1_000_000
+"""Larger teams are refused: each worker has his own row of answers and random numbers."""
+
+_ENTRY = re.compile(
+    r"\s*(?:(?P<id>[\w.-]+)\s*=)?\s*(?P<worker>.*?)\s*(?:\s[x×]\s*(?P<count>\d+))?\s*", re.DOTALL
+)
+
+
+def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, SimulatedWorker]:
+    """Read the workers of a crowd.
+
+    Args:
+        workers: A list of workers in text or as objects; in text a worker may have an id, `ana =
+            flip(0.1)`, and a number of workers alike, `flip(0.1) x3`. Or a mapping: from a worker
+            in text to a number of workers, or from an id to a worker. Workers without an id are
+            w1, w2, … by their place; several of one id are ana1, ana2, ….
+
+    Raises:
+        InputError: There is no worker, an id stands twice, a number is none, or there are more than
+            a million workers.
+        UnknownNameError: There is no such kind of worker.
+
+    >>> {name: str(worker) for name, worker in read_team(["flip(.1) x2", "ana = acc"]).items()}
+    {'w1': 'flip(0.1)', 'w2': 'flip(0.1)', 'ana': 'acc'}
+    """
+    if isinstance(workers, str | SimulatedWorker):
+        workers = [workers]
+    entries = _of_mapping(workers) if isinstance(workers, Mapping) else map(_read, workers)
+    team: dict[str, SimulatedWorker] = {}
+    place = 0
+    for name, worker, count in entries:
+        if place + count > MOST_WORKERS:
+            raise InputError(f"there are more than {MOST_WORKERS:,} workers: simulate fewer")
+        for n in range(1, count + 1):
+            place += 1
+            own = f"w{place}" if not name else f"{name}{n}" if count > 1 else name
+            if own in team:
+                raise InputError(f"two workers have the id {own!r}: give them different ones")
+            team[own] = worker
+    if not team:
+        raise InputError('there is no worker: give at least one, such as "flip(0.1)"')
+    return team
+
+
+def _of_mapping(workers: Mapping[str, Any]) -> list[tuple[str, SimulatedWorker, int]]:
+    found = []
+    for key, value in workers.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            found.append(_counted(*_read(key)[:2], value))
+        else:
+            found.append((str(key), _team_member(value), 1))
+    return found
+
+
+def _read(entry: Entry) -> tuple[str, SimulatedWorker, int]:
+    if not isinstance(entry, str):
+        return "", _team_member(entry), 1
+    parts = _ENTRY.fullmatch(entry)
+    assert parts is not None  # every part may be empty
+    count = _number(parts["count"] or "1")
+    return _counted(parts["id"] or "", parse_worker(parts["worker"]), count)
+
+
+def _number(digits: str) -> int:
+    """Read a number; of a very long one it is enough that it is too large."""
+    return int(digits) if len(digits) < 20 else MOST_WORKERS + 1
+
+
+def _counted(name: str, worker: SimulatedWorker, count: int) -> tuple[str, SimulatedWorker, int]:
+    if count < 1:
+        raise InputError(f"the number of workers {worker} must be at least 1, not {count}")
+    return name, worker, count
+
+
+def _team_member(value: Any) -> SimulatedWorker:
+    if isinstance(value, str):
+        return parse_worker(value)
+    if not isinstance(value, SimulatedWorker):
+        raise InputError(f"a worker must be text such as 'flip(0.1)' or an object, not {value!r}")
+    return value
+
+
+# --------------------------------------------------------------------------------------------------
+# A team of workers in a TOML file: a list, or a table of workers by id.
+
+
+HELP = 'workers = ["flip(0.1) x3", …], or a table [workers] with ana = "flip(0.1)"'
+
+
+def read_team_file(path: str | Path) -> dict[str, SimulatedWorker]:
+    """Read the workers of a crowd from a TOML file.
+
+    Args:
+        path: A file with `workers = ["flip(0.1) x3", "ana = acc"]`, or with a table `[workers]` in
+            which `ana = "flip(0.1)"` is a worker and `"flip(0.1)" = 3` are three of them.
+
+    Raises:
+        InputError: The file cannot be read or holds something else.
+        UnknownNameError: There is no such kind of worker.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    workers: Any = content.get("workers")
+    is_list = isinstance(workers, list) and all(isinstance(one, str) for one in workers)
+    is_table = isinstance(workers, dict) and all(isinstance(v, str | int) for v in workers.values())
+    if set(content) != {"workers"} or not (is_list or is_table):
+        raise InputError(f"{path}: it must hold {HELP}, and nothing else")
+    return read_team(workers)

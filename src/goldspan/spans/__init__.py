@@ -1,7 +1,6 @@
 """Spans and tags: parse, check, convert, mask and score, for every encoding (paper 004)."""
 
-from goldspan.spans.characters import locate, to_chars, to_tokens
-from goldspan.spans.codec import Codec, Tagged
+from goldspan.spans.codec import Codec, Tagged, Transition, transition_mask, transitions
 from goldspan.spans.corpus import (
     POLICIES,
     ErrorArray,
@@ -12,13 +11,25 @@ from goldspan.spans.corpus import (
     write_codes,
 )
 from goldspan.spans.encoding import ALIASES, ENCODINGS, Encoding, Role, get_encoding
-from goldspan.spans.legality import Transition, transition_mask, transitions
-from goldspan.spans.reading import TagError, parse, parse_with_errors, validate
-from goldspan.spans.schemes import SchemeScore
-from goldspan.spans.scoring import Rates, Score, WrongSpan, score, score_codes, score_columns
-from goldspan.spans.span import Span
-from goldspan.spans.tokenization import tokenize
-from goldspan.spans.writing import convert, write
+from goldspan.spans.parsing import (
+    Span,
+    TagError,
+    convert,
+    parse,
+    parse_with_errors,
+    validate,
+    write,
+)
+from goldspan.spans.scoring import (
+    Rates,
+    SchemeScore,
+    Score,
+    WrongSpan,
+    score,
+    score_codes,
+    score_columns,
+)
+from goldspan.spans.text import locate, to_chars, to_tokens, tokenize
 
 __all__ = [
     "ALIASES",

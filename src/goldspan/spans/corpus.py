@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from goldspan.errors import Fault, FaultsError, InputError, SpanError, UnknownNameError
 from goldspan.spans.codec import Codec, Tagged
-from goldspan.spans.encoding import Role
-from goldspan.spans.pairs import (
+from goldspan.spans.encoding import (
     BAD_OPEN,
     ENDED,
     FAULT_KINDS,
@@ -24,6 +23,7 @@ from goldspan.spans.pairs import (
     NOT_CLOSED,
     STARTS,
     TYPE_CHANGE,
+    Role,
 )
 
 Policy = Literal["conlleval", "strict", "boundaries", "raise"]

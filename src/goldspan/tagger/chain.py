@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.chains.kernels.nbest import nbest_step
-from goldspan.chains.kernels.posterior import posterior_step
+from goldspan.chains.nbest import nbest_step
+from goldspan.chains.posterior import posterior_step
 from goldspan.errors import InputError
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans
 from goldspan.tagger.kernels.decoding import best_path_step

@@ -19,8 +19,8 @@ from goldspan.aggregate.bsc.best_spans import best_spans
 from goldspan.aggregate.bsc.evidence import Evidence
 from goldspan.aggregate.bsc.kernels.token import label_step
 from goldspan.aggregate.bsc.tables import Tables
-from goldspan.chains.kernels.confidence import confidence_step
-from goldspan.chains.kernels.posterior import posterior_step
+from goldspan.chains.posterior import posterior_step
+from goldspan.chains.spans import confidence_step
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
 

@@ -17,7 +17,7 @@ from unicodedata import category
 from goldspan.crowd.formats.json_records import Record, shown
 from goldspan.errors import InputError
 from goldspan.spans import locate, tokenize
-from goldspan.spans.characters import OFFSETS
+from goldspan.spans.text import OFFSETS
 
 MAX_MESSAGE = 300
 """Characters of a message that quotes the input."""

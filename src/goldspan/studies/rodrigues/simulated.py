@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.simulate import TruthTagger, simulate_crowd
-from goldspan.simulate.draws import Draws, keys_of
+from goldspan.simulate.base import Draws, keys_of
 from goldspan.studies.rodrigues.data import some_documents
 from goldspan.studies.rodrigues.experiment import Experiment
 from goldspan.studies.rodrigues.methods import TEMPLATES

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import kernel
-from goldspan.chains.kernels.logarithms import forward_logarithms, pull
+from goldspan.chains.posterior import forward_logarithms, pull
 
 SAFE_RATIO = 1e-60
 """Scores of a token further apart than this are handled with logarithms."""

@@ -12,11 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import kernel
-from goldspan.chains.kernels.logarithms import (
-    forward_logarithms,
-    gather_logarithms,
-    pull,
-)
+from goldspan.chains.posterior import forward_logarithms, gather_logarithms, pull
 
 MAX_PRODUCT = 40
 """Answers of a token up to which their product is safe: each factor is above 1e-7 or so."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from goldspan._kernel import kernel
 from goldspan.aggregate.bsc.kernels.chain import MAX_PRODUCT
-from goldspan.chains.kernels.logarithms import log_sum
+from goldspan.chains.posterior import log_sum
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
-from goldspan.chains.kernels.logarithms import forward_logarithms, pull
+from goldspan.chains.posterior import forward_logarithms, pull
 
 Floats = NDArray[np.float64]
 Indexes = NDArray[np.int64]

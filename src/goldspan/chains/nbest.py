@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import kernel
-from goldspan.chains.kernels.logarithms import log_sum
+from goldspan.chains.posterior import log_sum
 
 
 @kernel

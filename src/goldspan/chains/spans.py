@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import kernel
-from goldspan.chains.kernels.logarithms import forward_logarithms, gather_logarithms
-from goldspan.chains.kernels.posterior import backward_logarithms, logarithms, span_mass
+from goldspan.chains.posterior import (
+    backward_logarithms,
+    forward_logarithms,
+    gather_logarithms,
+    logarithms,
+    span_mass,
+)
 
 
 @kernel

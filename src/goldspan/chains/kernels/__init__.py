@@ -1,1 +1,0 @@
-"""Forward-backward, best paths and span posteriors, compiled by Numba."""
