@@ -11,8 +11,8 @@ import pytest
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import Reliability, next_answers
-from goldspan.hiring import next_answers as matching
-from goldspan.hiring.next_answers import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
+from goldspan.hiring import asking as matching
+from goldspan.hiring.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
 from goldspan.hiring.stopping import learn_habits, posterior_of, read_prices, token_gain
 from goldspan.simulate import draw_truth, simulate_crowd
 

@@ -11,7 +11,7 @@ import pytest
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import get_rule, replay
-from goldspan.hiring.next_answers import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, Tape
+from goldspan.hiring.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, Tape
 from goldspan.hiring.stopping import learn_habits, pair_gain, posterior_of
 from goldspan.simulate import draw_truth, simulate_crowd
 

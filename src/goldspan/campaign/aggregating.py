@@ -13,7 +13,7 @@ from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.hiring import next_answers
-from goldspan.hiring.next_answers import OPEN, states
+from goldspan.hiring.asking import OPEN, states
 from goldspan.hiring.stopping import get_rule
 
 

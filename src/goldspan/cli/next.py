@@ -24,7 +24,7 @@ from goldspan.cli.wording import plural
 if TYPE_CHECKING:
     from goldspan.aggregate import Consensus
     from goldspan.crowd import Crowd
-    from goldspan.hiring.next_answers import NextAnswers
+    from goldspan.hiring.asking import NextAnswers
     from goldspan.hiring.stopping import Rule
 
 _SHOWN = 10
@@ -161,7 +161,7 @@ def next(  # noqa: A001 - the command's name
 
 def _rule(rule: str | None, confidence: float | None) -> Rule:
     """Read the stopping rule: of --rule and --confidence only one can hold."""
-    from goldspan.hiring.next_answers import CONFIDENCE
+    from goldspan.hiring.asking import CONFIDENCE
     from goldspan.hiring.stopping import get_rule
 
     if rule is not None and confidence is not None:
@@ -176,7 +176,7 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
 def _most(rule: Rule, fewest: int, most: int | None) -> int:
     """Give the most answers of an item: what the rule needs and --min asks for must be allowed."""
-    from goldspan.hiring.next_answers import MAX_ANSWERS
+    from goldspan.hiring.asking import MAX_ANSWERS
     from goldspan.hiring.stopping import Fixed
 
     needed = rule.k if isinstance(rule, Fixed) else 1
@@ -260,7 +260,7 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
     """Give the share of right items among the finished ones with gold, None without any."""
     import numpy as np
 
-    from goldspan.hiring.next_answers import right_items
+    from goldspan.hiring.asking import right_items
 
     right, known = right_items(result)
     kept = found.is_finished & known

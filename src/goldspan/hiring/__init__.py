@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         typical_difficulty,
     )
     from goldspan.hiring.gold_questions import ControlSet, LeakReport, check_leaks, choose_control
-    from goldspan.hiring.next_answers import NextAnswers, Replay, next_answers, replay
+    from goldspan.hiring.asking import NextAnswers, Replay, next_answers, replay
     from goldspan.hiring.pay import Bill, BillLine, Bonus, PayPlan, make_bill, read_plan
     from goldspan.hiring.qualification import (
         Passed,
@@ -108,11 +108,11 @@ _HOME = {
     "ForecastCheck": "goldspan.hiring.forecast",
     "HeldOutCurve": "goldspan.hiring.review",
     "LeakReport": "goldspan.hiring.gold_questions",
-    "NextAnswers": "goldspan.hiring.next_answers",
+    "NextAnswers": "goldspan.hiring.asking",
     "Passed": "goldspan.hiring.qualification",
     "PayPlan": "goldspan.hiring.pay",
     "Reliability": "goldspan.hiring.beta",
-    "Replay": "goldspan.hiring.next_answers",
+    "Replay": "goldspan.hiring.asking",
     "Review": "goldspan.hiring.review",
     "Rule": "goldspan.hiring.stopping",
     "SequentialTest": "goldspan.hiring.qualification",
@@ -135,11 +135,11 @@ _HOME = {
     "make_bill": "goldspan.hiring.pay",
     "measure_reliability": "goldspan.hiring.reliability",
     "measure_votes": "goldspan.hiring.review",
-    "next_answers": "goldspan.hiring.next_answers",
+    "next_answers": "goldspan.hiring.asking",
     "plan_sequential": "goldspan.hiring.qualification",
     "plan_test": "goldspan.hiring.qualification",
     "read_plan": "goldspan.hiring.pay",
-    "replay": "goldspan.hiring.next_answers",
+    "replay": "goldspan.hiring.asking",
     "review_workers": "goldspan.hiring.review",
     "score_interval": "goldspan.hiring.selection",
     "select_workers": "goldspan.hiring.selection",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregate import Consensus, aggregate
 from goldspan.crowd import Crowd
-from goldspan.hiring.next_answers import Tape, score_of
+from goldspan.hiring.asking import Tape, score_of
 from goldspan.hiring.stopping import Floats
 from goldspan.money import to_micro
 from goldspan.protocols import Runner, Serial

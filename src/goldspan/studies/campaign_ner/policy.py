@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregate import Consensus, aggregate
-from goldspan.hiring.next_answers import Tape
+from goldspan.hiring.asking import Tape
 from goldspan.hiring.stopping import (
     Floats,
     Habits,
