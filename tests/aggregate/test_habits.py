@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregate.habits import habits
+from goldspan.aggregate.workers import habits
 
 
 def crowd_of(truth, given):

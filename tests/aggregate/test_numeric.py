@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import goldspan
 from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.numeric.numbers import Groups, nearest_label, weighted_mean, weighted_median
+from goldspan.aggregate.numeric import Groups, nearest_label, weighted_mean, weighted_median
 from goldspan.errors import InputError, UnknownNameError
 
 TEXT = b"task,worker,label\n1,a,3\n1,b,4\n1,c,8\n2,a,-1\n2,c,2.5\n3,b,4\n"

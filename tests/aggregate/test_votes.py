@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from goldspan.aggregate.chain import best_legal
+from goldspan.aggregate.legal import best_legal
 from goldspan.aggregate.votes import SegmentVote, SequenceVote, TokenVote, vote_counts
 from goldspan.crowd import CrowdBuilder, ReadOptions
 from goldspan.errors import InputError, UnknownNameError

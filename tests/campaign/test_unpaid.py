@@ -22,7 +22,7 @@ from goldspan.cli.run_view import view
 from goldspan.cli.run_watch import Course
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import UNLIMITED
-from goldspan.report.campaign.page import render
+from goldspan.report.campaign import render
 
 MONEY = re.compile(
     r"money|spent|\bcost|\bpaid\b|pays|budget|\bearn|price|\bcap\b|bill", re.IGNORECASE

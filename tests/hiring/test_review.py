@@ -16,7 +16,7 @@ from goldspan.hiring import (
     select_workers,
 )
 from goldspan.hiring import forecast as difficulty
-from goldspan.report.hiring import cost_curve
+from goldspan.report.workers import cost_curve
 from goldspan.simulate import draw_truth, simulate_crowd
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from goldspan.report import agreement_figure, save_figure
-from goldspan.report.canvas import bare, inline_svg, new_figure, write
+from goldspan.report.drawing import bare, inline_svg, new_figure, write
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import goldspan
 from goldspan.errors import InputError
-from goldspan.report.confusion import Confusions, confusions, mistakes, unlike_the_others
+from goldspan.report.heat import Confusions, confusions, mistakes, unlike_the_others
 
 
 def test_the_counts_are_the_expected_ones(model):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goldspan.report import save_figure, trace_figure
-from goldspan.report.course import MAX_MARKED, stop_words
+from goldspan.report.sections import MAX_MARKED, stop_words
 
 
 def _words(figure):

@@ -7,7 +7,7 @@ import pytest
 
 import goldspan
 from goldspan.crowd import CrowdBuilder
-from goldspan.report.distributions import Distribution, distributions
+from goldspan.report.drawing import Distribution, distributions
 
 
 def _documents(skip=()):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from goldspan.report.habits import worker_habits
-from goldspan.report.html import render
-from goldspan.report.workers import worker_table
+from goldspan.report.sections import render
+from goldspan.report.workers import worker_habits, worker_table
 
 
 def test_the_report_says_what_workers_do_with_spans(model, page):

@@ -8,8 +8,8 @@ import pytest
 import goldspan
 from goldspan.crowd import CrowdBuilder
 from goldspan.report import confusion_figure, save_figure, worker_confusions_figure
-from goldspan.report.canvas import MUTED, RIGHT, WRONG
-from goldspan.report.confusion import confusions
+from goldspan.report.drawing import MUTED, RIGHT, WRONG
+from goldspan.report.heat import confusions
 
 
 def _words(ax):

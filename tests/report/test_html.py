@@ -14,7 +14,8 @@ import pytest
 import goldspan
 from goldspan.crowd import CrowdBuilder, ImportReport
 from goldspan.errors import Fault, InputError, MissingExtraError
-from goldspan.report import html, write_report
+from goldspan.report import sections as html
+from goldspan.report import write_report
 
 NASTY = "<script>alert('x')</script>"
 

@@ -9,7 +9,8 @@ import pytest
 
 import goldspan
 from goldspan.crowd import CrowdBuilder
-from goldspan.report import html, token_cross_entropy, write_report
+from goldspan.report import sections as html
+from goldspan.report import token_cross_entropy, write_report
 
 NASTY = "<script>alert('$x^')</script>"
 

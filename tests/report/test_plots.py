@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 import goldspan
 from goldspan.crowd import CrowdBuilder
-from goldspan.report import agreement_figure, plots
-from goldspan.report.plots import MAX_POINTS
+from goldspan.report import agreement_figure
+from goldspan.report import drawing as plots
+from goldspan.report.drawing import MAX_POINTS
 
 
 @pytest.fixture

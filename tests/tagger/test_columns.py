@@ -7,10 +7,9 @@ import pytest
 
 from goldspan.protocols import Serial
 from goldspan.tagger import CRF
-from goldspan.tagger.columns import Columns, Merged
-from goldspan.tagger.features import Features
-from goldspan.tagger.training import Masks, Targets, train
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.crf import Masks, Targets, train
+from goldspan.tagger.features import Columns, Features, Merged
+from goldspan.tagger.parameters import Weights
 from tagger.corpora import random_items
 
 J = 3

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Serial
 from goldspan.tagger import CRF, HMM, Text
-from goldspan.tagger.carry import carry
+from goldspan.tagger.base import carry
 from tagger.corpora import random_items
 
 X, Y = random_items(80)

@@ -10,10 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.tagger.attributes import ATTRIBUTES
-from goldspan.tagger.dicts import DictFeatures
-from goldspan.tagger.features import FeatureMap, Text
-from goldspan.tagger.templates import SETS, Template, read_templates
+from goldspan.tagger.features import (
+    ATTRIBUTES,
+    SETS,
+    DictFeatures,
+    FeatureMap,
+    Template,
+    Text,
+    read_templates,
+)
 
 ITEMS = [["Kim", "saw", "Rome"], [], ["the", "IBM-3", "in", "1996"], ["kim"]]
 

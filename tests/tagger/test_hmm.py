@@ -9,8 +9,8 @@ import pytest
 
 from goldspan.errors import InputError
 from goldspan.tagger import HMM, Text
+from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.hmm import _chain
-from goldspan.tagger.training import Masks, Targets
 from tagger.corpora import random_items
 from tagger.enumeration import distribution, log_scores
 

@@ -10,14 +10,12 @@ from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import Serial
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, HMM, Text
-from goldspan.tagger import objective as module
+from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
-from goldspan.tagger.columns import Merged
-from goldspan.tagger.features import Features
-from goldspan.tagger.known import allowed_tags
-from goldspan.tagger.objective import Objective
-from goldspan.tagger.training import Masks, Targets
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.crf import Masks, Objective, Targets
+from goldspan.tagger.features import Features, Merged
+from goldspan.tagger.parameters import Weights
+from goldspan.tagger.targets import allowed_tags
 from tagger.corpora import random_items
 from tagger.enumeration import distribution
 

@@ -13,14 +13,12 @@ from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.spans import Codec, Tagged
 from goldspan.tagger import CRF, Text
-from goldspan.tagger import objective as module
+from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
-from goldspan.tagger.columns import Merged
-from goldspan.tagger.features import FeatureMap, Features
+from goldspan.tagger.crf import Clamp, Masks, Targets, train
+from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
 from goldspan.tagger.kernels.training import _in_logarithms, expected_step, unary_step
-from goldspan.tagger.templates import read_templates
-from goldspan.tagger.training import Clamp, Masks, Targets, train
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.parameters import Weights
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
 
@@ -294,7 +292,7 @@ def test_a_penalty_that_is_none_is_refused(c2):
 
 
 def test_the_minimiser_finds_the_valley_of_rosenbrock():
-    from goldspan.tagger.lbfgs import minimise
+    from goldspan.tagger.crf import minimise
 
     def rosenbrock(x):
         a, b = x
@@ -307,7 +305,7 @@ def test_the_minimiser_finds_the_valley_of_rosenbrock():
 
 
 def test_the_minimiser_stops_at_a_minimum_and_when_told():
-    from goldspan.tagger.lbfgs import minimise
+    from goldspan.tagger.crf import minimise
 
     def bowl(x):
         return float(x @ x), 2 * x

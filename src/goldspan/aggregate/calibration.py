@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregate.bsc.evidence import Tables
 from goldspan.aggregate.bsc.posterior import LOGIT_EDGE, Posterior, scaled
-from goldspan.aggregate.bsc.tables import Tables
 from goldspan.aggregate.consensus import Consensus
 from goldspan.aggregate.reliability import (
     LEAST_PROB,

@@ -27,7 +27,7 @@ from goldspan.spans import Codec, SpanArray, Tagged, find_spans
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goldspan.aggregate.habits import Habit
+    from goldspan.aggregate.workers import Habit
 
 WRITERS = ("conll", "jsonl", "csv", "parquet")
 ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
@@ -236,7 +236,7 @@ class Consensus:
         Raises:
             InputError: There is no such worker.
         """
-        from goldspan.aggregate.habits import habits
+        from goldspan.aggregate.workers import habits
 
         index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
         return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)

@@ -140,7 +140,7 @@ def _picture_file(name: str, output: str | None, plot: str | None) -> str | None
                 f"{', '.join(sorted(WITH_PICTURE))}"
             )
         return None
-    from goldspan.report.canvas import SUFFIXES, new_figure
+    from goldspan.report.drawing import SUFFIXES, new_figure
 
     wished = plot or (str(Path(output).with_suffix(".svg")) if output else None)
     if wished is None:

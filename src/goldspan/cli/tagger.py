@@ -11,7 +11,7 @@ from goldspan.cli.output import emit_json, say, table
 
 if TYPE_CHECKING:
     from goldspan.tagger.base import Tagger
-    from goldspan.tagger.weights import Floats
+    from goldspan.tagger.parameters import Floats
 
 tagger = typer.Typer(help="Look into trained taggers.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -92,7 +92,7 @@ def _largest(model: Tagger, tag: int, top: int) -> list[tuple[str, float]]:
 
 def _steps(model: Tagger) -> dict[str, dict[str, float | None]]:
     """Give the weights between tags; None where a step is impossible."""
-    from goldspan.tagger.training import Masks
+    from goldspan.tagger.crf import Masks
 
     masks, w = Masks.of(model.codec_, hard=model.hard), model.weights_
     tags = model.codec_.tags

@@ -170,9 +170,9 @@ def _check_possible(data: _Data, encoding: str) -> None:
 
     from goldspan.errors import InputError
     from goldspan.spans import Codec
+    from goldspan.tagger.crf import Masks
     from goldspan.tagger.kernels.training import first_without_path
-    from goldspan.tagger.known import allowed_tags, named_tags
-    from goldspan.tagger.training import Masks
+    from goldspan.tagger.targets import allowed_tags, named_tags
 
     codec = Codec.from_tags(set(named_tags(data.tags)), encoding)
     masks = Masks.of(codec, hard=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
+    from goldspan.hiring.asking import NextAnswers, Replay, next_answers, replay
     from goldspan.hiring.beta import Reliability
     from goldspan.hiring.forecast import (
         Difficulty,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         typical_difficulty,
     )
     from goldspan.hiring.gold_questions import ControlSet, LeakReport, check_leaks, choose_control
-    from goldspan.hiring.asking import NextAnswers, Replay, next_answers, replay
     from goldspan.hiring.pay import Bill, BillLine, Bonus, PayPlan, make_bill, read_plan
     from goldspan.hiring.qualification import (
         Passed,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregate.consensus import Consensus
-from goldspan.aggregate.numeric.running import running_sums
+from goldspan.aggregate.numeric import running_sums
 from goldspan.aggregate.votes import vote_counts
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError

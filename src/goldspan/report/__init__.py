@@ -5,12 +5,10 @@ written.
 """
 
 from goldspan.aggregate.reliability import span_reliability, token_cross_entropy, token_reliability
-from goldspan.report.canvas import save_figure
-from goldspan.report.course import trace_figure
+from goldspan.report.drawing import agreement_figure, save_figure
 from goldspan.report.heat import confusion_figure, worker_confusions_figure
-from goldspan.report.html import write_report
-from goldspan.report.plots import agreement_figure
-from goldspan.report.reliability import reliability_figure
+from goldspan.report.sections import trace_figure, write_report
+from goldspan.report.workers import reliability_figure
 
 __all__ = [
     "agreement_figure",

@@ -1,18 +1,62 @@
-"""What the sections of the report say: sentences and rows, ready to be set."""
+"""The sections of a report and their words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from goldspan import __version__
 from goldspan.aggregate import Consensus
+from goldspan.aggregate.reliability import Reliability, token_cross_entropy
 from goldspan.crowd import Agreement
+from goldspan.crowd.atomic import write_text
+from goldspan.report.doubtful import doubtful_places
+from goldspan.report.drawing import (
+    FONT,
+    GRID,
+    INK,
+    MAX_POINTS,
+    MUTED,
+    POINT,
+    agreement_figure,
+    bare,
+    distributions,
+    fill_template,
+    inline_svg,
+    new_figure,
+    own_settings,
+    write,
+)
+from goldspan.report.heat import (
+    Confusions,
+    confusion_figure,
+    confusions,
+    mistakes,
+    unlike_the_others,
+    worker_confusions_figure,
+)
 from goldspan.report.wording import count, number, percent, plural, share, shorten
-from goldspan.report.workers import WorkerTable
+from goldspan.report.workers import (
+    NOUNS,
+    WorkerTable,
+    reliabilities,
+    reliability_figure,
+    worker_habits,
+    worker_table,
+)
 from goldspan.spans import Score
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --------------------------------------------------------------------------------------------------
+# What the sections of the report say: sentences and rows, ready to be set.
+
 
 MAX_FAULTS = 20
 MAX_FLAGGED = 8
@@ -232,3 +276,322 @@ def imported(consensus: Consensus) -> dict[str, Any] | None:
 
 def _text(value: Any) -> str:
     return shorten(value if isinstance(value, str) else repr(value), MAX_TEXT)
+
+
+# --------------------------------------------------------------------------------------------------
+# The picture of a fit: its objective after every iteration, and why it stopped.
+
+
+MAX_MARKED = 60
+"""Of more steps than this the points are not marked, only the line is drawn."""
+
+
+def trace_figure(consensus: Consensus) -> Figure:
+    r"""Draw the objective per iteration, with the reason why it stopped.
+
+    Args:
+        consensus: The result of a method that iterates; without a trace the axes are empty.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> import goldspan
+    >>> answers = b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\nq2,a,no\nq2,b,no\n"
+    >>> figure = trace_figure(goldspan.aggregate(answers, "ds"))
+    >>> figure.axes[0].get_xlabel()
+    'iteration'
+    """
+    figure = new_figure(4.4, 2.6)
+    trace = np.asarray(consensus.trace, np.float64)
+    with own_settings():
+        ax = figure.subplots()
+        figure.subplots_adjust(left=0.175, right=0.96, top=0.8, bottom=0.19)
+        bare(ax)
+        write(ax, -0.19, 1.17, "Objective per iteration, nats", weight="bold")
+        write(ax, -0.19, 1.065, shorten(stop_words(consensus), 62), color=MUTED, size=8.5)
+        ax.set_xlabel("iteration", fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
+        _draw(ax, trace)
+    return figure
+
+
+def stop_words(consensus: Consensus) -> str:
+    """Say how many iterations there were and why they ended."""
+    if not consensus.trace:
+        return "nothing iterates"
+    reason = STOPS.get(consensus.stop_reason, consensus.stop_reason or "finished")
+    ended = "converged" if consensus.converged else "not converged"
+    return f"{plural(len(consensus.trace), 'iteration')}, {ended}: {reason}"
+
+
+STOPS = {
+    "tol": "its change fell below the tolerance",
+    "max_iter": "the allowed number of iterations was used up",
+}
+
+
+def _draw(ax: Axes, trace: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
+    ax.set_axisbelow(True)
+    steps = np.arange(1, len(trace) + 1)
+    known = np.isfinite(trace)
+    if not known.any():
+        ax.set_xticks([])
+        ax.set_yticks([])
+        write(ax, 0.5, 0.5, "no values", color=MUTED, ha="center")
+        return
+    few = len(trace) <= MAX_MARKED
+    marker: dict[str, Any] = {"marker": "o", "markersize": 4} if few else {}
+    ax.plot(steps[known], trace[known], color=POINT, linewidth=1.5, clip_on=False, **marker)
+    low, high = float(trace[known].min()), float(trace[known].max())
+    room = 0.06 * (high - low) or max(abs(high) * 0.01, 0.5)
+    ax.set_ylim(low - room, high + room)
+    ax.set_xlim(0.5, max(len(trace), 2) + 0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    digits = max(0, int(np.ceil(-np.log10(high - low))) + 1) if high > low else 2
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _number(value, min(digits, 6))))
+    last = trace[known][-1]
+    words = f"{_number(last, 1)}"
+    below = last > low + 0.25 * (high - low)
+    where = (steps[known][-1], last)
+    ax.annotate(
+        words,
+        where,
+        xytext=(0, -11 if below else 7),
+        textcoords="offset points",
+        ha="right",
+        family=FONT,
+        size=9,
+        weight="bold",
+        color=INK,
+    )
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}".replace("-", "\u2212")
+
+
+# --------------------------------------------------------------------------------------------------
+# The pictures of the report: each as SVG, with its words and its numbers for the template.
+
+
+MAX_LABELS = 12
+"""Labels with rows of their own in the heat maps of the report."""
+REM_PER_INCH = 6.3
+"""Makes the letters of a picture nearly as large as the page's small print."""
+SLIGHT = 0.01
+"""Mean confidence and share right are called equal if they differ by less."""
+
+
+def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict[str, Any] | None:
+    """Give the box plots, their text alternative and the same in numbers."""
+    if agreement is None:
+        return None
+    shown = distributions(consensus.crowd, agreement)
+    description = " ".join(one.describe() for one in shown)
+    return {
+        **picture(agreement_figure(consensus.crowd, agreement), "Box plots", description),
+        "columns": [one.title + (", %" if one.is_rate else "") for one in shown],
+        "rows": [
+            (name, [one.show(one.quartiles[i]) for one in shown])
+            for i, name in enumerate(
+                ("least", "1st quartile", "median", "3rd quartile", "most", "mean")
+            )
+        ],
+        "capped": any(len(one.values) > MAX_POINTS for one in shown),
+        "max_points": MAX_POINTS,
+    }
+
+
+def calibration_picture(
+    consensus: Consensus, against: str = "the gold of the crowd"
+) -> dict[str, Any] | None:
+    """Give the reliability diagrams with ECE; None for votes, and without gold.
+
+    Args:
+        consensus: The result.
+        against: What the gold is, in words.
+    """
+    if consensus.posterior is None or consensus.crowd.gold is None:
+        return None
+    panels = reliabilities(consensus)
+    compared = {name: one for name, one in panels.items() if one.n}
+    if not compared:
+        return None
+    sentences = [_verdict(name, one) for name, one in compared.items()]
+    figure = reliability_figure(consensus)
+    last = list(compared)[-1]
+    return {
+        **picture(figure, "Reliability diagram", " ".join(sentences)),
+        "sentences": sentences,
+        "against": against,
+        "cross_entropy": f"{token_cross_entropy(consensus):.3f}",
+        "unit": "item" if consensus.crowd.is_classification else "token",
+        "noun": NOUNS[last] + "s",
+        "bins": [_bin(compared[last], i) for i in np.flatnonzero(compared[last].counts).tolist()],
+    }
+
+
+def trace_picture(consensus: Consensus) -> dict[str, Any] | None:
+    """Give the course of the objective; None if there is none."""
+    trace = consensus.trace
+    if len(trace) < 2:
+        return None
+    words = f"{shorten(stop_words(consensus))}. From {trace[0]:.6g} to {trace[-1]:.6g}."
+    return picture(trace_figure(consensus), "Objective per iteration", words)
+
+
+def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, Any] | None:
+    """Give the heat map of all workers and those of the most unlike ones; None for votes.
+
+    Args:
+        consensus: The result.
+        workers: Ids among which the unlike ones are chosen.
+    """
+    if consensus.posterior is None:
+        return None
+    whole = confusions(consensus)
+    if not whole.counts.any():
+        return None
+    figure = confusion_figure(consensus, max_labels=MAX_LABELS)
+    unlike = unlike_the_others(consensus, workers) if len(workers) > 1 else []
+    small = None
+    if unlike:
+        drawn = worker_confusions_figure(consensus, unlike, max_labels=MAX_LABELS)
+        names = ", ".join(map(shorten, unlike))
+        small = picture(drawn, "Confusions of single workers", f"The workers are {names}.")
+    return {
+        **picture(figure, "Confusions of all workers", _describe(whole.fold(MAX_LABELS))),
+        "small": small,
+        "n_merged": whole.fold(MAX_LABELS).n_merged,
+        "mistakes": [
+            {
+                "truth": shorten(one.truth),
+                "given": shorten(one.given),
+                "share": percent(one.share),
+                "count": count(round(one.count)),
+            }
+            for one in mistakes(whole)
+        ],
+    }
+
+
+def picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
+    """Give a figure as a template takes it: `svg`, and `width` in rem.
+
+    Args:
+        figure: The figure.
+        title: Its short name, read aloud in place of the picture.
+        description: What it shows, in sentences.
+    """
+    from markupsafe import Markup
+
+    svg = inline_svg(figure, title, description)
+    width = REM_PER_INCH * float(figure.get_figwidth())
+    return {"svg": Markup(svg), "width": f"{width:.1f}"}  # noqa: S704 - inline_svg escapes
+
+
+def _verdict(name: str, shown: Reliability) -> str:
+    """Say in a sentence how far confidence and truth are apart."""
+    gap = shown.mean_confidence - shown.mean_right
+    sure = "too sure" if gap > 0 else "not sure enough"
+    verdict = "as sure as it should be" if abs(gap) < SLIGHT else sure
+    return (
+        f"{plural(shown.n, NOUNS[name])}: {share(shown.mean_right)} right at a mean confidence of "
+        f"{share(shown.mean_confidence)}, on the whole {verdict}; "
+        f"expected calibration error {share(shown.ece)}."
+    )
+
+
+def _bin(shown: Reliability, i: int) -> dict[str, str]:
+    low, high = 100 * shown.edges[i], 100 * shown.edges[i + 1]
+    return {
+        "range": f"{low:.0f}–{high:.0f}\u00a0%",
+        "n": count(int(shown.counts[i])),
+        "confidence": percent(float(shown.confidence[i])),
+        "right": percent(float(shown.right[i])),
+        "interval": f"{100 * shown.low[i]:.0f}–{100 * shown.high[i]:.0f}",
+    }
+
+
+def _describe(found: Confusions) -> str:
+    """Say for every truth how often it was said and what most often instead."""
+    sentences = []
+    for i, label in enumerate(found.labels):
+        rates = found.rates[i].copy()
+        if not rates.any():
+            continue
+        right, rates[i] = float(rates[i]), 0.0
+        other = int(rates.argmax())
+        words = f"{shorten(label)} is said for {shorten(label)} in {percent(right)}"
+        if rates[other] > 0:
+            words += f", most often else {shorten(found.labels[other])} in {percent(rates[other])}"
+        sentences.append(f"{words}.")
+    return " ".join(sentences)
+
+
+# --------------------------------------------------------------------------------------------------
+# The report: one HTML file that stands alone – no network, no script, pictures as inline SVG.
+
+
+def write_report(
+    consensus: Consensus,
+    path: str | Path,
+    *,
+    agreement: Agreement | None = None,
+    score: Score | None = None,
+) -> None:
+    """Write a report on a consensus as one HTML file.
+
+    The file needs no network and no script. Sections without content are left out: without
+    `agreement` its measures and the picture, without `score` the score; what only models know –
+    calibration against the crowd's gold, confusions, rejected spans – for votes. At most 200
+    workers, 20 doubtful places and 20 faults are listed and 12 labels drawn, so that the file stays
+    small for large crowds. The same arguments give the same bytes.
+
+    Args:
+        consensus: The result to report on.
+        path: Where to; what stands there is replaced when the report is complete.
+        agreement: Agreement of the same crowd, from `goldspan.agreement`.
+        score: How good the result is, from `goldspan.score`.
+
+    Raises:
+        MissingExtraError: Jinja2 or Matplotlib is not installed.
+        InputError: The path cannot be written.
+    """
+    write_text(path, [render(consensus, agreement=agreement, score=score)])
+
+
+def render(
+    consensus: Consensus, *, agreement: Agreement | None = None, score: Score | None = None
+) -> str:
+    """Give the report as a string; the arguments are those of `write_report`."""
+    workers = worker_table(consensus, agreement)
+    name = source(consensus)
+    return fill_template(
+        "report.html.j2",
+        crowd=consensus.crowd,
+        plain=consensus.tagset.rules.is_plain,
+        title=f"Crowd report: {name}" if name else "Crowd report",
+        source=name,
+        lead=lead(consensus),
+        facts=facts(consensus, score),
+        method=method(consensus),
+        score=score,
+        score_types=score_types(score),
+        schemes=schemes(consensus, score),
+        measures=measures(consensus, agreement),
+        figure=agreement_picture(consensus, agreement),
+        calibration=calibration_picture(consensus),
+        trace=trace_picture(consensus),
+        confusion=confusion_pictures(consensus, [row.worker for row in workers.rows]),
+        workers=workers,
+        workers_lead=workers_lead(workers),
+        habits=worker_habits(consensus, workers),
+        spammers_lead=spammers_lead(workers),
+        is_model=consensus.posterior is not None,
+        imported=imported(consensus),
+        places=doubtful_places(consensus),
+    )

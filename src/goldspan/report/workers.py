@@ -1,9 +1,10 @@
-"""The worker table: every worker's numbers, the worst first, who is far below in words."""
+"""The workers in a report: reliability, habits, verdicts, teams."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,153 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregate import Consensus
+from goldspan.aggregate.reliability import Reliability, span_reliability, token_reliability
 from goldspan.aggregate.workers import confusion_counts
 from goldspan.crowd import Agreement
+from goldspan.errors import InputError
+from goldspan.hiring import Review, Verdict
+from goldspan.hiring.verdicts import best_first
+from goldspan.money import MICRO
+from goldspan.report.drawing import (
+    BOX,
+    DOTS,
+    FONT,
+    GRID,
+    INK,
+    MUTED,
+    POINT,
+    RIGHT,
+    WRONG,
+    bare,
+    ground,
+    legend,
+    new_figure,
+    own_settings,
+    percent_ticks,
+    write,
+)
+from goldspan.report.wording import plural, share, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --------------------------------------------------------------------------------------------------
+# The picture of calibration: confidence against the share that is right, and how much there is.
+
+
+NOUNS = {"Tokens": "token", "Spans": "span", "Labels": "label"}
+
+
+def reliability_figure(consensus: Consensus, gold: NDArray[np.int16] | None = None) -> Figure:
+    r"""Draw reliability diagrams of the tokens' and of the spans' confidence.
+
+    Above, every bin of confidence is a point: its mean confidence, and the share of it that is
+    right, with the 95 % credible interval; on the dotted line confidence is exactly as high as it
+    should be, below it is too sure. Beneath, how much falls into each bin, on a logarithmic axis.
+    The legend has the expected calibration error (ECE), the mean gap between points and line.
+
+    Args:
+        consensus: The result.
+        gold: int16 [n_tokens], -1 where unknown; by default that of the crowd.
+
+    Raises:
+        InputError: There is no gold.
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> import goldspan
+    >>> votes = b"task,worker,label,gold\nq1,a,yes,yes\nq1,b,no,yes\nq2,a,no,no\nq2,b,no,no\n"
+    >>> len(reliability_figure(goldspan.aggregate(votes)).axes)  # the diagram and its histogram
+    2
+    """
+    panels = reliabilities(consensus, gold)
+    figure = new_figure(2.75 * len(panels), 4.3)
+    with own_settings():
+        axes = figure.subplots(
+            2, len(panels), squeeze=False, sharex="col", gridspec_kw={"height_ratios": [3, 1]}
+        )
+        side = 0.5 / (2.75 * len(panels))
+        figure.subplots_adjust(
+            left=side, right=1 - side / 3, top=0.765, bottom=0.105, wspace=0.3, hspace=0.14
+        )
+        for (name, shown), (above, beneath) in zip(panels.items(), axes.T, strict=True):
+            write(above, -0.2, 1.34, f"{name}: share right, %", weight="bold")
+            _diagram(above, shown, name)
+            _histogram(beneath, shown)
+    return figure
+
+
+def reliabilities(
+    consensus: Consensus, gold: NDArray[np.int16] | None = None
+) -> dict[str, Reliability]:
+    """Collect what is compared by its name: tokens and spans, or labels alone."""
+    tokens = token_reliability(consensus, gold)
+    if consensus.tagset.rules.is_plain:
+        return {"Labels": tokens}
+    return {"Tokens": tokens, "Spans": span_reliability(consensus, gold)}
+
+
+def _diagram(ax: Axes, shown: Reliability, name: str) -> None:
+    bare(ax)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_yticks(np.linspace(0, 1, 6), [f"{n}" for n in range(0, 101, 20)])
+    ax.grid(visible=True, color=GRID, linewidth=0.7, linestyle="-")
+    ax.set_axisbelow(True)
+    ax.tick_params(axis="x", labelbottom=False)
+    dots: dict[str, Any] = {"linestyle": (0, (2, 2)), "label": "as it should be"}
+    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.2, **dots)
+    filled = shown.counts > 0
+    x, y = shown.confidence[filled], shown.right[filled]
+    gap = [np.maximum(y - shown.low[filled], 0), np.maximum(shown.high[filled] - y, 0)]
+    bars: dict[str, Any] = {"color": POINT, "elinewidth": 1.1, "clip_on": False, "zorder": 3}
+    label = f"{plural(shown.n, NOUNS[name])}, 95\u00a0% interval"
+    marks: dict[str, Any] = {"fmt": "o", "markersize": 4.5, "label": label}
+    ax.errorbar(x, y, yerr=gap, **bars, **marks)
+    legend = ax.legend(
+        title=f"ECE {share(shown.ece)}",
+        loc="lower left",
+        bbox_to_anchor=(-0.21, 1.0),
+        frameon=False,
+        prop={"family": FONT, "size": 8.5},
+        labelcolor=INK,
+        handlelength=1.6,
+        handletextpad=0.5,
+        borderpad=0.2,
+        borderaxespad=0.2,
+        alignment="left",
+    )
+    legend.get_title().set(fontfamily=FONT, fontsize=9, color=INK)
+
+
+def _histogram(ax: Axes, shown: Reliability) -> None:
+    bare(ax)
+    ax.set_xlim(0, 1)
+    top = max(10.0, float(shown.counts.max()))
+    ax.set_yscale("symlog", linthresh=1.0)
+    powers = 10.0 ** np.arange(0, np.floor(np.log10(top)) + 1)
+    kept = [0.0, *powers[:: max(1, -(-len(powers) // 3))]]
+    ax.set_yticks(kept, ["", *map(_short, kept[1:])], minor=False)
+    ax.minorticks_off()
+    ax.set_ylim(0, 1.6 * top)
+    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
+    ax.set_axisbelow(True)
+    width = np.diff(shown.edges)
+    look: dict[str, Any] = {"color": BOX, "edgecolor": INK, "linewidth": 0.8}
+    ax.bar(shown.edges[:-1], shown.counts, width, align="edge", **look)
+    ax.set_xticks(np.linspace(0, 1, 6), [f"{n}" for n in range(0, 101, 20)])
+    words = "confidence, %   (bars: how many)"
+    ax.set_xlabel(words, fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
+
+
+def _short(value: float) -> str:
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The worker table: every worker's numbers, the worst first, who is far below in words.
+
 
 MAX_WORKERS = 200
 FENCE = 1.5
@@ -242,3 +388,177 @@ def _remark(n_answers: int, is_far_below: bool, is_spammer: bool) -> str:
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
+
+
+# --------------------------------------------------------------------------------------------------
+# What every worker does with spans, in words, for the report.
+
+
+MOST_WITH_HABITS = 60
+MAX_HABITS = 5
+
+
+def worker_habits(consensus: Consensus, table: WorkerTable) -> list[tuple[str, list[str]]]:
+    """List workers with their most frequent habits, in the order of the table of workers.
+
+    Args:
+        consensus: The result that habits are seen against; votes have none in the report.
+        table: The workers to look at; at most 60 of them.
+
+    Returns:
+        Ids and sentences; workers without a habit are left out.
+    """
+    if not consensus.trace or consensus.tagset.rules.is_plain:
+        return []
+    found = []
+    for row in table.rows[:MOST_WITH_HABITS]:
+        said = [str(habit) for habit in consensus.habits(row.worker)[:MAX_HABITS]]
+        if said:
+            found.append((row.worker, said))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# The pictures of hiring: how good every worker is, and what accuracy a team costs.
+
+
+MOST_IN_TEAM = 40
+"""Intervals that are drawn: those of the first workers in the table."""
+COLOURS = {"keep": RIGHT, "look at": INK, "test more": MUTED, "drop": WRONG}
+MEASURES = {
+    "accuracy": ("how often right", "right"),
+    "token_accuracy": ("tokens right", "tokens right"),
+    "span_f1": ("span F1", "span F1"),
+}
+"""How a measure is called in the title and on its axis."""
+MARKS = {"keep": "o", "look at": "s", "test more": "D", "drop": "X"}
+
+
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """What accuracy teams of growing size promise, and what they cost.
+
+    Attributes:
+        cost: float64 [n_sizes], per item: workers, or money.
+        accuracy: float64 [n_sizes], expected.
+        low: float64 [n_sizes], lower end of its 95 % interval.
+        high: float64 [n_sizes], upper end.
+        unit: What cost counts.
+        title: What is drawn, and where it is from.
+        chosen: Cost and accuracy of the team that was chosen, None for nobody.
+        target: Accuracy that is asked for, or None.
+    """
+
+    cost: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    unit: str = "workers per item"
+    title: str = "Accuracy of a team, % (model)"
+    chosen: tuple[float, float] | None = None
+    target: float | None = None
+
+
+def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
+    """Take the curve out of a review of the workers; None where nobody can be hired."""
+    forecast, team = review.forecast, review.team_forecast
+    if forecast is None:
+        return None
+    unit = MICRO if forecast.in_money else 1
+    what, how = forecast.quantity, "model" if forecast.model_based else "held-out gold"
+    return CostCurve(
+        cost=forecast.cost / unit,
+        accuracy=forecast.accuracy,
+        low=forecast.low,
+        high=forecast.high,
+        unit="money per item" if forecast.in_money else "workers per item",
+        title=f"{what[0].upper()}{what[1:]} of a team, % ({how})",
+        chosen=None if team is None else (float(team.cost[0]) / unit, float(team.accuracy[0])),
+        target=target,
+    )
+
+
+def hiring_figure(
+    verdicts: Sequence[Verdict], threshold: float, curve: CostCurve | None = None
+) -> Figure:
+    """Draw the workers' intervals and, beside them, the cost curve.
+
+    Left, the posterior mean and 95 % credible interval of the first 40 workers of the table, whom
+    to keep on top; mark and colour are the verdict, the dotted line is its threshold. Right, what
+    the votes of the best teams of growing cost are worth, with a 95 % interval; the ring is the
+    team that was chosen, the dotted line the target.
+
+    Args:
+        verdicts: From `goldspan.hiring.judge_workers`.
+        threshold: That they were judged by.
+        curve: The cost curve; without one there is one panel.
+
+    Raises:
+        InputError: There is no worker.
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> from goldspan.hiring import Reliability, judge_workers
+    >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
+    >>> len(hiring_figure(verdicts, 0.75).axes)
+    1
+    """
+    if not verdicts:
+        raise InputError("there is no worker to draw")
+    shown = ranked(verdicts)
+    wide = 3.4 if curve is None else 6.8
+    height = 1.25 + 0.16 * max(10, len(shown))
+    figure = new_figure(wide, height)
+    with own_settings():
+        axes = figure.subplots(1, 1 if curve is None else 2, squeeze=False)[0]
+        top, bottom = 1 - 0.62 / height, 0.42 / height
+        sides = {"left": 1.0 / wide, "right": 1 - 0.15 / wide}
+        figure.subplots_adjust(top=top, bottom=bottom, wspace=0.32, **sides)
+        _workers(axes[0], shown, len(verdicts), threshold)
+        if curve is not None:
+            _curve(axes[1], curve)
+    return figure
+
+
+def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Give the workers that are drawn, in the order of the table: keep before drop, best first."""
+    return best_first(verdicts)[:MOST_IN_TEAM]
+
+
+def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -> None:
+    some = f"first {len(shown)} of " if len(shown) < n_workers else ""
+    title, unit = MEASURES.get(shown[0].measure, MEASURES["accuracy"])
+    title = f"{some}{plural(n_workers, 'worker')}: {title}, %"
+    ground(ax, title, f"{unit}, %   (bars: 95\u00a0% interval)", "x")
+    place = np.arange(len(shown))[::-1]
+    ax.set_ylim(-0.7, len(shown) - 0.3)
+    ax.set_yticks(place, [shorten(v.worker, 14) for v in shown])
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)
+    ax.axvline(threshold, **DOTS)
+    for kind, colour in COLOURS.items():
+        own = [(y, v) for y, v in zip(place, shown, strict=True) if v.verdict == kind]
+        if own:
+            y, x = [y for y, _ in own], np.array([v.mean for _, v in own])
+            gap = [x - [v.low for _, v in own], np.array([v.high for _, v in own]) - x]
+            look: dict[str, Any] = {"fmt": MARKS[kind], "color": colour, "markersize": 4}
+            ax.errorbar(x, y, xerr=gap, elinewidth=1.1, label=kind, zorder=3, **look)
+    legend(ax)
+    percent_ticks(ax.xaxis, 0.0)
+    ax.set_xlim(0, 1)
+
+
+def _curve(ax: Axes, curve: CostCurve) -> None:
+    ground(ax, curve.title, f"{curve.unit}   (band: 95\u00a0%)")
+    ax.fill_between(curve.cost, curve.low, curve.high, color=BOX, linewidth=0)
+    ax.plot(curve.cost, curve.accuracy, color=POINT, linewidth=1.6, marker="o", markersize=3)
+    if curve.target is not None:
+        ax.axhline(curve.target, label="target", **DOTS)
+    if curve.chosen is not None:
+        ring: dict[str, Any] = {"marker": "o", "markersize": 9, "markerfacecolor": "none"}
+        line: dict[str, Any] = {"linestyle": "none", "color": INK, "label": "chosen team"}
+        ax.plot(*curve.chosen, **ring, **line)
+    if curve.target is not None or curve.chosen is not None:
+        legend(ax)
+    bottom = np.floor(10 * float(np.nanmin(curve.low, initial=0.9))) / 10
+    percent_ticks(ax.yaxis, bottom)
+    ax.set_ylim(bottom, 1.002)

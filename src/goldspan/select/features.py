@@ -17,8 +17,7 @@ from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
 from goldspan.select.pool import MISSING, Column, Pool, read_discretiser
-from goldspan.tagger.features import FeatureMap
-from goldspan.tagger.templates import Template, read_templates
+from goldspan.tagger.features import FeatureMap, Template, read_templates
 
 # --------------------------------------------------------------------------------------------------
 # Rows of a sparse matrix of ones: turned over, counted, compared.

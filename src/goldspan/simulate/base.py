@@ -25,9 +25,9 @@ from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
 from goldspan.tagger.base import potentials_of, transform
 from goldspan.tagger.chain import decode
+from goldspan.tagger.crf import Masks
 from goldspan.tagger.features import Features, hash64
-from goldspan.tagger.training import Masks
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
 # Random numbers by address: every number is a hash of what it is for, and of nothing else.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from goldspan.report.canvas import FONT, GRID, INK, MUTED, POINT, WRONG, bare, new_figure, write
+from goldspan.report.drawing import FONT, GRID, INK, MUTED, POINT, WRONG, bare, new_figure, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,8 +19,8 @@ from goldspan.chains.posterior import posterior_step
 from goldspan.errors import InputError
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans
 from goldspan.tagger.kernels.decoding import best_path_step
-from goldspan.tagger.known import Known, allowed_tags, read_known
 from goldspan.tagger.parameters import check_whole
+from goldspan.tagger.targets import Known, allowed_tags, read_known
 
 Floats = NDArray[np.float64]
 

@@ -1,24 +1,552 @@
-"""The linear-chain conditional random field (Lafferty et al. 2001; paper 000, section 3).
-
-    p(y | x) = exp{sum_t W[y_t] . phi(x, t) + T[y_{t-1}, y_t] + start[y_1] + end[y_n]} / Z(x)
-
-with a Gaussian prior on the weights, trained by L-BFGS.
-"""
+"""The linear-chain CRF: objective, L-BFGS, early stopping, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
 
+import numpy as np
+
+from goldspan.errors import InputError
 from goldspan.protocols import Progress, Runner, Serial
-from goldspan.tagger.base import Tagger
-from goldspan.tagger.carry import carry
-from goldspan.tagger.early import Watch
-from goldspan.tagger.features import Features
-from goldspan.tagger.lbfgs import Interrupted, Minimum
-from goldspan.tagger.parameters import MOST, check_number, check_whole
-from goldspan.tagger.training import Masks, Targets, train
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
+from goldspan.tagger.chain import best_path
+from goldspan.tagger.features import Columns, Features, Merged
+from goldspan.tagger.kernels.columns import gradient_step
+from goldspan.tagger.kernels.training import expected_step, first_without_path
+from goldspan.tagger.kernels.vectors import add_and_dot, add_multiple, dot
+from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
+from goldspan.tagger.targets import Clamp, Masks, Targets
+
+# --------------------------------------------------------------------------------------------------
+# Limited-memory BFGS, written for weights by the million: every vector is touched few times.
+
+
+Function = Callable[[Floats], tuple[float, Floats]]
+DECREASE, CURVATURE = 1e-4, 0.9
+MAX_TRIALS = 20
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where the search stopped.
+
+    Attributes:
+        x: float64, the best point.
+        trace: The objective before the first step and after every step.
+        converged: Whether it came to its end.
+        stop_reason: "tol", "max_iter", "line search" (no better point was found, though the slope
+            promised one), or what `callback` said.
+        n_evaluations: How often the objective was computed.
+    """
+
+    x: Floats
+    trace: tuple[float, ...]
+    converged: bool
+    stop_reason: str
+    n_evaluations: int
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during the search, after its first step.
+
+    Attributes:
+        found: Where it was; its `stop_reason` is "interrupted".
+    """
+
+    def __init__(self, found: Minimum) -> None:
+        super().__init__()
+        self.found = found
+
+
+def minimise(
+    objective: Function,
+    start: Floats,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    memory: int = 6,
+    callback: Callable[[int, float, Floats], str | None] | None = None,
+) -> Minimum:
+    """Minimise a smooth function.
+
+    Args:
+        objective: Gives value and gradient; the gradient may be reused by the next call.
+        start: float64 [n], where to begin.
+        max_iter: Most steps.
+        tol: It has converged when the relative decrease over ten steps falls below this, or when no
+            better point was found and the slope promised no larger decrease.
+        memory: Pairs of steps and changes that are remembered.
+        callback: Called with step, value and point; a string stops the search and is the reason.
+
+    Raises:
+        InputError: Value or gradient are not finite at the start.
+        Interrupted: Ctrl-C, after the first step.
+    """
+    search = _Search(objective, start, memory)
+    reason, converged = "max_iter", False
+    try:
+        for iteration in range(1, max_iter + 1):
+            stuck = search.step(tol)
+            if stuck:
+                reason, converged = stuck, stuck == "tol"
+                break
+            said = callback(iteration, search.trace[-1], search.x) if callback else None
+            if said:
+                reason = said
+                break
+            if search.is_still(tol):
+                reason, converged = "tol", True
+                break
+    except KeyboardInterrupt:
+        if len(search.trace) == 1:
+            raise
+        raise Interrupted(search.minimum("interrupted", converged=False)) from None
+    return search.minimum(reason, converged=converged)
+
+
+class _Search:
+    """Where the search is, and what it remembers."""
+
+    def __init__(self, objective: Function, start: Floats, memory: int) -> None:
+        self._objective, self._memory = objective, memory
+        self.x = start.copy()
+        value, gradient = objective(self.x)
+        self.trace, self._n_evaluations = [value], 1
+        self._gradient = gradient.copy()
+        self._direction, self._at = np.empty_like(start), np.empty_like(start)
+        if not np.isfinite([value, dot(gradient, gradient)]).all():
+            raise InputError(
+                "training: the objective is not finite at the start: values of features, weights "
+                "of items or the weights to begin with are too large"
+            )
+        self._past: list[tuple[Floats, Floats, float]] = []
+        self._spare = np.empty_like(start), np.empty_like(start)
+
+    def step(self, tol: float) -> str | None:
+        """Take a step, or say why there is none."""
+        slope = _direction(self._gradient, self._past, self._direction)
+        if not slope < 0:  # the memory is of no use any more
+            self._past.clear()
+            slope = _direction(self._gradient, self._past, self._direction)
+            if slope == 0:
+                return "tol"
+        first = 1.0 if self._past else min(1.0, 1.0 / np.sqrt(-slope))
+        found = _line_search(
+            self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
+        )
+        self._n_evaluations += found.n_evaluations
+        if found.length == 0:  # at the optimum only the last digits move
+            promised = -slope * first / max(1.0, abs(self.trace[-1]))
+            return "tol" if promised <= max(tol, EPSILON) else "line search"
+        self._go(found)
+        return None
+
+    def _go(self, found: _Found) -> None:
+        step, change = self._spare
+        np.multiply(self._direction, found.length, out=step)
+        np.subtract(found.gradient, self._gradient, out=change)
+        curvature = dot(step, change)
+        self.x += step
+        self.trace.append(found.value)
+        self._gradient[:] = found.gradient
+        if curvature > 1e-300:
+            self._past.append((step, change, curvature))
+            if len(self._past) > self._memory:
+                self._spare = self._past.pop(0)[:2]
+            else:
+                self._spare = np.empty_like(step), np.empty_like(step)
+
+    def is_still(self, tol: float) -> bool:
+        """Say whether the last ten steps moved the objective little."""
+        value, long_ago = self.trace[-1], self.trace[-11:][0]
+        return len(self.trace) > 10 and long_ago - value <= tol * max(1.0, abs(value))
+
+    def minimum(self, reason: str, *, converged: bool) -> Minimum:
+        """Give the result."""
+        return Minimum(self.x, tuple(self.trace), converged, reason, self._n_evaluations)
+
+
+def _direction(
+    gradient: Floats, past: Sequence[tuple[Floats, Floats, float]], out: Floats
+) -> float:
+    """Set `out` to minus the approximate inverse Hessian times the gradient; give the slope there.
+
+    Every addition goes together with the inner product that comes next, so that `out` is read once
+    for both.
+    """
+    np.negative(gradient, out=out)
+    if not past:
+        return float(dot(out, gradient))
+    alphas = []
+    product = dot(past[-1][0], out)
+    for n in range(len(past) - 1, -1, -1):
+        _, change, curvature = past[n]
+        alphas.append(product / curvature)
+        if n:
+            product = add_and_dot(out, -alphas[-1], change, past[n - 1][0])
+        else:
+            add_multiple(out, -alphas[-1], change)
+    _, change, curvature = past[-1]
+    out *= curvature / dot(change, change)
+    product = dot(past[0][1], out)
+    for n, (step, _, curvature) in enumerate(past):
+        after = past[n + 1][1] if n + 1 < len(past) else gradient
+        product = add_and_dot(out, alphas.pop() - product / curvature, step, after)
+    return float(product)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    length: float
+    value: float
+    gradient: Floats
+    n_evaluations: int
+
+
+def _line_search(
+    objective: Function,
+    x: Floats,
+    value: float,
+    slope: float,
+    direction: Floats,
+    length: float,
+    at: Floats,
+) -> _Found:
+    """Find a step that decreases enough and flattens enough, by bracketing and cubic steps.
+
+    `at` is room for the points that are tried.
+    """
+    low, low_value, low_slope = 0.0, value, slope
+    high: float = np.inf
+    best: Any = _Found(0.0, value, direction, 0)
+    for trial in range(1, MAX_TRIALS + 1):
+        np.multiply(direction, length, out=at)
+        np.add(x, at, out=at)
+        new, gradient = objective(at)
+        steep = dot(gradient, direction) if np.isfinite(new) else np.inf
+        enough = np.isfinite(new) and new <= value + DECREASE * length * slope
+        if enough and abs(steep) <= -CURVATURE * slope:
+            return _Found(length, new, gradient, trial)
+        if enough and new < best.value:
+            best = _Found(length, new, gradient.copy(), trial)
+        if not enough or new >= low_value:
+            high = length
+        elif steep >= 0:
+            high, low, low_value, low_slope = low, length, new, steep
+        else:
+            low, low_value, low_slope = length, new, steep
+        if np.isinf(high):
+            length *= 2.0
+            continue
+        guess = _parabola(low, low_value, low_slope, length, new) if length != low else np.nan
+        width = high - low
+        inner, outer = sorted((low + 0.1 * width, low + 0.9 * width))
+        length = float(guess) if inner <= guess <= outer else (low + high) / 2
+    return _Found(best.length, best.value, best.gradient, MAX_TRIALS)
+
+
+def _parabola(low: float, low_value: float, low_slope: float, at: float, value: float) -> float:
+    """Give the minimum of the parabola through a point with its slope and another point."""
+    width = at - low
+    bend = value - low_value - low_slope * width
+    return low - low_slope * width**2 / (2 * bend) if bend > 0 else float("nan")
+
+
+# --------------------------------------------------------------------------------------------------
+# The objective of a chain model and its gradient (MATH section 5).
+
+
+ENTRIES_PER_SHARD = 1 << 18
+MAX_SHARDS = 8
+ALL = np.zeros((0, 0), np.bool_)
+"""Nothing is forbidden."""
+
+
+class Part(NamedTuple):
+    """A shard of items and the passes over them, each with its weights and allowed tags."""
+
+    features: Features
+    passes: tuple[Clamp, ...]
+
+
+def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
+    """Cut items into shards of about equal work; depends on the input only."""
+    n_items = len(features.offsets) - 1
+    n_shards = min(_n_shards(features), max(1, n_items))
+    work = features.bounds[features.offsets - features.offsets[0]] - features.bounds[0]
+    edges = np.searchsorted(work, work[-1] * np.arange(1, n_shards) // n_shards)
+    edges = np.unique(np.concatenate([[0], edges, [n_items]]))
+    parts = []
+    for a, b in pairwise(edges.tolist()):
+        tokens = slice(*(features.offsets[[a, b]] - features.offsets[0]))
+        own = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
+        kept = tuple(one for one in own if one.weight.any())
+        parts.append(Part(features.items(a, b), kept))
+    return parts
+
+
+class Expected(NamedTuple):
+    """What a shard of items expects.
+
+    Attributes:
+        log_z: The weighted sum of ln Z over items and passes.
+        share: float64 [n_tokens, J], of the tokens.
+        chain: float64 [J + J * J + J], of first tags, steps and last tags.
+    """
+
+    log_z: float
+    share: Floats
+    chain: Floats
+
+
+def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
+    """Do the forward-backward of some items."""
+    state, start, step, end = params
+    f, n_labels = part.features, len(start)
+    share = np.zeros((f.n_tokens, n_labels))
+    counts = Weights.zeros(0, n_labels)
+    log_z = 0.0
+    for allowed, weight in part.passes:
+        log_z += expected_step(
+            f.offsets, f.bounds, f.ids, f.values, weight, allowed, state, start, step, end,
+            share, counts.start, counts.step, counts.end,
+        )  # fmt: skip
+    return Expected(log_z, share, counts.vector)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slice:
+    """A shard of features, from the first to the one before the last."""
+
+    columns: Columns
+    root: Floats
+    target: Floats
+    first: int
+    last: int
+
+
+class Objective:
+    """Gives -L(w) and its gradient for the merged weights.
+
+    Args:
+        merged: The features.
+        targets: What should be learnt.
+        masks: What is impossible.
+        c2: Penalty.
+        runner: Where to work.
+        bias: Whether the first and the last tag have weights.
+    """
+
+    def __init__(
+        self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
+    ) -> None:
+        self._shape = len(merged.root), targets.counts.n_labels
+        self._root, self._masks = merged.root, masks
+        self._c2, self._runner, self._bias = c2, runner, bias
+        known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
+        self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
+        target = merged.join(targets.counts)
+        state = Weights.of_vector(target, *self._shape).state
+        self._chain_target = target[state.size :]
+        self._slices = [
+            _Slice(merged.columns.between(a, b), merged.root[a:b], state[a:b], a, b)
+            for a, b in merged.columns.cut(_n_shards(merged.features))
+        ]
+        self._gradient = np.empty_like(target)
+
+    def __call__(self, vector: Floats) -> tuple[float, Floats]:
+        """Give value and gradient at a point; the gradient is overwritten by the next call."""
+        weights = Weights.of_vector(vector, *self._shape)
+        state = weights.state * self._root[:, None]
+        params = (state, *self._masks.exponentials(weights))
+        found = self._runner.map(expect, self._parts, params)
+        share = np.concatenate([one.share for one in found])
+        rows = self._runner.map(_gradient, self._slices, (share, weights.state, self._c2))
+        value = sum(one.log_z for one in found) + sum(terms for terms, _ in rows)
+        for one, (_, row) in zip(self._slices, rows, strict=True):
+            out = Weights.of_vector(self._gradient, *self._shape).state
+            out[one.first : one.last] = row
+        return value + self._of_chain(vector, found), self._gradient
+
+    def _of_chain(self, vector: Floats, found: Sequence[Expected]) -> float:
+        """Write the gradient of the weights of steps; give their terms."""
+        n_state = self._shape[0] * self._shape[1]
+        own, out = vector[n_state:], self._gradient[n_state:]
+        out[:] = sum(one.chain for one in found)
+        out += 2.0 * self._c2 * own - self._chain_target
+        if not self._bias:
+            ends = Weights.of_vector(out, 0, self._shape[1])
+            ends.start[:] = 0.0
+            ends.end[:] = 0.0
+        return float(self._c2 * dot(own, own) - dot(self._chain_target, own))
+
+
+def _gradient(one: _Slice, params: tuple[Floats, Floats, float]) -> tuple[float, Floats]:
+    share, weights, c2 = params
+    out = np.empty_like(one.target)
+    own = weights[one.first : one.last]
+    terms = gradient_step(*one.columns, one.root, share, one.target, own, c2, out)
+    return float(terms), out
+
+
+def _n_shards(features: Features) -> int:
+    return int(np.clip(len(features.ids) // ENTRIES_PER_SHARD, 1, MAX_SHARDS))
+
+
+# --------------------------------------------------------------------------------------------------
+# Training a linear-chain CRF on hard, soft or partial targets (MATH section 5).
+
+
+__all__ = ["Clamp", "Masks", "Targets", "check_paths", "train"]
+
+Hear = Callable[[int, float, Callable[[], Weights]], str | None]
+"""Who hears of a step: its number, the objective, and a way to ask for the weights."""
+
+
+def train(
+    features: Features,
+    targets: Targets,
+    masks: Masks,
+    *,
+    c2: float,
+    runner: Runner,
+    start: Weights | None = None,
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    callback: Hear | None = None,
+    bias: bool = True,
+    merged: Merged | None = None,
+) -> tuple[Weights, Minimum]:
+    """Find the weights of largest penalised likelihood.
+
+    Args:
+        features: The features of all items.
+        targets: What they should be labelled.
+        masks: What is impossible.
+        c2: Penalty; the Gaussian prior has variance 1 / (2 c2).
+        runner: Where to work.
+        start: Weights to begin with; 0 by default. Those of features that stand with the same
+            tokens are evened out, those of features that stand nowhere become 0: both raise L.
+        max_iter: Most steps of L-BFGS.
+        tol: Relative decrease over ten steps at which to stop.
+        callback: Told of every step; a string stops.
+        bias: Whether the first and the last tag have weights.
+        merged: `Merged.of` these features, to be used again where they are trained on repeatedly.
+
+    Returns:
+        The weights and how the search went; its objective is -L(w).
+
+    Raises:
+        InputError: c2 is no penalty, no possible sequence agrees with what is known of an item, or
+            the objective is not finite.
+        Interrupted: Ctrl-C, after the first step; it holds what was found.
+    """
+    check_number("c2", c2, 0, MOST)
+    check_paths(features, targets, masks)
+    merged = merged or Merged.of(features, len(targets.counts.state))
+    n_labels = targets.counts.n_labels
+    first = Weights.zeros(len(merged.root), n_labels)
+    begin = first.vector if start is None else merged.join(start)
+    if not bias:
+        ends = Weights.of_vector(begin, len(merged.root), n_labels)
+        ends.start[:] = ends.end[:] = 0.0
+
+    def expand(vector: Floats) -> Weights:
+        return merged.split(vector, n_labels)
+
+    def hear(step: int, value: float, vector: Floats) -> str | None:
+        return callback(step, value, lambda: expand(vector)) if callback else None
+
+    objective = Objective(merged, targets, masks, c2, runner, bias)
+    try:
+        found = minimise(objective, begin, max_iter=max_iter, tol=tol, callback=hear)
+    except Interrupted as stop:
+        weights = expand(stop.found.x)
+        raise Interrupted(replace(stop.found, x=weights.vector)) from None
+    weights = expand(found.x)
+    return weights, replace(found, x=weights.vector)
+
+
+def check_paths(features: Features, targets: Targets, masks: Masks) -> None:
+    """Check that some possible sequence agrees with what is known of every item.
+
+    Raises:
+        InputError: For some item there is none; the first is named.
+    """
+    for clamp in targets.clamps:
+        chain = (masks.start, masks.step, masks.end)
+        item = first_without_path(features.offsets, clamp.weight, clamp.allowed, *chain)
+        if item >= 0:
+            raise InputError(
+                f"item {item}: no possible sequence agrees with the tags that are known of it: "
+                "make them well-formed, or allow any sequence with hard=False"
+            )
+
+
+# --------------------------------------------------------------------------------------------------
+# Early stopping on a held-out set, and progress: called by the optimiser after every step.
+
+
+EVERY = 10
+"""Steps between two looks at the held-out set."""
+
+
+class Watch:
+    """Keeps the weights that did best on the held-out set.
+
+    Args:
+        crf: Whose training this is; its tags and features must be known.
+        validation: Items and tags, or None.
+        progress: Who is told of every step.
+    """
+
+    def __init__(
+        self, crf: CRF, validation: tuple[Any, Any] | None, progress: Progress | None
+    ) -> None:
+        self._crf, self._progress = crf, progress
+        self._began = time.monotonic()
+        self._items = None if validation is None else transform(crf.features_, validation[0])
+        self._truth = None if validation is None else validation[1]
+        self._best: Weights | None = None
+        self._best_score, self._rounds_without = -1.0, 0
+
+    def __call__(self, step: int, value: float, weights_of: Callable[[], Weights]) -> str | None:
+        """Hear of a step; give "validation" to stop."""
+        if self._progress:
+            seconds = (time.monotonic() - self._began) / step
+            most = self._crf.max_iter
+            self._progress(step, most, value, seconds * (most - step))
+        if self._items is None or step % EVERY:
+            return None
+        weights = weights_of()
+        score = self._score(weights)
+        if score > self._best_score:
+            self._best_score, self._rounds_without = score, 0
+            self._best = weights
+            return None
+        self._rounds_without += 1
+        return "validation" if self._rounds_without >= self._crf.patience else None
+
+    def better_than(self, weights: Weights) -> Weights | None:
+        """Give the best weights seen if they do better on the held-out set than these."""
+        if self._best is None or self._score(weights) >= self._best_score:
+            return None
+        return self._best
+
+    def _score(self, weights: Weights) -> float:
+        assert self._items is not None
+        crf = self._crf
+        potentials = potentials_of(self._items, weights, Masks.of(crf.codec_, hard=crf.hard))
+        return score_tags(self._truth, best_path(potentials, crf.codec_), crf.codec_)
+
+
+# --------------------------------------------------------------------------------------------------
+# The linear-chain conditional random field (Lafferty et al. 2001; paper 000, section 3).
 
 
 class CRF(Tagger):

@@ -1,27 +1,309 @@
-"""From words to numbered features, without a loop over tokens.
-
-Attributes are computed once per distinct word; a template is then a gather, a shift within items
-and, for several parts, a mixed-radix number. Features are numbered by template and value; what is
-rarer than `min_count`, or was not seen at training, has no number and counts for nothing.
-"""
+"""Features: templates, dictionaries, columns of files, documents."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.errors import InputError
-from goldspan.tagger.attributes import ATTRIBUTES
-from goldspan.tagger.documents import in_document
-from goldspan.tagger.parameters import check_whole
-from goldspan.tagger.templates import COLUMN, DOCUMENT, GAZETTEER, Part, Template
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.tagger.kernels.columns import fill_columns, mark_columns, number_groups
+from goldspan.tagger.parameters import Floats, Weights, check_whole
+
+# --------------------------------------------------------------------------------------------------
+# What a word's document says of it: how it is written elsewhere.
+
+
+def in_document(
+    name: str,
+    offsets: NDArray[np.int64],
+    group: NDArray[np.int64] | None,
+    words: Sequence[str],
+    code: NDArray[Any],
+) -> pa.Array:
+    """Say how a token's word is written elsewhere in its document.
+
+    `doc_title`: whether it is capitalised somewhere that does not begin an item; `doc_lower`:
+    whether it is written in small letters; `doc_kinds` holds both.
+
+    Args:
+        name: One of the three.
+        offsets: int64 [n_items + 1].
+        group: int64 [n_items], document of every item; None: every item is one.
+        words: The distinct words.
+        code: int [n_tokens], index into them.
+    """
+    lower, number = np.unique([word.lower() for word in words] or [""], return_inverse=True)
+    titled = np.array([word[:1].isupper() for word in words] or [False])
+    small = np.array([word.islower() for word in words] or [False])
+    n_items = len(offsets) - 1
+    item = np.repeat(np.arange(n_items), np.diff(offsets))
+    document = np.arange(n_items) if group is None else group
+    begins = np.zeros(len(code) + 1, np.bool_)
+    begins[offsets[:-1]] = True
+    pair = document[item] * len(lower) + number[code]
+    _, place = np.unique(pair, return_inverse=True)
+    n_pairs = int(place.max(initial=-1)) + 1
+    title = np.bincount(place, titled[code] & ~begins[:-1], n_pairs)[place] > 0
+    lowered = np.bincount(place, small[code], n_pairs)[place] > 0
+    if name == "doc_title":
+        return pa.array(np.where(title, "1", "0")).cast(pa.large_string())
+    if name == "doc_lower":
+        return pa.array(np.where(lowered, "1", "0")).cast(pa.large_string())
+    both = np.char.add(np.where(title, "t", "-"), np.where(lowered, "l", "-"))
+    return pa.array(both).cast(pa.large_string())
+
+
+# --------------------------------------------------------------------------------------------------
+# What a word looks like: functions from a word to the values that templates name.
+
+
+MAX_AFFIX = 4
+
+
+def shape(word: str) -> str:
+    """Give the shape: letters to X and x, digits to 9, the rest as it is.
+
+    >>> shape("McDonald-12")
+    'XxXxxxxx-99'
+    """
+    return "".join(_class(character) for character in word)
+
+
+def short_shape(word: str) -> str:
+    """Give the shape with runs made one.
+
+    >>> short_shape("McDonald-12")
+    'XxXx-9'
+    """
+    return "".join(key for key, _ in groupby(shape(word)))
+
+
+def digits(word: str) -> str:
+    """Give the word with its digits made 9, "" if it has none.
+
+    >>> digits("1996-08-22"), digits("word")
+    ('9999-99-99', '')
+    """
+    found = "".join("9" if character.isdigit() else character for character in word)
+    return found if found != word or "9" in word else ""
+
+
+def kind(word: str) -> str:
+    """Say what kind of word it is: upper, title, lower, mixed, number, punctuation or code.
+
+    >>> [kind(word) for word in ("USA", "Rome", "city", "iPod", "19.5", "--", "B-52")]
+    ['upper', 'title', 'lower', 'mixed', 'number', 'punctuation', 'code']
+    """
+    if not any(character.isalnum() for character in word):
+        return "punctuation"
+    if not any(character.isalpha() for character in word):
+        return "number"
+    if any(character.isdigit() for character in word):
+        return "code"
+    if word.isupper():
+        return "initial" if len(word) == 1 else "upper"
+    if word.islower():
+        return "lower"
+    return "title" if word[0].isupper() and word[1:].islower() else "mixed"
+
+
+def _class(character: str) -> str:
+    if character.isupper():
+        return "X"
+    if character.isalpha():
+        return "x"
+    return "9" if character.isdigit() else character
+
+
+def _affix(word: str, length: int) -> str:
+    """Give the first characters, or with a negative length the last; "" if it has no more."""
+    if len(word) <= abs(length):
+        return ""
+    return word[:length] if length > 0 else word[length:]
+
+
+ATTRIBUTES: dict[str, Callable[[str], str]] = {
+    "word": lambda word: word,
+    "lower": str.lower,
+    "shape": shape,
+    "short_shape": short_shape,
+    "digits": digits,
+    "kind": kind,
+    "is_title": lambda word: "1" if word[:1].isupper() else "",
+    "is_upper": lambda word: "1" if word.isupper() and len(word) > 1 else "",
+    "has_digit": lambda word: "1" if any(c.isdigit() for c in word) else "",
+    "has_hyphen": lambda word: "1" if "-" in word else "",
+    "is_punctuation": lambda word: "1" if not any(c.isalnum() for c in word) else "",
+    "length": lambda word: str(min(len(word), 12)),
+    **{f"prefix{n}": partial(_affix, length=n) for n in range(1, MAX_AFFIX + 1)},
+    **{f"suffix{n}": partial(_affix, length=-n) for n in range(1, MAX_AFFIX + 1)},
+}
+"""The attributes by name."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Feature templates as data: `lower`, `lower[-1]`, `kind[-1]|kind`, `column:pos[1]`.
+
+
+COLUMN = "column:"
+GAZETTEER = "gazetteer:"
+DOCUMENT = ("doc_title", "doc_lower", "doc_kinds")
+"""Attributes that look at all of the token's document."""
+_PART = re.compile(r"^(?P<name>[\w:.-]+)(\[(?P<place>[+-]?\d+)\])?$")
+
+
+@dataclass(frozen=True, order=True)
+class Part:
+    """An attribute at a place.
+
+    Attributes:
+        name: Of the attribute; `column:NAME` for a given column, `gazetteer:NAME` for a list.
+        place: Tokens to the right (negative: left) of the token.
+    """
+
+    name: str
+    place: int = 0
+
+    def __str__(self) -> str:
+        """Write it as it is read."""
+        return f"{self.name}[{self.place}]" if self.place else self.name
+
+
+@dataclass(frozen=True)
+class Template:
+    """One or several parts, whose values together make a feature."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Template:
+        """Read a template.
+
+        Raises:
+            InputError: It is not written like one.
+            UnknownNameError: There is no such attribute.
+
+        >>> Template.parse("lower[-1]|kind").parts
+        (Part(name='lower', place=-1), Part(name='kind', place=0))
+        """
+        parts = []
+        for piece in str(text).split("|"):
+            found = _PART.match(piece.strip())
+            if not found:
+                raise InputError(
+                    f"template {text!r}: {piece!r} must look like lower, lower[-1] or column:pos[1]"
+                )
+            name = found["name"]
+            known = name in ATTRIBUTES or name in DOCUMENT
+            if not known and not name.startswith((COLUMN, GAZETTEER)):
+                names = [*ATTRIBUTES, *DOCUMENT, f"{COLUMN}NAME", f"{GAZETTEER}NAME"]
+                raise UnknownNameError("attribute", name, names)
+            parts.append(Part(name, int(found["place"] or 0)))
+        return cls(tuple(parts))
+
+    def __str__(self) -> str:
+        """Write it as it is read."""
+        return "|".join(map(str, self.parts))
+
+
+def _around(names: Iterable[str], places: Iterable[int]) -> list[str]:
+    return [f"{name}[{place}]" for place in places for name in names]
+
+
+DEFAULT: tuple[str, ...] = (
+    "word",
+    "lower",
+    "shape",
+    "short_shape",
+    "kind",
+    "digits",
+    *(f"{side}fix{n}" for side in ("pre", "suf") for n in (1, 2, 3, 4)),
+    "is_title",
+    "is_upper",
+    "has_digit",
+    "has_hyphen",
+    *_around(("lower", "kind", "suffix3"), (-2, -1, 1, 2)),
+    *_around(("short_shape",), (-1, 1)),
+    "lower[-1]|lower",
+    "lower|lower[1]",
+    "kind[-1]|kind",
+    "kind|kind[1]",
+    "kind[-1]|kind|kind[1]",
+    "lower[-1]|kind",
+    "kind|lower[1]",
+    "doc_title|kind",
+    "doc_lower|kind",
+)
+"""What taggers use unless they are told otherwise."""
+
+RODRIGUES: tuple[str, ...] = (
+    "lower",
+    *(f"{side}fix{n}" for side in ("pre", "suf") for n in (1, 2, 3, 4)),
+    "is_title",
+    "is_upper",
+    "has_digit",
+    "has_hyphen",
+    "is_punctuation",
+    *_around(("lower", "is_title"), (-2, -1, 1, 2)),
+)
+"""Paper 000's features as we assume them: its Table 1 is lost from the text we have."""
+
+HMM: tuple[str, ...] = ("lower", "suffix3", "short_shape", "lower[-1]", "lower[1]")
+"""Few features that overlap little, for the model that takes them to be independent."""
+
+SETS: dict[str, tuple[str, ...]] = {"default": DEFAULT, "rodrigues": RODRIGUES, "hmm": HMM}
+
+
+def read_templates(source: str | Path | Iterable[str]) -> tuple[Template, ...]:
+    """Take templates from a named set, a TOML file (`templates = […]`), or a list.
+
+    Raises:
+        InputError: No such set or file, a faulty template, or none at all.
+    """
+    if isinstance(source, str) and source in SETS:
+        texts: Iterable[str] = SETS[source]
+    elif isinstance(source, str | Path):
+        texts = _from_file(Path(source))
+    else:
+        texts = source
+    found = tuple(dict.fromkeys(Template.parse(text) for text in texts))
+    if not found:
+        raise InputError("there is no feature template")
+    return found
+
+
+def _from_file(path: Path) -> list[str]:
+    import tomllib
+
+    if path.suffix != ".toml":
+        raise UnknownNameError("feature set", str(path), [*SETS, "FILE.toml"])
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    texts = content.get("templates")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f'{path}: it must hold a list of strings: templates = ["lower", …]')
+    return texts
+
+
+# --------------------------------------------------------------------------------------------------
+# From words to numbered features, without a loop over tokens.
+
 
 NONE, BEFORE, AFTER, FIRST = 0, 1, 2, 3
 """Codes of a part: no value, before the item, after it; values begin at FIRST."""
@@ -370,3 +652,246 @@ def _numbered(groups: Sequence[str], n_items: int) -> NDArray[np.int64]:
         raise InputError(f"{len(groups)} groups for {n_items} items")
     _, number = np.unique(np.asarray(groups, object).astype(str), return_inverse=True)
     return number.astype(np.int64)
+
+
+# --------------------------------------------------------------------------------------------------
+# Features merged for training: those that the very same tokens have are one.
+
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number with its bits all over, for hashes."""
+
+
+class Columns(NamedTuple):
+    """A sparse matrix by its columns.
+
+    Attributes:
+        starts: int64 [n_features + 1]; feature f has the entries starts[f]:starts[f + 1].
+        tokens: int32 [n_entries], ascending within a feature.
+        values: float64 [n_entries]; empty if all are 1.
+    """
+
+    starts: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    values: Floats
+
+    @classmethod
+    def of(cls, features: Features, n_features: int) -> Columns:
+        """List the tokens of every feature."""
+        sizes = np.bincount(features.ids, minlength=n_features)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        tokens = np.empty(len(features.ids), np.int32)
+        values = np.empty(len(features.values))
+        fill_columns(features.bounds, features.ids, features.values, starts, tokens, values)
+        return cls(starts, tokens, values)
+
+    def between(self, first: int, last: int) -> Columns:
+        """Give a slice of features as views; starts keep their origin."""
+        starts = self.starts[first : last + 1]
+        own = slice(starts[0] - self.starts[0], starts[-1] - self.starts[0])
+        values = self.values[own] if len(self.values) else self.values
+        return Columns(starts, self.tokens[own], values)
+
+    def cut(self, n_parts: int) -> list[tuple[int, int]]:
+        """Give ranges of features with about as many entries each."""
+        n_features = len(self.starts) - 1
+        work = self.starts - self.starts[0] + np.arange(n_features + 1)
+        edges = np.searchsorted(work, work[-1] * np.arange(1, n_parts) // n_parts)
+        return list(pairwise(np.unique(np.concatenate([[0], edges, [n_features]])).tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Features with equal ones made one, and those that no token has left out.
+
+    Attributes:
+        group: int32 [n_features], the number of a feature after merging, -1 for none.
+        root: float64 [n_groups], the square root of how many a group has.
+        features: The merged features of the tokens; their values are without `root`.
+        columns: The same by their columns.
+    """
+
+    group: NDArray[np.int32]
+    root: Floats
+    features: Features
+    columns: Columns
+
+    @classmethod
+    def of(cls, features: Features, n_features: int) -> Merged:
+        """Merge; groups are numbered by their first token, so that neighbours stand together."""
+        every = Columns.of(features, n_features)
+        group = _groups(every, features.n_tokens)
+        n_groups = int(group.max(initial=-1)) + 1
+        head = np.zeros(n_groups, np.int64)
+        known = np.flatnonzero(group >= 0)[::-1]
+        head[group[known]] = known
+        new = np.full(n_features, -1, np.int32)
+        new[head] = np.arange(n_groups)
+        merged = _renumbered(features, new)
+        root = np.sqrt(np.bincount(group[known], minlength=n_groups))
+        return cls(group, root, merged, Columns.of(merged, n_groups))
+
+    def join(self, weights: Weights) -> Floats:
+        """Give the vector of the merged weights; differences within a group are lost."""
+        merged = Weights.zeros(len(self.root), weights.n_labels)
+        known = np.flatnonzero(self.group >= 0)
+        group = self.group[known]
+        for j in range(weights.n_labels):
+            sums = np.bincount(group, weights.state[known, j], len(self.root))
+            merged.state[:, j] = sums / self.root
+        merged.start[:], merged.step[:], merged.end[:] = weights.start, weights.step, weights.end
+        return merged.vector
+
+    def split(self, vector: Floats, n_labels: int) -> Weights:
+        """Give the weights of all features; 0 for those that no token has."""
+        merged = Weights.of_vector(vector, len(self.root), n_labels)
+        weights = Weights.zeros(len(self.group), n_labels)
+        known = np.flatnonzero(self.group >= 0)
+        weights.state[known] = (merged.state / self.root[:, None])[self.group[known]]
+        weights.start[:], weights.step[:], weights.end[:] = merged.start, merged.step, merged.end
+        return weights
+
+
+def _groups(columns: Columns, n_tokens: int) -> NDArray[np.int32]:
+    """Give the group of every feature, numbered by its first token; -1 for no token."""
+    n_features = len(columns.starts) - 1
+    token_marks = (np.arange(1, n_tokens + 1, dtype=np.uint64)) * MIX
+    token_marks = (token_marks ^ (token_marks >> np.uint64(29))) * MIX
+    marks = np.empty(n_features, np.uint64)
+    mark_columns(columns.starts, columns.tokens, token_marks, marks)
+    group = np.empty(n_features, np.int32)
+    n_groups = number_groups(np.argsort(marks, kind="stable"), marks, *columns, group)
+    known = np.flatnonzero(group >= 0)
+    first = np.zeros(n_groups, np.int32)
+    first[group[known]] = columns.tokens[columns.starts[:-1][known]]
+    place = np.empty(n_groups + 1, np.int32)
+    place[np.argsort(first, kind="stable")] = np.arange(n_groups)
+    place[-1] = -1
+    return place[group]
+
+
+def _renumbered(features: Features, new: NDArray[np.int32]) -> Features:
+    """Give the features whose new number is not -1."""
+    ids = new[features.ids]
+    kept = ids >= 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    bounds = before[features.bounds - features.bounds[0]]
+    values = features.values[kept] if len(features.values) else features.values
+    return Features(features.offsets, bounds, ids[kept], values)
+
+
+# --------------------------------------------------------------------------------------------------
+# Features that somebody else made: lists of dictionaries, as sklearn-crfsuite takes them.
+
+
+def is_dicts(X: Any) -> bool:
+    """Say whether items hold dictionaries of features."""
+    if isinstance(X, Text | Features | str):
+        return False
+    return isinstance(next((token for item in X for token in item), None), Mapping)
+
+
+@dataclass(frozen=True, eq=False)
+class DictFeatures:
+    """Numbers of named features.
+
+    Attributes:
+        number: Of every feature seen at training; empty with hashing.
+        hash_bits: Features are hashed into 2 ** hash_bits numbers; 0: they have numbers of their
+            own.
+    """
+
+    number: Mapping[str, int]
+    hash_bits: int = 0
+
+    @classmethod
+    def fit(
+        cls, X: Sequence[Sequence[Mapping[str, Any]]], min_count: int = 1, hash_bits: int = 0
+    ) -> DictFeatures:
+        """Number the features of some items, in sorted order."""
+        check_numbering(min_count, hash_bits)
+        if hash_bits:
+            return cls({}, hash_bits)
+        counts: dict[str, int] = {}
+        for item in X:
+            for token in item:
+                for name, _ in _pairs(token):
+                    counts[name] = counts.get(name, 0) + 1
+        kept = sorted(name for name, count in counts.items() if count >= min_count)
+        return cls({name: i for i, name in enumerate(kept)})
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return 1 << self.hash_bits if self.hash_bits else len(self.number)
+
+    def transform(self, X: Sequence[Sequence[Mapping[str, Any]]]) -> Features:
+        """Find the features of items.
+
+        Raises:
+            InputError: A value is NaN or infinite, or neither number nor string.
+        """
+        ids: list[int] = []
+        number = dict(self.number)
+        values: list[float] = []
+        bounds, offsets = [0], [0]
+        for n, item in enumerate(X):
+            for t, token in enumerate(item):
+                for name, value in _pairs(token):
+                    if not math.isfinite(value):
+                        raise InputError(f"item {n} token {t}: feature {name!r} is {value}")
+                    place = self._place(name, number)
+                    if place >= 0:
+                        ids.append(place)
+                        values.append(value)
+                bounds.append(len(ids))
+            offsets.append(len(bounds) - 1)
+        floats = np.array(values, np.float64)
+        return Features(
+            np.array(offsets, np.int64),
+            np.array(bounds, np.int64),
+            np.array(ids, np.int32),
+            np.zeros(0) if (floats == 1).all() else floats,
+        )
+
+    def name(self, feature: int) -> str:
+        """Say what a feature is."""
+        return f"hash {feature}" if self.hash_bits else self._names[feature]
+
+    def _place(self, name: str, number: dict[str, int]) -> int:
+        """Give the number of a feature, -1 for none; `number` remembers hashes."""
+        if self.hash_bits and name not in number:
+            number[name] = hash64(name) >> (64 - self.hash_bits)
+        return number.get(name, -1)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return sorted(self.number, key=self.number.__getitem__)
+
+
+def _pairs(token: Any, before: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(token, Mapping):
+        for key, value in token.items():
+            yield from _value(f"{before}{key}", value)
+    else:
+        raise InputError(f"features must be dictionaries, not {type(token).__name__}")
+
+
+def _value(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, bool | np.bool_):
+        if value:
+            yield name, 1.0
+    elif isinstance(value, str):
+        yield f"{name}:{value}", 1.0
+    elif isinstance(value, int | float | np.number):
+        yield name, float(value)
+    elif isinstance(value, Mapping):
+        yield from _pairs(value, f"{name}:")
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in sorted(value) if isinstance(value, set | frozenset) else value:
+            yield f"{name}:{one}", 1.0
+    else:
+        raise InputError(
+            f"feature {name!r} is a {type(value).__name__}: a feature is a string, a number, a "
+            "bool, or a list or dictionary of them"
+        )

@@ -21,13 +21,11 @@ import numpy as np
 from goldspan.errors import InputError
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger
+from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
 from goldspan.tagger.kernels.training import target_step
 from goldspan.tagger.kernels.vectors import dot
-from goldspan.tagger.objective import Expected, cut, expect
-from goldspan.tagger.parameters import MOST, check_number, check_whole
-from goldspan.tagger.training import Masks, Targets, check_paths
-from goldspan.tagger.weights import Floats, Weights
+from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
 
 LEAST_COUNT = 1e-100
 """Pseudo-counts below could make a ratio of probabilities infinite."""

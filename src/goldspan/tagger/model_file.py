@@ -27,11 +27,9 @@ from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.crf import CRF
-from goldspan.tagger.dicts import DictFeatures
-from goldspan.tagger.features import MAX_HASH_BITS, STRING, FeatureMap
+from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, FeatureMap, Template
 from goldspan.tagger.hmm import HMM
-from goldspan.tagger.templates import Template
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.parameters import Weights
 
 MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
 """The format: what is written, and what was."""

@@ -1,16 +1,19 @@
-"""Which numbers parameters may be: what is no number, or would leave the range of float64, raises.
-
-The bounds lie far beyond what is of use; they keep every sum and every product finite.
-"""
+"""Parameters of taggers and their weights."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goldspan.errors import InputError
+
+# --------------------------------------------------------------------------------------------------
+# Which numbers parameters may be: what is no number, or would leave the range of float64, raises.
+
 
 MOST = 1e12
 """Of penalties, pseudo-counts and weights of items."""
@@ -58,3 +61,53 @@ def check_number(
 def _range(least: float, most: float, *, is_open: bool = False) -> str:
     low = f"above {least:g}" if is_open else f"of at least {least:g}"
     return low if most >= FINITE else f"{low} and at most {most:g}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The weights of a chain model, as one vector for the optimiser and as tables for the kernels.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of features and of steps.
+
+    Attributes:
+        state: float64 [n_features, J].
+        start: float64 [J], of the first tag.
+        step: float64 [J, J], rows previous.
+        end: float64 [J], of the last tag.
+    """
+
+    state: Floats
+    start: Floats
+    step: Floats
+    end: Floats
+
+    @classmethod
+    def zeros(cls, n_features: int, n_labels: int) -> Weights:
+        """Make weights of 0; all are views of one vector."""
+        size = (n_features + n_labels + 2) * n_labels
+        return cls.of_vector(np.zeros(size), n_features, n_labels)
+
+    @classmethod
+    def of_vector(cls, vector: Floats, n_features: int, n_labels: int) -> Weights:
+        """See a vector as weights; nothing is copied."""
+        ends = np.cumsum([n_features * n_labels, n_labels, n_labels**2, n_labels])
+        state, start, step, end = np.split(vector, ends[:-1])
+        return cls(
+            state.reshape(n_features, n_labels), start, step.reshape(n_labels, n_labels), end
+        )
+
+    @property
+    def vector(self) -> Floats:
+        """All weights in one vector; a copy."""
+        parts = (self.state, self.start, self.step, self.end)
+        return np.concatenate([part.ravel() for part in parts])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of tags."""
+        return len(self.start)

@@ -1,18 +1,109 @@
-"""What a chain model should learn: counts of features, and items of which only a part is known."""
+"""What a tagger learns from: labels, hard or soft, known in part, with weights."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError
-from goldspan.spans import Codec
-from goldspan.tagger.features import Features
+from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.tagger.features import Features, Text
 from goldspan.tagger.kernels.training import target_step
-from goldspan.tagger.weights import Floats, Weights
+from goldspan.tagger.parameters import MOST, Floats, Weights
+
+# --------------------------------------------------------------------------------------------------
+# What is known of tokens – a tag, some tags of which one is right, or nothing – as masks.
+
+
+Known = str | Collection[str] | None
+"""What is known of a token: its tag, some tags of which one is right, or nothing."""
+
+
+def read_known(given: Any) -> list[list[Known]]:
+    """Take what is known of every token of every item.
+
+    Raises:
+        InputError: An item is no list, or a token's entry is none of the three; it is named.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"expected a list of tag lists, one per item; got {given!r}")
+    items = []
+    for n, tags in enumerate(given):
+        if isinstance(tags, str):
+            raise InputError("expected a list of tag lists, one per item; got a string for an item")
+        if not isinstance(tags, Iterable):
+            raise InputError(f"item {n}: expected a list of tags, one per token; got {tags!r}")
+        items.append(list(tags))
+        for token, tag in enumerate(items[-1]):
+            if not _is_known(tag):
+                raise InputError(
+                    f"item {n} token {token}: expected a tag, several tags of which one is right, "
+                    f"or None; got {tag!r}"
+                )
+    return items
+
+
+def _is_known(tag: Any) -> bool:
+    if tag is None or isinstance(tag, str):
+        return True
+    return isinstance(tag, Collection) and all(isinstance(one, str) for one in tag)
+
+
+def is_partial(items: Sequence[Sequence[Known]]) -> bool:
+    """Say whether something is not known."""
+    return any(not isinstance(tag, str) for tag in chain.from_iterable(items))
+
+
+def is_unknown(item: Sequence[Known]) -> bool:
+    """Say whether nothing is known of an item, which has tokens.
+
+    >>> is_unknown([None, None]), is_unknown([None, "O"]), is_unknown([])
+    (True, False, False)
+    """
+    return len(item) > 0 and all(tag is None for tag in item)
+
+
+def named_tags(items: Sequence[Sequence[Known]]) -> Iterator[str]:
+    """Give all tags that are named."""
+    for known in chain.from_iterable(items):
+        if isinstance(known, str):
+            yield known
+        elif known is not None:
+            yield from known
+
+
+def allowed_tags(items: Sequence[Sequence[Known]], codec: Codec) -> NDArray[np.bool_]:
+    """Give the tags that tokens may have, bool [n_tokens, J].
+
+    Raises:
+        InputError: A tag is unknown, or a token has no tag left.
+    """
+    single = [[tag if isinstance(tag, str) else None for tag in item] for item in items]
+    codes = codec.encode(single).codes
+    allowed = np.ones((len(codes), len(codec.tags)), np.bool_)
+    known = np.flatnonzero(codes >= 0)
+    allowed[known] = False
+    allowed[known, codes[known]] = True
+    token = 0
+    for item in items:
+        for tag in item:
+            if tag is not None and not isinstance(tag, str):
+                own = codec.encode([list(tag)]).codes
+                if not len(own):
+                    raise InputError(f"token {token} may have no tag at all")
+                allowed[token] = False
+                allowed[token, own] = True
+            token += 1
+    return allowed
+
+
+# --------------------------------------------------------------------------------------------------
+# What a chain model should learn: counts of features, and items of which only a part is known.
 
 
 class Clamp(NamedTuple):
@@ -173,3 +264,134 @@ def _all_of(true: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.b
     false = np.concatenate([[0], np.cumsum(~true)])
     origin = offsets[0]
     return np.asarray(false[offsets[1:] - origin] == false[offsets[:-1] - origin])
+
+
+# --------------------------------------------------------------------------------------------------
+# The tags of a training set: checked, numbered, made well-formed, summed up.
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is known of the tags of some items.
+
+    Attributes:
+        items: Per item and token a tag, several of which one is right, or None.
+        codec: The tag set.
+        weight: float64 [n_items], how much an item counts.
+        partial: Whether something is not known.
+        number: int64 [n_items], the items' numbers in the training set as it was given.
+    """
+
+    items: list[list[Known]]
+    codec: Codec
+    weight: Floats
+    partial: bool
+    number: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, y: Any, encoding: str, weight: Any) -> Labels:
+        """Take lists of tags.
+
+        Raises:
+            InputError: There is no tag, what is given are no tags, or the weights are none.
+        """
+        items = read_known(y)
+        tags = set(named_tags(items))
+        if not tags:
+            raise InputError("the training set is empty: there is no tag to learn from")
+        codec = Codec.from_tags(tags, encoding)
+        each = _weights_of(weight, len(items))
+        return cls(items, codec, each, is_partial(items), np.arange(len(items)))
+
+    def leave_out_unknown(self, X: Any) -> tuple[Any, Labels]:
+        """Leave out the items of which nothing is known, here and in X.
+
+        Raises:
+            InputError: X has another number of items.
+        """
+        text = X if isinstance(X, Text) else list(X)
+        size = len(text.offsets) - 1 if isinstance(text, Text) else len(text)
+        if size != len(self.items):
+            raise InputError(f"{size} items of words, but {len(self.items)} of tags")
+        kept = np.flatnonzero([not is_unknown(item) for item in self.items])
+        items = [self.items[n] for n in kept]
+        some = text.select(kept) if isinstance(text, Text) else [text[n] for n in kept]
+        return some, Labels(items, self.codec, self.weight[kept], self.partial, kept)
+
+    def check_lengths(self, features: Features) -> None:
+        """Check that every word has a tag.
+
+        Raises:
+            InputError: Some item has another number of tags than words; the first is named.
+        """
+        words = np.diff(features.offsets)
+        tags = np.array([len(item) for item in self.items])
+        if len(words) != len(tags):
+            raise InputError(f"{len(words)} items of words, but {len(tags)} of tags")
+        if (words != tags).any():
+            bad = int(np.flatnonzero(words != tags)[0])
+            name = self.number[bad]
+            raise InputError(f"item {name} has {words[bad]} words and {tags[bad]} tags")
+
+    def check_weight(self) -> None:
+        """Check that some tags count.
+
+        Raises:
+            InputError: All items that have tags weigh 0.
+        """
+        pairs = zip(self.weight, self.items, strict=True)
+        if not any(weight > 0 and tags for weight, tags in pairs):
+            raise InputError("weight: every item with tags weighs 0: one at least must weigh more")
+
+    def targets(self, features: Features, n_features: int, *, repair: bool) -> tuple[Targets, int]:
+        """Sum up what is known.
+
+        Args:
+            features: Of the items.
+            n_features: How many different ones there are.
+            repair: Whether items known as a whole are made well-formed.
+
+        Returns:
+            The targets, and how many tags were changed.
+
+        Raises:
+            FaultsError: A tag is not in the tag set.
+            InputError: A token has no tag left.
+        """
+        n_labels = len(self.codec.tags)
+        if not self.partial:
+            codes, n_repaired = self._codes(self.items, repair)
+            found = Targets.of_codes(features, n_features, codes, n_labels, self.weight)
+            return found, n_repaired
+        allowed = allowed_tags(self.items, self.codec)
+        whole = np.array([not is_partial([item]) for item in self.items])
+        some = [item for item, known in zip(self.items, whole, strict=True) if known]
+        codes, n_repaired = self._codes(some, repair)
+        tokens = np.repeat(whole, np.diff(features.offsets))
+        allowed[tokens] = np.eye(n_labels, dtype=np.bool_)[codes]
+        return Targets.of_allowed(features, n_features, allowed, self.weight), n_repaired
+
+    def _codes(self, items: Any, repair: bool) -> tuple[NDArray[np.int16], int]:
+        tagged = self.codec.encode(items)
+        return legal_codes(tagged, self.codec) if repair else (tagged.codes, 0)
+
+
+def legal_codes(tagged: Tagged, codec: Codec) -> tuple[NDArray[np.int16], int]:
+    """Write tags well-formed (an I that opens a span becomes B); give how many changed."""
+    if codec.rules.is_plain:
+        return tagged.codes, 0
+    written = write_codes(find_spans(tagged, codec), tagged.offsets, codec)
+    return written, int(np.count_nonzero(written != tagged.codes))
+
+
+def _weights_of(weight: Sequence[float] | None, n_items: int) -> Floats:
+    if weight is None:
+        return np.ones(n_items)
+    try:
+        each = np.asarray(weight)
+    except ValueError:  # lists of different lengths
+        each = np.zeros(0, object)
+    is_right = each.dtype.kind in "biuf" and each.shape == (n_items,)
+    if not is_right or not ((each >= 0) & (each <= MOST)).all():
+        raise InputError(f"weight must be {n_items} numbers of at least 0 and at most {MOST:g}")
+    return each.astype(np.float64)

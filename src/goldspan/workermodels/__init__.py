@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.errors import UnknownNameError
-from goldspan.workermodels.registry import MODELS
+from goldspan.workermodels.models import MODELS
 
 if TYPE_CHECKING:
-    from goldspan.workermodels.base import WorkerModel
-    from goldspan.workermodels.prior import Prior
-    from goldspan.workermodels.rows import Rows
+    from goldspan.workermodels.models import Prior, Rows, WorkerModel
 
 __all__ = ["MODELS", "Prior", "Rows", "WorkerModel", "get_worker_model"]
 
 __getattr__ = lazy(
     __name__,
     {
-        "Prior": "goldspan.workermodels.prior",
-        "Rows": "goldspan.workermodels.rows",
-        "WorkerModel": "goldspan.workermodels.base",
+        "Prior": "goldspan.workermodels.models",
+        "Rows": "goldspan.workermodels.models",
+        "WorkerModel": "goldspan.workermodels.models",
     },
 )
 

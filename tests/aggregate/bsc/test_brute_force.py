@@ -7,9 +7,9 @@ import pytest
 
 import goldspan
 from aggregate.bsc import oracle
+from goldspan.aggregate.bsc.engine import Vocabulary
+from goldspan.aggregate.bsc.family import BscSeq
 from goldspan.aggregate.bsc.posterior import spans_of
-from goldspan.aggregate.bsc.sequence import BscSeq
-from goldspan.aggregate.bsc.words import Vocabulary
 from goldspan.spans import Codec, validate
 
 CODECS = {

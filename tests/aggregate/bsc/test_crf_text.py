@@ -7,12 +7,12 @@ import pytest
 
 import goldspan
 from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.bsc.folds import Scores, deal
+from goldspan.aggregate.bsc.text import Scores, deal
 from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_errors, score_codes
-from goldspan.tagger.training import Masks
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.crf import Masks
+from goldspan.tagger.parameters import Weights
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,8 @@ import goldspan
 from crowd_tables import crowd_of
 from goldspan.aggregate import get_aggregator
 from goldspan.aggregate.base import Given
-from goldspan.aggregate.bsc.dependence import HIDDEN, MOST, measure_dependence
-from goldspan.aggregate.bsc.evidence import lay_out
-from goldspan.aggregate.bsc.patterns import discounted
-from goldspan.aggregate.bsc.tables import Tables
+from goldspan.aggregate.bsc.evidence import Tables, discounted, lay_out
+from goldspan.aggregate.bsc.text import HIDDEN, MOST, measure_dependence
 from goldspan.errors import InputError
 
 

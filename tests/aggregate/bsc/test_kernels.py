@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 
 from aggregate.bsc import oracle
-from goldspan.aggregate.bsc.engine import Model, Sums, Tables, cut, e_step, from_votes, run_step
+from goldspan.aggregate.bsc.engine import (
+    Model,
+    Sums,
+    Tables,
+    Truth,
+    cut,
+    e_step,
+    from_votes,
+    run_step,
+)
 from goldspan.aggregate.bsc.evidence import Evidence, lay_out
 from goldspan.aggregate.bsc.kernels.chain import MAX_PRODUCT
 from goldspan.aggregate.bsc.posterior import Posterior
-from goldspan.aggregate.bsc.truth import Truth
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.spans import Codec, SpanArray

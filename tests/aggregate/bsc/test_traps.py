@@ -7,9 +7,9 @@ import pytest
 
 import goldspan
 from aggregate.bsc import oracle
-from goldspan.aggregate.bsc.best_spans import best_spans
+from goldspan.aggregate.bsc.engine import Truth
 from goldspan.aggregate.bsc.evidence import lay_out
-from goldspan.aggregate.bsc.truth import Truth
+from goldspan.aggregate.bsc.posterior import best_spans
 from goldspan.errors import InputError
 from goldspan.spans import Codec
 

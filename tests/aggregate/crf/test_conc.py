@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from aggregate.bsc import oracle
 from goldspan.aggregate import aggregate, get_aggregator, methods
-from goldspan.aggregate.crf.conc import CrfGold
+from goldspan.aggregate.crf.methods import CrfGold
 from goldspan.errors import InputError, NotFittedError, UnknownNameError
 from goldspan.spans import Codec
 from goldspan.tagger import CRF

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from aggregate.bsc import oracle
 from goldspan.aggregate.crf.lessons import Lessons, Scores, Sums
 from goldspan.spans import Codec
-from goldspan.tagger.training import Masks
+from goldspan.tagger.crf import Masks
 
 CODECS = {
     "BIO": Codec.from_types(["X", "Y"], "BIO"),

@@ -11,10 +11,8 @@ import goldspan
 from aggregate.bsc import oracle
 from goldspan.aggregate import aggregate, get_aggregator
 from goldspan.aggregate.base import Given
-from goldspan.aggregate.crf.ma import CrfMa
-from goldspan.aggregate.crf.mixture import expectation
-from goldspan.aggregate.crf.ready import prepare
-from goldspan.aggregate.crf.rounds import State
+from goldspan.aggregate.crf.methods import CrfMa
+from goldspan.aggregate.crf.rounds import State, expectation, prepare
 from goldspan.compute import FileCheckpoint, Threads
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -166,7 +164,7 @@ def test_the_objective_is_eq_9_over_all_paths_with_the_log_priors():
 
 def _repaired(crowd: Crowd, answer: int):
     from goldspan.aggregate.crf.lessons import Lessons
-    from goldspan.tagger.training import Masks
+    from goldspan.tagger.crf import Masks
 
     lessons, _ = Lessons.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))
     return lessons.codes[lessons.offset[answer] : lessons.offset[answer + 1]]

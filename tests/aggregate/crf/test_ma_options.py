@@ -10,8 +10,8 @@ import pytest
 import goldspan
 from aggregate.bsc import oracle
 from goldspan.aggregate import aggregate
-from goldspan.aggregate.crf.ma import CrfMa
-from goldspan.aggregate.crf.measure import measured
+from goldspan.aggregate.crf.methods import CrfMa
+from goldspan.aggregate.crf.rounds import measured
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import Codec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldspan.aggregate.crf.mixture import (
+from goldspan.aggregate.crf.rounds import (
     Totals,
     expectation,
     from_gamma,

@@ -12,9 +12,8 @@ from aggregate.bsc import oracle
 from goldspan.aggregate import aggregate
 from goldspan.aggregate.base import Given
 from goldspan.aggregate.crf.lessons import Lessons, Sums
-from goldspan.aggregate.crf.multi import MultiCrf, MultiCrfMax, candidates, updated
-from goldspan.aggregate.crf.ready import prepare
-from goldspan.aggregate.crf.rounds import State
+from goldspan.aggregate.crf.methods import MultiCrf, MultiCrfMax, candidates, updated
+from goldspan.aggregate.crf.rounds import State, prepare
 from goldspan.compute import FileCheckpoint
 from goldspan.errors import UnknownNameError
 from goldspan.spans import Codec

@@ -12,7 +12,7 @@ from goldspan.aggregate import aggregate
 from goldspan.aggregate.crf.rounds import State, Surroundings, run
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.parameters import Weights
 
 WARM = State(weights=Weights.zeros(2, 3))
 QUICK = {"templates": ("lower", "suffix3"), "max_iter": 2, "steps": 5}

@@ -12,11 +12,9 @@ from scipy.stats import norm, spearmanr
 import goldspan
 from aggregate.weighted import dense
 from goldspan.aggregate import get_aggregator
+from goldspan.aggregate import weighted as glad
 from goldspan.aggregate.base import Given
-from goldspan.aggregate.weighted import glad
-from goldspan.aggregate.weighted.ballots import Ballots
-from goldspan.aggregate.weighted.base import Case
-from goldspan.aggregate.weighted.judged import Judged
+from goldspan.aggregate.weighted import Ballots, Case, Judged
 
 
 def model_of(labels, n_labels, known=None, past=None):

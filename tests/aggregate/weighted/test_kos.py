@@ -8,7 +8,7 @@ import pytest
 import goldspan
 from aggregate.weighted import dense
 from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.weighted.ballots import Ballots
+from goldspan.aggregate.weighted import Ballots
 
 
 def slow_scores(labels, label, start, n_rounds, known=None, extra=None):

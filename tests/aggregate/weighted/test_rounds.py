@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.aggregate.weighted.rounds import run_rounds
+from goldspan.aggregate.weighted import run_rounds
 
 
 def halving(n):

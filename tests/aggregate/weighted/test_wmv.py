@@ -11,7 +11,7 @@ import goldspan
 from aggregate.bsc import oracle
 from aggregate.weighted import dense
 from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.weighted.ballots import Ballots, in_grains
+from goldspan.aggregate.weighted import Ballots, in_grains
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.hiring import Reliability
 from goldspan.simulate import draw_truth, simulate_crowd

@@ -7,7 +7,7 @@ import pytest
 from campaign.tiny import campaign_of, write_files
 from goldspan.campaign.exports import write_exports
 from goldspan.campaign.findings import Findings
-from goldspan.report.campaign.page import render
+from goldspan.report.campaign import render
 
 
 def page_of(findings):

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 import goldspan
-from goldspan.report.campaign.page import render
+from goldspan.report.campaign import render
 
 NASTY = "<script>alert('x')</script>"
 

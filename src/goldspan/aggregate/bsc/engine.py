@@ -1,10 +1,4 @@
-"""Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound, until it stops.
-
-    ELBO = sum ln Z - KL(workers) - KL(truth) - KL(words),
-
-evaluated right after an E-step under the parameters that the E-step used; it never decreases (MATH
-section 4). The engine knows arrays only; crowds and results are made around it.
-"""
+"""The engine of Bayesian sequence combination: the truth's chain, words, and the rounds."""
 
 from __future__ import annotations
 
@@ -15,20 +9,133 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
-from goldspan.aggregate.bsc.evidence import Evidence
+from goldspan.aggregate.bsc.evidence import Evidence, Sums, Tables
 from goldspan.aggregate.bsc.kernels.chain import chain_step
 from goldspan.aggregate.bsc.kernels.lanes import lanes_step
 from goldspan.aggregate.bsc.kernels.token import token_step
 from goldspan.aggregate.bsc.kernels.votes import vote_step
-from goldspan.aggregate.bsc.tables import Sums, Tables
-from goldspan.aggregate.bsc.truth import Truth
-from goldspan.aggregate.bsc.words import Vocabulary
+from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.spans import Codec
 from goldspan.workermodels import Prior, Rows, WorkerModel
-from goldspan.workermodels.rows import Floats
+
+# --------------------------------------------------------------------------------------------------
+# The truth before anybody answers: Dirichlets over its first label and over its steps.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Dirichlets over labels, in a table of rows of which some cells do not exist.
+
+    Attributes:
+        allowed: bool [n_rows, J]; row 0 is the start (or, without a chain, the only row), row j + 1
+            what follows label j.
+        end: float64 [J], 1 where an item may end, else 0.
+        prior: Pseudo-count of every allowed cell.
+        is_point: Whether to use shares in place of expected logarithms (EM).
+    """
+
+    allowed: NDArray[np.bool_]
+    end: Floats
+    prior: float = 1.0
+    is_point: bool = False
+
+    @classmethod
+    def chain(cls, codec: Codec, prior: float = 1.0) -> Truth:
+        """Make the chain of a tag set; PLAIN allows every step."""
+        allowed = np.vstack([codec.start_mask, codec.mask])
+        return cls(allowed, codec.end_mask.astype(np.float64), prior)
+
+    @classmethod
+    def independent(cls, n_labels: int, prior: float = 1.0, *, is_point: bool = False) -> Truth:
+        """Make one distribution for all tokens."""
+        allowed = np.ones((1, n_labels), np.bool_)
+        return cls(allowed, np.ones(n_labels), prior, is_point)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the label before counts."""
+        return len(self.allowed) > 1
+
+    def log_table(self, counts: Floats) -> Floats:
+        """Give E ln T after some counts, float64 [n_rows, J]; -inf where nothing is allowed."""
+        alpha = np.where(self.allowed, self.prior + counts, 1.0)
+        total = (alpha * self.allowed).sum(axis=1, keepdims=True)
+        logs = np.log(alpha / total) if self.is_point else digamma(alpha) - digamma(total)
+        return np.where(self.allowed, logs, -np.inf)
+
+    def divergence(self, counts: Floats) -> float:
+        """Give KL(posterior || prior); for points minus the log density, without constants."""
+        ok = self.allowed
+        alpha = np.where(ok, self.prior + counts, 1.0)
+        logs = np.where(ok, self.log_table(counts), 0.0)
+        if self.is_point:
+            return float(-(self.prior * logs).sum())
+        total, before = (alpha * ok).sum(axis=1), self.prior * ok.sum(axis=1)
+        parts = gammaln(self.prior) - gammaln(alpha) + (alpha - self.prior) * logs
+        return float((gammaln(total) - gammaln(before)).sum() + (parts * ok).sum())
+
+
+# --------------------------------------------------------------------------------------------------
+# Word naive Bayes: every true label has a Dirichlet over the word types (MATH section 6).
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The word types of a corpus.
+
+    Attributes:
+        words: The types, sorted.
+        prior: nu0, pseudo-count of every type for every label.
+    """
+
+    words: pa.Array
+    prior: float
+
+    @classmethod
+    def of(cls, crowd: Crowd, prior: float) -> Vocabulary:
+        """Collect the types of a crowd's tokens."""
+        words = pc.unique(_flat(crowd)).sort()
+        return cls(words, prior)
+
+    def __len__(self) -> int:
+        """Count the types, and one for all words that are not among them."""
+        return len(self.words) + 1
+
+    def ids(self, crowd: Crowd) -> NDArray[np.int32]:
+        """Give the word of every token, int32 [n_tokens]; unknown words share the last id."""
+        found = pc.index_in(_flat(crowd), value_set=self.words)
+        return np.asarray(pc.fill_null(found, len(self.words)).to_numpy(), np.int32)
+
+    def log_table(self, counts: Floats) -> Floats:
+        """Give E ln omega, float64 [n_words, J]."""
+        alpha = self.prior + counts
+        return np.asarray(digamma(alpha) - digamma(alpha.sum(axis=0)))
+
+    def divergence(self, counts: Floats) -> float:
+        """Give KL(posterior || prior)."""
+        alpha, before = self.prior + counts, self.prior * len(self)
+        parts = gammaln(self.prior) - gammaln(alpha) + counts * self.log_table(counts)
+        totals = gammaln(alpha.sum(axis=0)) - gammaln(before)
+        return float(totals.sum() + parts.sum())
+
+
+def _flat(crowd: Crowd) -> pa.Array:
+    return crowd.tokens.flatten().cast(pa.large_string())
+
+
+# --------------------------------------------------------------------------------------------------
+# Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound, until it stops.
+
 
 ENTRIES_PER_SHARD = 1 << 15
 MAX_SHARDS = 32

@@ -1,4 +1,4 @@
-"""What the engine's aggregators share: their parameters, and the way from a crowd to a result."""
+"""The BSC family: one estimator for every worker model, with or without memory, words and a CRF."""
 
 from __future__ import annotations
 
@@ -10,42 +10,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregate.base import Aggregator, Given, as_crowd
-from goldspan.aggregate.bsc.attempts import best_start, interrupted, is_interrupted
+from goldspan.aggregate.bsc.attempts import (
+    Prepared,
+    best_start,
+    interrupted,
+    is_interrupted,
+    notes_on,
+)
 from goldspan.aggregate.bsc.engine import (
     Fit,
     Model,
     Stopping,
     Surroundings,
+    Truth,
+    Vocabulary,
     cut,
     from_votes,
     run,
     settle,
 )
-from goldspan.aggregate.bsc.evidence import lay_out
-from goldspan.aggregate.bsc.known import legal_known
-from goldspan.aggregate.bsc.memory import Memory
-from goldspan.aggregate.bsc.notes import notes_on
-from goldspan.aggregate.bsc.parameters import check
-from goldspan.aggregate.bsc.patterns import compress
+from goldspan.aggregate.bsc.evidence import Sums, compress, lay_out
 from goldspan.aggregate.bsc.posterior import Posterior, decode_spans, spans_of
-from goldspan.aggregate.bsc.prepared import Prepared
 from goldspan.aggregate.bsc.priors import (
     GRID,
+    Memory,
     best_of_grid,
+    check,
     given_prior,
     population_prior,
     trusted_ids,
 )
-from goldspan.aggregate.bsc.tables import Sums
-from goldspan.aggregate.bsc.truth import Truth
-from goldspan.aggregate.bsc.words import Vocabulary
 from goldspan.aggregate.consensus import Consensus
+from goldspan.aggregate.legal import legal_known
 from goldspan.aggregate.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import recode, translate
 from goldspan.errors import InputError, NotFittedError
 from goldspan.spans import Codec
 from goldspan.workermodels import WorkerModel, get_worker_model
+
+# --------------------------------------------------------------------------------------------------
+# What the engine's aggregators share: their parameters, and the way from a crowd to a result.
+
 
 __all__ = ["GRID", "Variational"]  # the studies tune over the grid
 
@@ -169,7 +175,7 @@ class Variational(Aggregator):
         ready = self._prepare(as_crowd(crowd), given, fitted=self.result_)
         posterior, tables = settle(ready.model, ready.sums)
         if self.text == "crf":
-            from goldspan.aggregate.bsc.crf_text import with_tagger
+            from goldspan.aggregate.bsc.text import with_tagger
 
             ready = replace(ready, dependence=self.result_.memory.dependence)
             shards, tables = with_tagger(ready, tables, self.result_.tagger, self.text_power)
@@ -188,8 +194,7 @@ class Variational(Aggregator):
         ready, fit = self._fit(self._prepare(crowd, given), given)
         if self.text != "crf" or is_interrupted(fit):
             return self._result(ready, fit, given)
-        from goldspan.aggregate.bsc.crf_text import refine
-        from goldspan.aggregate.bsc.folds import Settings
+        from goldspan.aggregate.bsc.text import Settings, refine
 
         ready = self._with_dependence(ready, fit, given)
         refined = refine(ready, fit, Settings.of(self), given)
@@ -200,7 +205,7 @@ class Variational(Aggregator):
         """Say how much workers share their mistakes, measured unless it is given."""
         if self.dependence != "auto":
             return replace(ready, dependence=float(self.dependence))
-        from goldspan.aggregate.bsc.dependence import measure_dependence
+        from goldspan.aggregate.bsc.text import measure_dependence
 
         posterior = Posterior(ready.shards, fit.tables, ready.crowd.tagset, given.runner)
         found = measure_dependence(ready.crowd, posterior.marginals(np.inf).probs)
@@ -377,3 +382,49 @@ def _memory_of(result: Consensus, what: str) -> Memory:
     if not isinstance(memory, Memory):
         raise InputError(f"{what} must be a result of a Dawid-Skene or BSC method")
     return memory
+
+
+# --------------------------------------------------------------------------------------------------
+# Bayesian sequence combination with each of the five worker models (MATH section 4; paper 001).
+
+
+class BscAcc(Variational):
+    """BSC with one probability of being right per worker."""
+
+    name = "bsc-acc"
+    worker_model = "acc"
+
+
+class BscMace(Variational):
+    """BSC with workers who know or guess by habit."""
+
+    name = "bsc-mace"
+    worker_model = "mace"
+
+
+class BscCv(Variational):
+    """BSC with a probability of being right per worker and label."""
+
+    name = "bsc-cv"
+    worker_model = "cv"
+
+
+class BscCm(Variational):
+    """BSC with a confusion matrix per worker."""
+
+    name = "bsc-cm"
+    worker_model = "cm"
+
+
+class BscSeq(Variational):
+    r"""BSC with a confusion matrix per worker and label given before.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"token\ta\tb\tc\nRome\tB-LOC\tB-LOC\tO\n", format="wide")
+    >>> result = BscSeq().fit(crowd).result_
+    >>> result.tags, result.converged
+    ([['B-LOC']], True)
+    """
+
+    name = "bsc-seq"
+    worker_model = "seq"

@@ -1,8 +1,4 @@
-"""What the engine knows at the end: marginals, best path, span posteriors, and the decoded labels.
-
-A `Posterior` keeps the evidence and the tables of the last E-step, so that questions can be asked
-later: the alternatives for a span, the probability of another path.
-"""
+"""Posteriors of tokens, spans and sequences, and decoding for expected span F1."""
 
 from __future__ import annotations
 
@@ -15,14 +11,86 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from goldspan.aggregate.bsc.best_spans import best_spans
-from goldspan.aggregate.bsc.evidence import Evidence
+from goldspan._kernel import kernel
+from goldspan.aggregate.bsc.evidence import Evidence, Tables
 from goldspan.aggregate.bsc.kernels.token import label_step
-from goldspan.aggregate.bsc.tables import Tables
 from goldspan.chains.posterior import posterior_step
 from goldspan.chains.spans import confidence_step
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
+
+# --------------------------------------------------------------------------------------------------
+# Decoding for span F1: the spans whose expected F1 is largest (minimum Bayes risk).
+
+
+MAX_ROUNDS = 50
+
+
+def best_spans(
+    item: NDArray[np.int64], begin: NDArray[np.int64], stop: NDArray[np.int64],
+    mass: NDArray[np.float64],
+) -> tuple[NDArray[np.bool_], float]:  # fmt: skip
+    """Choose spans.
+
+    Args:
+        item: int64 [n_spans], sorted.
+        begin: int64 [n_spans].
+        stop: int64 [n_spans].
+        mass: float64 [n_spans], posterior of every span; E|G| is their sum.
+
+    Returns:
+        bool [n_spans], the chosen ones, and the F1 to expect.
+    """
+    expected, f1 = float(mass.sum()), 0.0
+    chosen = np.zeros(len(mass), np.bool_)
+    order = np.lexsort((begin, stop, item))
+    arrays = [np.ascontiguousarray(a[order], np.int64) for a in (item, begin, stop)]
+    weights = mass[order]
+    for _ in range(MAX_ROUNDS):
+        picked = np.zeros(len(mass), np.bool_)
+        _schedule(*arrays, weights - f1 / 2, picked)
+        total = picked.sum() + expected
+        new = 2 * float(weights[picked].sum()) / total if total else 0.0
+        if new <= f1 + 1e-12:
+            break
+        f1 = new
+        chosen[order] = picked
+    return chosen, f1
+
+
+@kernel
+def _schedule(
+    item: NDArray[np.int64], begin: NDArray[np.int64], stop: NDArray[np.int64],
+    gain: NDArray[np.float64], picked: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Pick spans of every item that do not overlap, with the largest sum of gains."""
+    first, n_spans = 0, len(item)
+    while first < n_spans:
+        last = first
+        while last < n_spans and item[last] == item[first]:
+            last += 1
+        best = np.zeros(last - first + 1)
+        before = np.zeros(last - first, np.int64)
+        for a in range(first, last):
+            b = a
+            while b > first and stop[b - 1] > begin[a]:
+                b -= 1
+            before[a - first] = b - first
+            taken = best[b - first] + gain[a]
+            best[a - first + 1] = max(best[a - first], taken)
+        a = last
+        while a > first:
+            if best[a - first] > best[a - first - 1]:
+                picked[a - 1] = True
+                a = first + before[a - 1 - first]
+            else:
+                a -= 1
+        first = last
+
+
+# --------------------------------------------------------------------------------------------------
+# What the engine knows at the end: marginals, best path, span posteriors, and the decoded labels.
+
 
 LEAST_MASS = 0.01
 """Spans below this posterior are not candidates for decoding."""

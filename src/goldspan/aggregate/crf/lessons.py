@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from goldspan.aggregate.crf.kernels.answers import add_answers, log_masses
 from goldspan.crowd import Crowd
 from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.features import Features
 from goldspan.tagger.kernels.training import unary_step
-from goldspan.tagger.training import Masks, Targets
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.parameters import Weights
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from goldspan.report.canvas import (
+from goldspan.report.drawing import (
     FONT,
     GRID,
     INK,

@@ -7,7 +7,7 @@ Nothing here sees gold. An answer's promise is made of
   when the text has its say;
 * who gives it: the worker of the largest expected gain, or whoever comes next in a random order;
 * how much the item's earlier answers have told already. Workers share their mistakes: n labels
-  are worth n / (1 + (n - 1) d) independent ones (`goldspan.aggregate.bsc.dependence`), so that the
+  are worth n / (1 + (n - 1) d) independent ones (`goldspan.aggregate.bsc.text`), so that the
   next one is worth the rise of that, 1, 0.6, 0.4, 0.29, ... for d = 0.25;
 * and its price, where the promise per money counts.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goldspan.report.canvas import (
+from goldspan.report.drawing import (
     FONT,
     GRID,
     INK,

@@ -19,7 +19,7 @@ import numpy as np
 
 from goldspan import __version__
 from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.crf.conc import CrfGold
+from goldspan.aggregate.crf.methods import CrfGold
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.studies.interrupting import at_interrupt

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregate import Consensus, get_aggregator
-from goldspan.aggregate.crf.conc import CrfGold
-from goldspan.aggregate.text import text_of
+from goldspan.aggregate.crf.methods import CrfGold
+from goldspan.aggregate.legal import text_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import recode, translate
 from goldspan.crowd.measures import worker_rates

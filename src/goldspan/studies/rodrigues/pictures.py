@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.report.canvas import (
+from goldspan.report.drawing import (
     FONT,
     GRID,
     INK,

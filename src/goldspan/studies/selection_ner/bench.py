@@ -11,17 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate.text import text_of
+from goldspan.aggregate.legal import text_of
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
 from goldspan.select import Features, Pool
 from goldspan.studies.rodrigues.data import some_documents
 from goldspan.studies.selection_ner.pool_tagger import PoolCRF, numbered
 from goldspan.tagger import CRF, Text
-from goldspan.tagger.features import FeatureMap
+from goldspan.tagger.features import FeatureMap, read_templates
 from goldspan.tagger.features import Features as Marks
-from goldspan.tagger.labels import Labels
-from goldspan.tagger.templates import read_templates
+from goldspan.tagger.targets import Labels
 
 TESTS = ("testa", "testb")
 STEPS = 60

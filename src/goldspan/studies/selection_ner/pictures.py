@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goldspan.report.canvas import (
+from goldspan.report.drawing import (
     FONT,
     GRID,
     INK,

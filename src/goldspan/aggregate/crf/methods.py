@@ -1,14 +1,4 @@
-"""CRF-MA: a CRF and the reliability of workers, learned together (paper 000; MATH section 5).
-
-    E:  gamma_r ~ pi_r prod_i p(y_i^r | x_i)                          (eq. 15)
-    M:  weights of the CRF: max sum_r gamma_r sum_i ln p(y_i^r | x_i)  (eq. 16)
-        truth: the likeliest paths under the CRF                      (eq. 17)
-        pi_r ~ F1_r ^ power against that truth                        (eq. 18)
-
-Departs from the paper where workers answer different items, because the product of eq. 15 then
-favours whoever labelled least: `normalise`. Known truth is an answer of weight 1 that nobody
-doubts, and stays the truth of eq. 17 and 18.
-"""
+"""CRF-CONC, CRF-MA (Rodrigues, Pereira and Ribeiro 2014) and MultiCRF (Dredze 2009)."""
 
 from __future__ import annotations
 
@@ -21,29 +11,98 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregate.consensus import Consensus
-from goldspan.aggregate.crf.course import Course, carried, draws
-from goldspan.aggregate.crf.family import CrfMethod, workers
-from goldspan.aggregate.crf.lessons import Floats, Scores
-from goldspan.aggregate.crf.measure import Measure, check_measure, measured
-from goldspan.aggregate.crf.mixture import (
+from goldspan.aggregate.crf.family import CrfMethod, posterior_of, workers
+from goldspan.aggregate.crf.lessons import Floats, Lessons, Scores, Sums
+from goldspan.aggregate.crf.rounds import (
     NORMALISE,
+    Course,
+    Measure,
+    Ready,
+    State,
     Totals,
+    carried,
+    check_measure,
+    draws,
     expectation,
     from_gamma,
     from_measure,
     log_likelihood,
     log_prior,
+    measured,
+    moved,
     normalised,
     responsibilities,
 )
-from goldspan.aggregate.crf.readout import posterior_of
-from goldspan.aggregate.crf.ready import Ready
-from goldspan.aggregate.crf.rounds import State, moved
 from goldspan.aggregate.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.tagger.parameters import MOST, check_number, check_whole
-from goldspan.tagger.weights import Weights
+from goldspan.tagger.parameters import MOST, Weights, check_number, check_whole
+
+# --------------------------------------------------------------------------------------------------
+# CRF-CONC and CRF-GOLD: a CRF trained on everybody's answers, and one on the truth (paper 000).
+
+
+class CrfConc(CrfMethod):
+    r"""CRF-CONC: all workers' sequences side by side with weight 1.
+
+    A round is some steps of L-BFGS; with skipped tokens it also fills them in anew. An item whose
+    truth is known counts as often as it was answered, but with its truth.
+
+    Args:
+        templates: Feature templates: a named set, a TOML file, or a list.
+        c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
+        min_count: Features that occur less often are left out.
+        max_iter: Most rounds.
+        steps: Most steps of L-BFGS in a round.
+        tol: Relative change of the objective over a round at which to stop.
+        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
+        random_state: Unused here: nothing is drawn.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"token\ta\tb\nRome\tB-LOC\tB-LOC\nwins\tO\tO\n", format="wide")
+    >>> CrfConc().fit_predict(crowd)
+    [['B-LOC', 'O']]
+    """
+
+    name = "crf-conc"
+
+    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
+        return state
+
+    def _weights(self, ready: Ready) -> tuple[Floats, Floats]:
+        """Give the weight of every answer, and of every item with known truth."""
+        n_answers = np.diff(ready.crowd.by_item.bounds).astype(np.float64)
+        return np.ones(len(ready.lessons.item)), np.maximum(n_answers, 1.0)
+
+    def _round(self, ready: Ready, state: State) -> State:
+        targets = ready.targets(*self._weights(ready), ready.scores(state.weights))
+        weights, found = ready.train(targets, state.weights, self.c2, self.steps)
+        return replace(state, weights=weights, trace=(*state.trace, -found.trace[-1]))
+
+
+class CrfGold(CrfConc):
+    """CRF-GOLD: a CRF trained on the truth, the upper bound of paper 000; for studies only.
+
+    It needs `fit(crowd, gold=…)`. Answers teach nothing, and the labels are the CRF's own, also
+    where the truth is known.
+    """
+
+    name = "crf-gold"
+    is_clamped = False
+    of_skipped = ""  # of workers, whose answers it does not use
+
+    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
+        if not ready.truth.n_given.any():
+            raise InputError("crf-gold learns from known truth: call fit(crowd, gold=…)")
+        return state
+
+    def _weights(self, ready: Ready) -> tuple[Floats, Floats]:
+        return np.zeros(len(ready.lessons.item)), np.ones(ready.crowd.n_items)
+
+
+# --------------------------------------------------------------------------------------------------
+# CRF-MA: a CRF and the reliability of workers, learned together (paper 000; MATH section 5).
+
 
 STARTS = ("votes", "random")
 MOST_TAU, MOST_POWER = 1e3, 100
@@ -253,3 +312,146 @@ def _workers(result: Consensus) -> pa.Table:
     course: Course = result.memory
     table = workers(result).append_column("reliability", pa.array(course.pi[-1]))
     return table.append_column("gamma", pa.array(course.gamma[-1]))
+
+
+# --------------------------------------------------------------------------------------------------
+# MultiCRF: every token has several labels, one of which is right (Dredze et al. 2009).
+
+
+MULTI_STARTS = ("uniform", "votes")
+LEAST_PRIOR = 1e-12
+"""Of a candidate."""
+
+
+class MultiCrf(CrfMethod):
+    r"""MultiCRF (Dredze, Talukdar and Crammer 2009).
+
+    A token that nobody labelled may be anything; known truth is its token's only candidate. Items
+    whose candidates make no well-formed sequence teach nothing, and are counted in the notes.
+
+    Args:
+        begin: Priors before the first round: "uniform", the paper's, or "votes", their shares.
+        templates: Feature templates: a named set, a TOML file, or a list.
+        c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
+        min_count: Features that occur less often are left out.
+        max_iter: Most rounds.
+        steps: Most steps of L-BFGS in a round.
+        tol: Mean change of a token's priors over a round at which to stop.
+        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
+        random_state: Unused here: nothing is drawn.
+    """
+
+    name = "multicrf"
+    of_skipped = "name no candidate"
+    is_max = False
+
+    def __init__(
+        self,
+        *,
+        begin: str = "uniform",
+        templates: str | Sequence[str] = "default",
+        c2: float = 0.5,
+        min_count: int = 1,
+        max_iter: int = 10,
+        steps: int = 50,
+        tol: float = 2e-3,
+        decode: str = "viterbi",
+        random_state: int | None = 0,
+    ) -> None:
+        self.begin = begin
+        super().__init__(
+            templates=templates,
+            c2=c2,
+            min_count=min_count,
+            max_iter=max_iter,
+            steps=steps,
+            tol=tol,
+            decode=decode,
+            random_state=random_state,
+        )
+
+    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
+        return replace(state, arrays={"prior": candidates(ready, self.begin)})
+
+    def _round(self, ready: Ready, state: State) -> State:
+        prior, moved = state.arrays["prior"], np.inf
+        if state.weights is not None:
+            new = updated(prior, self._marginals(ready, ready.scores(state.weights)))
+            moved = float(np.abs(new - prior).sum(axis=1).mean() / 2)
+            prior = new
+        believed = self._scores(ready, prior)
+        nothing = np.full(ready.crowd.n_tokens, -1, np.int16)
+        lessons = Lessons.of_truth(nothing, ready.crowd.offsets)
+        if self.is_max and (state.weights is not None or self.begin == "votes"):
+            lessons = self._likeliest(ready, believed)
+        sums = Sums.zeros(ready.crowd.offsets, ready.n_labels)
+        weight = (ready.is_answered & self._is_possible(ready, believed)).astype(np.float64)
+        lessons.add_filled(sums, weight, believed)
+        targets = sums.targets(ready.features, ready.numbers.n_features)
+        weights, found = ready.train(targets, state.weights, self.c2, self.steps)
+        arrays = {"prior": prior, "moved": np.array(moved)}
+        return State(weights, (*state.trace, -found.trace[-1]), arrays)
+
+    def _reason_to_stop(self, state: State) -> str:
+        return "priors stand still" if state.arrays["moved"] <= self.tol else ""
+
+    def _check(self) -> None:
+        super()._check()
+        if self.begin not in MULTI_STARTS:
+            raise UnknownNameError("start (begin)", self.begin, MULTI_STARTS)
+
+    def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:
+        possible = self._is_possible(ready, self._scores(ready, state.arrays["prior"]))
+        n_bad = int(np.count_nonzero(ready.is_answered & ~possible))
+        note = f"{n_bad} items taught nothing: no well-formed sequence of their workers' labels"
+        return replace(result, notes=(*result.notes, note)) if n_bad else result
+
+    def _scores(self, ready: Ready, prior: Floats) -> Scores:
+        """Take priors as the scores of a chain in which every legal step is as good."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(prior)
+        return replace(Scores.even(0, ready.masks), unary=logs)
+
+    def _is_possible(self, ready: Ready, believed: Scores) -> Any:
+        """Say which items have a well-formed sequence of candidates, bool [n_items]."""
+        nothing = np.full(ready.crowd.n_tokens, -1, np.int16)
+        masses = Lessons.of_truth(nothing, ready.crowd.offsets).log_masses(believed)
+        return masses > -np.inf
+
+    def _marginals(self, ready: Ready, scores: Scores) -> Floats:
+        everything = np.ones(ready.crowd.n_items, np.bool_)
+        args = (scores, ready.crowd.offsets, everything, ready.crowd.tagset, ready.runner)
+        return posterior_of(*args).marginals(np.inf).probs.astype(np.float64)
+
+    def _likeliest(self, ready: Ready, believed: Scores) -> Lessons:
+        possible = self._is_possible(ready, believed)
+        args = (ready.crowd.offsets, possible, ready.crowd.tagset, ready.runner)
+        codes = posterior_of(believed, *args).marginals(np.inf).codes
+        return Lessons.of_truth(codes, ready.crowd.offsets)
+
+
+class MultiCrfMax(MultiCrf):
+    """MultiCRF-MAX: trained on the likeliest sequence of candidates."""
+
+    name = "multicrf-max"
+    is_max = True
+
+
+def candidates(ready: Ready, begin: str = "uniform") -> Floats:
+    """Give every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
+    crowd, given = ready.crowd, ready.lessons.codes
+    prior = np.zeros((crowd.n_tokens, ready.n_labels))
+    said = given >= 0
+    np.add.at(prior, (crowd.token_of[said], given[said]), 1.0)
+    prior = np.minimum(prior, 1.0) if begin == "uniform" else prior
+    prior[prior.sum(axis=1) == 0] = 1.0
+    known = np.flatnonzero(ready.known >= 0)
+    prior[known] = 0.0
+    prior[known, ready.known[known]] = 1.0
+    return np.asarray(prior / prior.sum(axis=1, keepdims=True))
+
+
+def updated(prior: Floats, marginals: Floats) -> Floats:
+    """Give old prior x marginal, normalised; no candidate is lost, however unlikely it gets."""
+    new = np.where(prior > 0, np.maximum(prior * marginals, LEAST_PRIOR), 0.0)
+    return np.asarray(new / new.sum(axis=1, keepdims=True))

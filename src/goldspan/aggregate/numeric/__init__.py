@@ -1,1 +1,0 @@
-"""Consensus of numbers: mean and median."""

@@ -1,1 +1,0 @@
-"""Votes with weights: of workers, or of single answers."""

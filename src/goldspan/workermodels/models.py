@@ -1,0 +1,725 @@
+"""The five worker models of paper 001: acc, mace, cv, cm, seq; from one statistic."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
+
+from goldspan.errors import InputError
+
+# --------------------------------------------------------------------------------------------------
+# The compact table that every worker model works on: one row per pair that occurs.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the rows of a table stand for.
+
+    Attributes:
+        worker: int32 [n_rows].
+        previous: int16 [n_rows], the label that the worker gave to the token before, in
+            0 … n_previous - 1; 0 everywhere without memory.
+        label: int16 [n_rows], the label that was given.
+        n_workers: Number of workers.
+        n_previous: Number of previous labels, 1 without memory.
+        n_labels: Number of labels, J.
+    """
+
+    worker: NDArray[np.int32]
+    previous: NDArray[np.int16]
+    label: NDArray[np.int16]
+    n_workers: int
+    n_previous: int
+    n_labels: int
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.worker)
+
+    @cached_property
+    def group_start(self) -> NDArray[np.int64]:
+        """First row of every group, int64 [n_groups]."""
+        if not len(self):
+            return np.zeros(0, np.int64)
+        new = np.ones(len(self), np.bool_)
+        new[1:] = (np.diff(self.worker) != 0) | (np.diff(self.previous) != 0)
+        return np.flatnonzero(new).astype(np.int64)
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """Group of every row, int64 [n_rows]."""
+        sizes = np.diff(np.append(self.group_start, len(self)))
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached_property
+    def group_worker(self) -> NDArray[np.int32]:
+        """Worker of every group, int32 [n_groups]."""
+        return self.worker[self.group_start]
+
+    @cached_property
+    def group_previous(self) -> NDArray[np.int16]:
+        """Previous label of every group, int16 [n_groups]."""
+        return self.previous[self.group_start]
+
+    def sum_groups(self, values: Floats) -> Floats:
+        """Sum rows over groups: [n_rows, …] to [n_groups, …]."""
+        if not len(self):
+            return np.zeros((0, *values.shape[1:]))
+        return np.asarray(np.add.reduceat(values, self.group_start, axis=0))
+
+    def sum_workers(self, values: Floats) -> Floats:
+        """Sum rows over workers: [n_rows, …] to [n_workers, …]."""
+        out = np.zeros((self.n_workers, *values.shape[1:]))
+        if len(self):
+            first = np.flatnonzero(np.diff(self.worker, prepend=-1))
+            out[self.worker[first]] = np.add.reduceat(values, first, axis=0)
+        return out
+
+    def at_label(self, values: Floats) -> Floats:
+        """Pick of every row the column of its own label: [n_rows, J] to [n_rows]."""
+        return np.asarray(values[np.arange(len(self)), self.label])
+
+    def of_worker(self, worker: int) -> slice:
+        """Give the rows of a worker."""
+        start, end = np.searchsorted(self.worker, [worker, worker + 1])
+        return slice(int(start), int(end))
+
+
+# --------------------------------------------------------------------------------------------------
+# Dirichlet and Beta distributions: expected logarithms and divergences.
+
+
+def expected_log(alpha: Floats, total: Floats) -> Floats:
+    """Give E ln p for components `alpha` of Dirichlets whose parameters sum to `total`."""
+    return np.asarray(digamma(alpha) - digamma(total))
+
+
+def divergence(
+    alpha: Floats, beta: Floats, alpha_total: Floats, beta_total: Floats, expected: Floats
+) -> float:
+    """Sum KL(Dir(alpha) || Dir(beta)) over many Dirichlets.
+
+    Args:
+        alpha: Parameters, any shape; components that agree with `beta` may be left out.
+        beta: The prior's, the same shape.
+        alpha_total: Sums of the complete parameter vectors, one per Dirichlet.
+        beta_total: The same of the prior.
+        expected: E ln p of every component, the shape of `alpha`.
+    """
+    totals = gammaln(alpha_total) - gammaln(beta_total)
+    parts = gammaln(beta) - gammaln(alpha) + (alpha - beta) * expected
+    return float(totals.sum() + parts.sum())
+
+
+# --------------------------------------------------------------------------------------------------
+# What is believed of workers before they answer: pseudo-counts, the same two for every model.
+
+
+LEAST = 0.1
+"""Least pseudo-count of what the encoding allows: psi(1e-12) = -1e12 would veto it for ever."""
+LEAST_FORBIDDEN = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Pseudo-counts of a worker model.
+
+    Attributes:
+        off: alpha0, of every label for every truth; at least 0.1.
+        bonus: epsilon0, what the right label has beyond it: a number, or float64 [n_workers].
+        mask: bool [n_previous, J], which label may follow which; None if all may.
+        forbidden: Pseudo-count where `mask` is False; at least 0.001.
+        base: float64 [n_previous, J, J] in place of `off` and `bonus`, indexed by previous label,
+            truth, label given: the population's habits, for a hierarchical prior. Or None.
+        history: float64 [n_rows, J], counts from earlier work, or None.
+    """
+
+    off: float = 1.25
+    bonus: float | Floats = 18.75
+    mask: NDArray[np.bool_] | None = field(default=None, repr=False)
+    forbidden: float = 0.1
+    base: Floats | None = field(default=None, repr=False)
+    history: Floats | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("off", self.off, LEAST),
+            ("bonus", self.bonus, 0.0),
+            ("forbidden", self.forbidden, LEAST_FORBIDDEN),
+        ):
+            try:
+                array = np.asarray(value, np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"prior: {name} must be a number, not {value!r}") from None
+            if not np.isfinite(array).all() or (array < least).any():
+                raise InputError(f"prior: {name} must be a number of at least {least}, not {value}")
+
+    def right_bonus(self, n_workers: int) -> Floats:
+        """Give the bonus of every worker, float64 [n_workers].
+
+        Raises:
+            InputError: There is not one bonus per worker.
+        """
+        array = np.asarray(self.bonus, np.float64)
+        if array.shape not in {(), (n_workers,)}:
+            raise InputError(
+                f"prior: bonus must be one number, or one per worker ({n_workers}); "
+                f"it has shape {array.shape}"
+            )
+        return np.broadcast_to(array, (n_workers,))
+
+    def of_rows(self, rows: Rows) -> Floats:
+        """Give the pseudo-counts of the rows, float64 [n_rows, J] by truth."""
+        if self.base is not None:
+            self._check_base(rows)
+            alpha = self.base[rows.previous, :, rows.label].copy()
+        else:
+            alpha = np.full((len(rows), rows.n_labels), float(self.off))
+            bonus = self.right_bonus(rows.n_workers)[rows.worker]
+            alpha[np.arange(len(rows)), rows.label] += bonus
+            if self.mask is not None:
+                alpha[~self.mask[rows.previous, rows.label]] = self.forbidden
+        return np.asarray(alpha if self.history is None else alpha + self.history)
+
+    def of_groups(self, rows: Rows) -> Floats:
+        """Give the pseudo-counts summed over all labels, float64 [n_groups, J] by truth.
+
+        Labels that never occur in a group count too, though they have no row.
+        """
+        if self.base is not None:
+            self._check_base(rows)
+            total = self.base.sum(axis=2)[rows.group_previous]
+        else:
+            n = rows.n_labels
+            allowed = np.ones((rows.n_previous, n), np.bool_) if self.mask is None else self.mask
+            n_allowed = allowed.sum(axis=1)[:, None]
+            off = n_allowed * self.off + (n - n_allowed) * self.forbidden
+            # The bonus belongs to truth j only where label j is allowed after the previous one.
+            bonus = self.right_bonus(rows.n_workers)[rows.group_worker]
+            total = off[rows.group_previous] + bonus[:, None] * allowed[rows.group_previous]
+        return np.asarray(total if self.history is None else total + rows.sum_groups(self.history))
+
+    def right_and_wrong(self, n_workers: int, n_labels: int) -> tuple[Floats, float]:
+        """Give the Beta prior of being right made of the same two numbers (MATH section 3).
+
+        Returns:
+            float64 [n_workers] for right, and (J-1) alpha0 for wrong (alpha0 if J is 1, so that
+            the distribution exists).
+        """
+        return self.off + self.right_bonus(n_workers), max(1, n_labels - 1) * self.off
+
+    def _check_base(self, rows: Rows) -> None:
+        shape = (rows.n_previous, rows.n_labels, rows.n_labels)
+        if self.base is None or self.base.shape != shape:
+            found = None if self.base is None else self.base.shape
+            raise InputError(f"prior: base must have shape {shape}, not {found}")
+
+
+# --------------------------------------------------------------------------------------------------
+# What every worker model is: a pure function from expected counts to an expected log table.
+
+
+P = TypeVar("P")
+
+
+class WorkerModel(ABC, Generic[P]):
+    """Base of the worker models; `P` is the model's posterior, a frozen bundle of arrays.
+
+    Attributes:
+        name: In the registry.
+        has_memory: Whether the label before counts, so that rows hold it.
+    """
+
+    name: ClassVar[str]
+    has_memory: ClassVar[bool] = False
+
+    @abstractmethod
+    def posterior(self, counts: Floats, rows: Rows, prior: Prior, last: P | None = None) -> P:
+        """Update the parameters.
+
+        Args:
+            counts: float64 [n_rows, J], expected counts by truth.
+            rows: What the rows stand for.
+            prior: The pseudo-counts.
+            last: The posterior under which `counts` were expected, None at the start.
+        """
+
+    @abstractmethod
+    def log_table(self, posterior: P, rows: Rows) -> Floats:
+        """Give E ln A, float64 [n_rows, J] by truth."""
+
+    @abstractmethod
+    def divergence(self, posterior: P, rows: Rows, prior: Prior) -> float:
+        """Give KL(posterior || prior), summed over workers."""
+
+    def carry(
+        self, posterior: P, old: Rows, new: Rows, worker: NDArray[np.int64], prior: Prior
+    ) -> P | None:
+        """Carry a posterior over to other rows, if counts alone do not say what it is.
+
+        Args:
+            posterior: On the old rows.
+            old: The old rows.
+            new: The new ones, which hold the old ones of the workers that are kept.
+            worker: int64 [old.n_workers], the new index of every worker, -1 for those left out.
+            prior: For who and what is new.
+
+        Returns:
+            None, unless the model has hidden variables of its own.
+        """
+        del posterior, old, new, worker, prior
+        return None
+
+    @abstractmethod
+    def mean(self, posterior: P, rows: Rows, prior: Prior, worker: int) -> Floats:
+        """Give the expected A of a worker, float64 [n_previous, J, J]: previous, truth, given."""
+
+    @abstractmethod
+    def draw(
+        self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
+    ) -> Floats:
+        """Draw a worker from the prior, float64 [n_previous, J, J]: previous, truth, given.
+
+        With memory, the Dirichlets of all previous labels are drawn; without it n_previous is 1.
+        """
+
+    def arrays(self, posterior: P) -> dict[str, Floats]:
+        """Give the posterior as named arrays, for checkpoints."""
+        return dict(vars(posterior))
+
+    @abstractmethod
+    def restore(self, arrays: Mapping[str, Floats]) -> P:
+        """Make a posterior of what `arrays` gave."""
+
+
+def dense(values: Floats, rows: Rows, worker: int, empty: Floats) -> Floats:
+    """Spread the rows of a worker over a dense table, float64 [n_previous, J, J].
+
+    Args:
+        values: float64 [n_rows, J] by truth.
+        rows: What the rows stand for.
+        worker: Whose.
+        empty: float64 [n_previous, J, J] to begin with; it is changed and given back.
+    """
+    own = rows.of_worker(worker)
+    empty[rows.previous[own], :, rows.label[own]] = values[own]
+    return empty
+
+
+def right_or_wrong(right: Floats) -> Floats:
+    """Make confusion matrices of which all wrong labels are equally likely.
+
+    Args:
+        right: float64 [J], probability of the right label by truth.
+
+    Returns:
+        float64 [1, J, J].
+    """
+    n = len(right)
+    table = np.repeat(((1 - right) / max(1, n - 1))[:, None], n, axis=1)
+    np.fill_diagonal(table, right if n > 1 else 1.0)
+    return table[None]
+
+
+# --------------------------------------------------------------------------------------------------
+# `cv`, the confusion vector: per worker and true label one probability of being right.
+
+
+@dataclass(frozen=True, eq=False)
+class Betas:
+    """Posterior of being right, Beta(right, wrong).
+
+    Attributes:
+        right: float64 [n_workers, J], or [n_workers, 1] for all labels together.
+        wrong: The same.
+    """
+
+    right: Floats
+    wrong: Floats
+
+    @property
+    def both(self) -> Floats:
+        """Sum of the two parameters."""
+        return self.right + self.wrong
+
+
+class ConfusionVector(WorkerModel[Betas]):
+    """One Beta per (worker, truth)."""
+
+    name = "cv"
+
+    def posterior(
+        self, counts: Floats, rows: Rows, prior: Prior, last: Betas | None = None
+    ) -> Betas:
+        """Count right and wrong answers by truth."""
+        del last
+        counts = counts if prior.history is None else counts + prior.history
+        every = rows.sum_workers(counts)
+        hits = np.zeros_like(every)
+        hits[rows.worker, rows.label] = rows.at_label(counts)
+        hits, every = self._pool(hits), self._pool(every)
+        right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
+        return Betas(right[:, None] + hits, np.maximum(every - hits, 0.0) + wrong)
+
+    def log_table(self, posterior: Betas, rows: Rows) -> Floats:
+        """Give E ln pi where label and truth agree, else E ln (1 - pi) - ln (J - 1)."""
+        n = rows.n_labels
+        if n == 1:
+            return np.zeros((len(rows), 1))
+        both = posterior.both
+        hit = expected_log(posterior.right, both)
+        miss = expected_log(posterior.wrong, both) - np.log(n - 1)
+        shape = (rows.n_workers, n)
+        table = np.broadcast_to(miss, shape)[rows.worker]
+        table[np.arange(len(rows)), rows.label] = np.broadcast_to(hit, shape)[
+            rows.worker, rows.label
+        ]
+        return table
+
+    def divergence(self, posterior: Betas, rows: Rows, prior: Prior) -> float:
+        """Sum the divergences of all Betas."""
+        if rows.n_labels == 1:
+            return 0.0
+        zero = np.zeros((len(rows), rows.n_labels))
+        before = self.posterior(zero, rows, prior)
+        alpha = np.stack([posterior.right, posterior.wrong])
+        beta = np.stack([before.right, before.wrong])
+        expected = expected_log(alpha, posterior.both)
+        return divergence(alpha, beta, posterior.both, before.both, expected)
+
+    def mean(self, posterior: Betas, rows: Rows, prior: Prior, worker: int) -> Floats:
+        """Give the expected confusion matrix."""
+        del prior
+        right = posterior.right[worker] / posterior.both[worker]
+        return right_or_wrong(np.broadcast_to(right, (rows.n_labels,)))
+
+    def restore(self, arrays: Mapping[str, Floats]) -> Betas:
+        """Make a posterior of its arrays."""
+        return Betas(**arrays)
+
+    def draw(
+        self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
+    ) -> Floats:
+        """Draw a probability per truth."""
+        del n_previous
+        right, wrong = prior.right_and_wrong(1, n_labels)
+        drawn = rng.beta(right[0], wrong, size=self._pool(np.zeros((1, n_labels))).shape[1])
+        return right_or_wrong(np.broadcast_to(drawn, (n_labels,)))
+
+    @staticmethod
+    def _pool(values: Floats) -> Floats:
+        """Keep the true labels apart."""
+        return values
+
+
+# --------------------------------------------------------------------------------------------------
+# `acc`, accuracy: per worker one probability of being right, whatever the truth.
+
+
+class Accuracy(ConfusionVector):
+    """One Beta per worker."""
+
+    name = "acc"
+
+    @staticmethod
+    def _pool(values: Floats) -> Floats:
+        """Take all true labels together."""
+        return np.asarray(values.sum(axis=1, keepdims=True))
+
+
+# --------------------------------------------------------------------------------------------------
+# `cm`, the confusion matrix: one Dirichlet over the labels given per worker and true label.
+
+
+@dataclass(frozen=True, eq=False)
+class RowDirichlets:
+    """Posterior of a Dirichlet per group and truth.
+
+    Attributes:
+        alpha: float64 [n_rows, J], parameters of the labels that occur.
+        total: float64 [n_groups, J], sum over all labels.
+    """
+
+    alpha: Floats
+    total: Floats
+
+
+class ConfusionMatrix(WorkerModel[RowDirichlets]):
+    """One Dirichlet per (worker, truth); with memory per (worker, previous label, truth)."""
+
+    name = "cm"
+
+    def posterior(
+        self, counts: Floats, rows: Rows, prior: Prior, last: RowDirichlets | None = None
+    ) -> RowDirichlets:
+        """Add the counts to the prior's."""
+        del last
+        return RowDirichlets(
+            prior.of_rows(rows) + counts, prior.of_groups(rows) + rows.sum_groups(counts)
+        )
+
+    def log_table(self, posterior: RowDirichlets, rows: Rows) -> Floats:
+        """Give psi(alpha) - psi(total)."""
+        return expected_log(posterior.alpha, posterior.total[rows.group])
+
+    def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior) -> float:
+        """Sum the divergences of all Dirichlets; labels without a row agree with the prior."""
+        return divergence(
+            posterior.alpha,
+            prior.of_rows(rows),
+            posterior.total,
+            prior.of_groups(rows),
+            self.log_table(posterior, rows),
+        )
+
+    def mean(self, posterior: RowDirichlets, rows: Rows, prior: Prior, worker: int) -> Floats:
+        """Give alpha / total; the prior's share where the worker gave nothing."""
+        every = _all_rows(rows.n_previous, rows.n_labels)
+        bonus = prior.right_bonus(rows.n_workers)[worker]
+        alone = Prior(prior.off, float(bonus), prior.mask, prior.forbidden, prior.base)
+        table = np.empty((rows.n_previous, rows.n_labels, rows.n_labels))
+        table[every.previous, :, every.label] = alone.of_rows(every)
+        dense(posterior.alpha, rows, worker, table)
+        return np.asarray(table / table.sum(axis=2, keepdims=True))
+
+    def restore(self, arrays: Mapping[str, Floats]) -> RowDirichlets:
+        """Make a posterior of its arrays."""
+        return RowDirichlets(**arrays)
+
+    def draw(
+        self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
+    ) -> Floats:
+        """Draw every row of the confusion matrices from its Dirichlet."""
+        every = _all_rows(n_previous, n_labels)
+        alpha = np.empty((n_previous, n_labels, n_labels))
+        alpha[every.previous, :, every.label] = prior.of_rows(every)
+        drawn = rng.standard_gamma(alpha)
+        return np.asarray(drawn / drawn.sum(axis=2, keepdims=True))
+
+
+def _all_rows(n_previous: int, n_labels: int) -> Rows:
+    """Give all rows of a single worker."""
+    previous, label = np.divmod(np.arange(n_previous * n_labels), n_labels)
+    worker = np.zeros(len(label), np.int32)
+    return Rows(worker, previous.astype(np.int16), label.astype(np.int16), 1, n_previous, n_labels)
+
+
+# --------------------------------------------------------------------------------------------------
+# Point estimates in place of distributions: what EM (Dawid and Skene 1979) updates.
+
+
+class PointConfusionMatrix(ConfusionMatrix):
+    """Confusion matrices as shares of smoothed counts."""
+
+    name = "cm-point"
+
+    def log_table(self, posterior: RowDirichlets, rows: Rows) -> Floats:
+        """Give ln(alpha / total)."""
+        return np.asarray(np.log(posterior.alpha / posterior.total[rows.group]))
+
+    def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior) -> float:
+        """Give minus the log density of the prior, without what does not change."""
+        before, table = prior.of_rows(rows), self.log_table(posterior, rows)
+        unseen = prior.of_groups(rows) - rows.sum_groups(before)
+        return float((unseen * np.log(posterior.total)).sum() - (before * table).sum())
+
+
+class PointAccuracy(Accuracy):
+    """One probability of being right per worker, as a share of smoothed counts."""
+
+    name = "acc-point"
+
+    def log_table(self, posterior: Betas, rows: Rows) -> Floats:
+        """Give ln pi where label and truth agree, else ln((1 - pi) / (J - 1))."""
+        n = rows.n_labels
+        if n == 1:
+            return np.zeros((len(rows), 1))
+        miss = np.log(posterior.wrong / posterior.both / (n - 1))[rows.worker]
+        table = np.repeat(miss, n, axis=1)
+        hit = np.log(posterior.right / posterior.both)[rows.worker, 0]
+        table[np.arange(len(rows)), rows.label] = hit
+        return table
+
+    def divergence(self, posterior: Betas, rows: Rows, prior: Prior) -> float:
+        """Give minus the log density of the prior, without what does not change."""
+        right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
+        hit = np.log(posterior.right / posterior.both)
+        miss = np.log(posterior.wrong / posterior.both)
+        past = 0.0
+        if prior.history is not None:
+            past = float((prior.history * self.log_table(posterior, rows)).sum())
+        return -float((right[:, None] * hit + wrong * miss).sum()) - past
+
+
+# --------------------------------------------------------------------------------------------------
+# `mace`: a worker either knows the answer and gives it, or gives a label by habit.
+
+
+@dataclass(frozen=True, eq=False)
+class KnowsOrGuesses:
+    """Posterior of knowing and of the habit.
+
+    Attributes:
+        knows: float64 [n_workers], Beta parameter of knowing.
+        guesses: float64 [n_workers], Beta parameter of not knowing.
+        habit: float64 [n_rows], Dirichlet parameters of labels that occur.
+        habit_total: float64 [n_workers], sum over all labels.
+    """
+
+    knows: Floats
+    guesses: Floats
+    habit: Floats
+    habit_total: Floats
+
+
+class Mace(WorkerModel[KnowsOrGuesses]):
+    """Knowing or guessing by habit."""
+
+    name = "mace"
+
+    def posterior(
+        self, counts: Floats, rows: Rows, prior: Prior, last: KnowsOrGuesses | None = None
+    ) -> KnowsOrGuesses:
+        """Split what is right into known and guessed, then count both."""
+        if prior.history is not None:
+            counts = counts + prior.history
+        right = rows.at_label(counts)
+        knew = right * self._knew(last or self._before(rows, prior), rows)
+        guessed = counts.sum(axis=1) - knew
+        knows, guesses, habit, total = vars(self._before(rows, prior)).values()
+        by_worker = rows.sum_workers(guessed)
+        return KnowsOrGuesses(
+            knows + rows.sum_workers(knew), guesses + by_worker, habit + guessed, total + by_worker
+        )
+
+    def log_table(self, posterior: KnowsOrGuesses, rows: Rows) -> Floats:
+        """Give ln(pi^ [i = j] + nu^ xi^_i)."""
+        knows, guess = self._hats(posterior, rows)
+        table = np.repeat(np.log(guess)[:, None], rows.n_labels, axis=1)
+        table[np.arange(len(rows)), rows.label] = np.log(knows + guess)
+        return table
+
+    def divergence(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior) -> float:
+        """Add the divergences of knowing and of the habits.
+
+        A history is evidence whose truth is given: what it says of who knew is summed out anew
+        under every posterior, so its part of the bound is subtracted here.
+        """
+        before = self._before(rows, prior)
+        both = posterior.knows + posterior.guesses
+        alpha = np.stack([posterior.knows, posterior.guesses])
+        beta = np.stack([before.knows, before.guesses])
+        knowing = divergence(
+            alpha, beta, both, before.knows + before.guesses, expected_log(alpha, both)
+        )
+        expected = expected_log(posterior.habit, posterior.habit_total[rows.worker])
+        habits = divergence(
+            posterior.habit, before.habit, posterior.habit_total, before.habit_total, expected
+        )
+        if prior.history is None:
+            return knowing + habits
+        past = float((prior.history * self.log_table(posterior, rows)).sum())
+        return knowing + habits - past
+
+    def mean(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, worker: int) -> Floats:
+        """Give the expected confusion matrix, knowing and habit independent."""
+        habit = np.full(rows.n_labels, float(prior.off))
+        own = rows.of_worker(worker)
+        habit[rows.label[own]] = posterior.habit[own]
+        knows = posterior.knows[worker] / (posterior.knows[worker] + posterior.guesses[worker])
+        return _mixture(knows, habit / habit.sum())
+
+    def carry(
+        self,
+        posterior: KnowsOrGuesses,
+        old: Rows,
+        new: Rows,
+        worker: NDArray[np.int64],
+        prior: Prior,
+    ) -> KnowsOrGuesses:
+        """Carry a posterior over: who knew how often is not in the counts."""
+        found = self._before(new, prior)
+        kept = worker >= 0
+        for name in ("knows", "guesses", "habit_total"):
+            getattr(found, name)[worker[kept]] = getattr(posterior, name)[kept]
+        own = kept[old.worker]
+        keys = new.worker.astype(np.int64) * new.n_labels + new.label
+        here = worker[old.worker[own]] * new.n_labels + old.label[own]
+        found.habit[np.searchsorted(keys, here)] = posterior.habit[own]
+        return found
+
+    def restore(self, arrays: Mapping[str, Floats]) -> KnowsOrGuesses:
+        """Make a posterior of its arrays."""
+        return KnowsOrGuesses(**arrays)
+
+    def draw(
+        self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
+    ) -> Floats:
+        """Draw the probability of knowing and the habit."""
+        del n_previous
+        right, wrong = prior.right_and_wrong(1, n_labels)
+        habit = rng.dirichlet(np.full(n_labels, prior.off))
+        return _mixture(float(rng.beta(right[0], wrong)), habit)
+
+    @staticmethod
+    def _before(rows: Rows, prior: Prior) -> KnowsOrGuesses:
+        right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
+        return KnowsOrGuesses(
+            right.copy(),
+            np.full(rows.n_workers, wrong),
+            np.full(len(rows), float(prior.off)),
+            np.full(rows.n_workers, prior.off * rows.n_labels),
+        )
+
+    @staticmethod
+    def _hats(posterior: KnowsOrGuesses, rows: Rows) -> tuple[Floats, Floats]:
+        """Give pi^ and nu^ xi^_i of every row."""
+        both = posterior.knows + posterior.guesses
+        knows = np.exp(expected_log(posterior.knows, both))[rows.worker]
+        guesses = expected_log(posterior.guesses, both)[rows.worker]
+        habit = expected_log(posterior.habit, posterior.habit_total[rows.worker])
+        return knows, np.exp(guesses + habit)
+
+    def _knew(self, posterior: KnowsOrGuesses, rows: Rows) -> Floats:
+        """Give kappa, the probability that a right answer was known."""
+        knows, guess = self._hats(posterior, rows)
+        return knows / (knows + guess)
+
+
+def _mixture(knows: float, habit: Floats) -> Floats:
+    n = len(habit)
+    return np.asarray(knows * np.eye(n) + (1 - knows) * np.tile(habit, (n, 1)))[None]
+
+
+# --------------------------------------------------------------------------------------------------
+# `seq`, the sequential worker: what is given depends on the truth and on the label given before.
+
+
+class Sequential(ConfusionMatrix):
+    """`cm` with memory."""
+
+    name = "seq"
+    has_memory = True
+
+
+# --------------------------------------------------------------------------------------------------
+# The worker models by name: a new one is one file and one line here.
+
+
+MODELS: dict[str, tuple[str, str]] = {
+    "acc": ("goldspan.workermodels.models:Accuracy", "one probability of being right per worker"),
+    "mace": ("goldspan.workermodels.models:Mace", "a worker knows, or gives a label by habit"),
+    "cv": ("goldspan.workermodels.models:ConfusionVector", "being right depends on the truth"),
+    "cm": ("goldspan.workermodels.models:ConfusionMatrix", "a confusion matrix per worker"),
+    "seq": ("goldspan.workermodels.models:Sequential", "a confusion matrix per label given before"),
+}
