@@ -9,7 +9,7 @@ from goldspan.errors import InputError
 from goldspan.hiring import Reliability, Sign, judge_workers
 from goldspan.hiring.verdicts import best_first
 from goldspan.report import save_figure
-from goldspan.report.workers import HIRING_MAX_WORKERS as MAX_WORKERS
+from goldspan.report.workers import MOST_IN_TEAM as MAX_WORKERS
 from goldspan.report.workers import CostCurve, hiring_figure, ranked
 
 
