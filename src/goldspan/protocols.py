@@ -186,7 +186,8 @@ class Ledger(Protocol):
 
     Every call is one transaction: when it returns, what it did is on the disk. Calls can be made
     again after a break: the same names and keys with the same content change nothing, whatever
-    the time. `now` is in milliseconds since 1970; what changes something never goes back in time.
+    the time. `now` is the campaign's time in milliseconds, which never goes back: an earlier one is
+    taken for that of the last event. The order of events is that of their numbers.
     Money is in millionths of the currency unit; what is reserved and what is spent never exceed
     the cap together.
     """
@@ -287,6 +288,11 @@ class Ledger(Protocol):
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Give the log after a number."""
+        ...
+
+    @property
+    def n_events(self) -> int:
+        """How many entries the log has."""
         ...
 
 

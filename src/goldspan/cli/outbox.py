@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from goldspan.store import SqlLedger
 
 EVERYBODY = "all"
+SETTLED = 3_600_000
+"""Milliseconds without a server that count at most: a payment of which no answer came is looked up
+for a while before it is sent again, also where this command alone runs now and then."""
 
 
 class _Desk(NamedTuple):
@@ -103,7 +106,7 @@ def outbox(
 
 @contextmanager
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
-    from goldspan.campaign.awaiting import wall_clock
+    from goldspan.campaign.clock import open_clock, wall_clock
     from goldspan.cli.served import check_served, read_setting
     from goldspan.server.opening import open_store
     from goldspan.server.providers.outbox import Outbox
@@ -112,8 +115,9 @@ def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     setting = read_setting(source)
     check_served(source, out, store)
     with open_store(setting, out, store, wall_clock()) as ledger:
-        provider = open_provider(setting.plan, ledger, wall_clock)
-        yield _Desk(setting, ledger, provider, Outbox(ledger, wall_clock))
+        clock = open_clock(ledger, SETTLED)
+        provider = open_provider(setting.plan, ledger, clock)
+        yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
 
 
 def _everybody(desk: _Desk, names: list[str] | None) -> list[str]:

@@ -76,7 +76,7 @@ def serve(
     from goldspan.campaign import read_plan
     from goldspan.cli.report import missing_for_pages, write_findings
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.server import Entrance, ServerSettings, create_app, load_keys, open_service
+    from goldspan.server import ServerSettings, create_app, load_keys, open_service
     from goldspan.server import serve as run
     from goldspan.server.running import check_exposure, listen
     from goldspan.server.security.secret import FILE as SECRET
@@ -98,7 +98,7 @@ def serve(
         new.expect(Path(out) / SECRET)
         settings = ServerSettings(load_keys(out), url)
         report = None if lacks else write_findings
-        options: dict[str, Any] = {"clock": settings.clock, "report": report, "new": new}
+        options: dict[str, Any] = {"report": report, "new": new}
         service = open_service(setting, out, settings.keys, store, **options)
         try:
             with serving(service.ledger.database, settings.public_url):
@@ -106,14 +106,13 @@ def serve(
                 service.begin()
                 app = create_app(service, settings)
                 new.keep()
-                entrance = Entrance.of(service.ledger, service.setting.key, settings)
+                entrance = app.state.house.entrance
                 entrance.links.move(settings.public_url)
                 people = service.setting.plan.crowd.annotators
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
-                if not no_loop:
-                    service.start()
+                service.start(loop=not no_loop)
                 with notice.beside_another_display():  # the log
                     run(app, listening)
         except KeyboardInterrupt:

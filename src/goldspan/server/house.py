@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import cast
 
 from starlette.requests import HTTPConnection
 
+from goldspan.campaign.clock import wall_clock
 from goldspan.old_name import OLD_NAME
 from goldspan.server.protocols import ServiceFace
 from goldspan.server.security.csrf import FormSeal
@@ -40,6 +41,8 @@ class House:
     @classmethod
     def of(cls, service: ServiceFace, settings: ServerSettings) -> House:
         """Give the house of a service."""
+        if settings.clock is wall_clock:
+            settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
         return cls(
             service,

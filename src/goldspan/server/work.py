@@ -15,6 +15,7 @@ from typing import Any
 
 from goldspan.campaign import Setting
 from goldspan.campaign.awaiting import ENDED
+from goldspan.campaign.clock import wall_of
 from goldspan.errors import FaultsError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Receipt
@@ -63,7 +64,7 @@ class Work:
         ledger: Where it is kept.
         people: What they have done.
         keys: The server's.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
         is_over: Whether the campaign has ended.
         took: Who is told that an answer came.
         completion: What a worker who is finished is given: an address or a code of a provider.
@@ -91,6 +92,8 @@ class Work:
         if lease is not None:
             practice = self.asking.is_practice(worker, lease.item)
             task = self.tasks.show(lease, practice=practice)
+            # The page compares it with the date of the replies.
+            task["expires"] += wall_of(self.clock)() - self.clock()
             return {"state": "task", "task": task, "me": self.me(worker)}
         known = self._counted.get(worker)
         if known is not None and known[2] > self.people[worker].regular - known[1]:
@@ -127,7 +130,7 @@ class Work:
 
         Args:
             worker: The worker.
-            since: When they logged in, in milliseconds since 1970.
+            since: When they logged in, by the campaign's clock, in milliseconds.
         """
         ids, recent = self.setting.ids, self.people[worker].given[-RECENT:]
         found = self.ledger.own(worker, [str(ids[place]) for place in recent])

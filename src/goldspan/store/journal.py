@@ -21,7 +21,7 @@ from sqlalchemy.exc import DatabaseError, DBAPIError
 
 from goldspan.errors import InputError
 from goldspan.store.chain import canonical, link
-from goldspan.store.engine import WRITE, StoreError, is_busy, is_outside, is_sqlite, store_error
+from goldspan.store.engine import WRITE, is_busy, is_outside, is_sqlite, store_error
 from goldspan.store.money import Purse
 from goldspan.store.registry import effect_of
 from goldspan.store.schema import campaign, events
@@ -29,8 +29,6 @@ from goldspan.store.turn import Turn
 
 Result = TypeVar("Result")
 TRIES = 5
-BACK = 60_000
-"""Milliseconds by which threads may come in another order than their clocks say."""
 # Statements of the short transactions are built once: building them costs more than running them.
 _LOCK = select(campaign).with_for_update()
 _WRITE_BACK = campaign.update()
@@ -45,8 +43,8 @@ class Entry:
         connection: Its connection.
         purse: The money, written back at the end.
         paused: Whether the campaign holds no new places.
-        now: The time that was handed in.
-        clock: The time that counts, never before that of the last event.
+        now: The time that was handed in: leases are due by it.
+        clock: The time that is kept, never before that of the last event.
         n_events: Number of the last event.
         head: Its hash.
         replayed: Whether the events come from a log.
@@ -64,17 +62,7 @@ class Entry:
     pending: list[dict[str, Any]] = field(default_factory=list)
 
     def log(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Append an event and do what it says.
-
-        Raises:
-            StoreError: The clock went back by more than a minute since the last event.
-        """
-        if self.now < self.clock - BACK:
-            raise StoreError(
-                f"the clock went back by {(self.clock - self.now) / 1000:.0f} seconds, from "
-                f"{self.clock} to {self.now} (milliseconds since 1970): set it right; nothing was "
-                "changed"
-            )
+        """Append an event and do what it says."""
         words = canonical(body)
         self.head = link(self.head, self.n_events + 1, self.clock, kind, words)
         self.n_events += 1
@@ -124,7 +112,7 @@ class Database:
 
         Raises:
             InputError: `now` is no time.
-            StoreError: The database cannot be written, or the clock went back; nothing was changed.
+            StoreError: The database cannot be written; nothing was changed.
         """
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from goldspan.campaign.clock import WallTimes
 from goldspan.money import from_micro
 from goldspan.server.errors import Refused
 from goldspan.server.people import GOLD
@@ -62,7 +63,7 @@ def one(service: Service, item: str) -> dict[str, Any]:
     number_of(service, item)
     setting, live = service.setting, service.engine.live
     single = setting.plan.is_single
-    answers = service.ledger.given(item)
+    answers, shown = service.ledger.given(item), WallTimes(service.ledger)
     return {
         "item": item,
         "kind": "single" if single else "spans",
@@ -75,7 +76,7 @@ def one(service: Service, item: str) -> dict[str, Any]:
                 "worker": row.worker,
                 "status": "replaced" if row.is_replaced else row.status, "counts": row.counts,
                 "paid": from_micro(row.cost) if service.setting.plan.is_paid else None,
-                "submitted": row.submitted,
+                "submitted": shown(row.submitted),
                 "seconds": None if row.started < 0 else (row.submitted - row.started) / 1000,
                 "labels": shown_labels(service, row.labels),
             }

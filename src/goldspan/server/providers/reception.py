@@ -26,7 +26,7 @@ class Reception:
         provider: Whose they are.
         store: The campaign's ledger.
         links: Of the campaign; every worker has one, which is never shown.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Reception:
         with self._turn:  # of two visits at once one makes the link: the requester sees one
             mine = [link for link in self._links.all() if link.worker == worker]
             for link in reversed(mine):
-                if not link.revoked and self._clock() < link.expires:
+                if not link.revoked and self._links.is_in_time(link):
                     return link
             if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
                 raise Refused("revoked", _TAKEN_BACK, 403)

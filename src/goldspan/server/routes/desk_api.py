@@ -164,5 +164,5 @@ def report(_: RequesterHere, house: HouseHere, names: Names = False) -> Response
 
 
 def _link(house: House, link: Link) -> dict[str, Any]:
-    holds = not link.revoked and house.settings.clock() < link.expires
+    holds = not link.revoked and house.entrance.links.is_in_time(link)
     return {**asdict(link), "holds": holds}

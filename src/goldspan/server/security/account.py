@@ -85,7 +85,7 @@ class Account:
         return self.open_setup()
 
     def _set(self, number: int, kept: str) -> None:
-        self._notes.add(PASSWORD, f"{number:04d}", {"hash": kept, "time": self._notes.clock()})
+        self._notes.add(PASSWORD, f"{number:04d}", {"hash": kept, "time": self._notes.wall()})
 
     def _epoch(self) -> int:
         return len(self._notes.now(PASSWORD))

@@ -23,7 +23,7 @@ class Buckets:
 
     Args:
         rate: How they are filled.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
     """
 
     def __init__(self, rate: Rate, clock: Callable[[], int]) -> None:

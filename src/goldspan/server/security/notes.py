@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from goldspan.campaign.clock import wall_of
 from goldspan.protocols import Ledger
 
 FRESH = 1_000
@@ -20,11 +21,11 @@ class Notes:
 
     Args:
         ledger: Where they are kept.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock: what lasts some time is counted by it.
     """
 
     def __init__(self, ledger: Ledger, clock: Callable[[], int]) -> None:
-        self._ledger, self.clock = ledger, clock
+        self._ledger, self.clock, self.wall = ledger, clock, wall_of(clock)
         self._known: dict[str, tuple[int, Mapping[str, dict[str, Any]]]] = {}
         self._turn = Lock()
 

@@ -41,8 +41,8 @@ class Session:
         person: The worker's id, or "requester".
         campaign: The campaign's id.
         id: The session's.
-        issued: When it began, in milliseconds since 1970.
-        until: When it ends.
+        issued: When it began, by the campaign's clock, in milliseconds.
+        until: When it ends, by the same clock.
         link: Id of the link that it began with.
         epoch: How often the password had been set.
     """
@@ -79,9 +79,9 @@ class Sessions:
         self._turn = Lock()
 
     def begin_work(self, link: Link) -> Session:
-        """Begin a worker's session; it never outlives the link."""
-        now = self._notes.clock()
-        until = min(now + round(self._settings.worker_days * DAY), link.expires)
+        """Begin a worker's session; it never outlives what the link has left now."""
+        now, left = self._notes.clock(), link.expires - self._notes.wall()
+        until = now + min(round(self._settings.worker_days * DAY), left)
         return Session(WORKER, link.worker, self._campaign, new_id(), now, until, link.id)
 
     def begin_desk(self) -> Session:
@@ -146,7 +146,7 @@ class Sessions:
         """End a session, whoever has the cookie."""
         kind = ended_kind(session)
         if session.id not in self._notes.now(kind):
-            self._notes.add(kind, session.id, {"time": self._notes.clock()})
+            self._notes.add(kind, session.id, {"time": self._notes.wall()})
         with self._turn:
             self._seen.pop(session.id, None)
 

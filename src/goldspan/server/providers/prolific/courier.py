@@ -37,7 +37,7 @@ class ProlificCourier:
         api: Prolific's.
         study: Id of the study.
         settle_minutes: How long a payment may take to be listed.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
     """
 
     def __init__(

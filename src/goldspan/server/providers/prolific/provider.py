@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from goldspan.campaign.clock import wall_of
 from goldspan.errors import GoldspanError, InputError, UnavailableError, UnknownNameError
 from goldspan.money import to_micro
 from goldspan.server.errors import Refused
@@ -34,7 +35,7 @@ class Prolific:
     Args:
         options: The study.
         store: The campaign's ledger.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
         api: Prolific's; made of the token by default.
     """
 
@@ -96,7 +97,7 @@ class Prolific:
         secret = secret_of(WEBHOOK)
         if secret is None:
             raise Refused("unknown", "There is nothing here.", 404)
-        message = read_message(headers, body, secret, self._clock())
+        message = read_message(headers, body, secret, wall_of(self._clock)())
         worker = self.submissions.worker(message.submission)
         if worker is None or worker != message.participant:  # of another study of the workspace
             return Event("unknown")
