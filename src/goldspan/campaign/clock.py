@@ -121,7 +121,7 @@ class CampaignClock:
 def open_clock(ledger: Ledger, downtime: int | None = DOWNTIME) -> CampaignClock:
     """Open the clock of a campaign, and keep how far the wall clock is ahead of it."""
     clock = CampaignClock(ledger, downtime)
-    clock.note()
+    clock.note(BEAT)
     return clock
 
 
@@ -146,7 +146,7 @@ class Keeper:
         self._halt.set()
         if self._thread.ident is not None:  # it was started
             self._thread.join(30)
-            self._note(DOWNTIME)
+            self._note(STEP)
 
     def _run(self) -> None:
         n = 0

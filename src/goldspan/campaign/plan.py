@@ -201,7 +201,7 @@ class Budget(Section):
 
     Attributes:
         money: What may be spent at most; belongs to prices.
-        hours: From the first question on.
+        hours: From the first question on, by the campaign's clock: those in which it is served.
     """
 
     money: Money | None = None

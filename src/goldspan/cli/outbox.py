@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from goldspan.store import SqlLedger
 
 EVERYBODY = "all"
-SETTLED = 3_600_000
-"""Milliseconds without a server that count at most: a payment of which no answer came is looked up
-for a while before it is sent again, also where this command alone runs now and then."""
 
 
 class _Desk(NamedTuple):
@@ -115,9 +112,17 @@ def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     setting = read_setting(source)
     check_served(source, out, store)
     with open_store(setting, out, store, wall_clock()) as ledger:
-        clock = open_clock(ledger, SETTLED)
+        clock = open_clock(ledger, _settling(setting))
         provider = open_provider(setting.plan, ledger, clock)
         yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
+
+
+def _settling(setting: Setting) -> int:
+    """Return how many milliseconds without a server count: a payment may settle meanwhile."""
+    options = {} if setting.plan.provider is None else setting.plan.provider.options
+    minutes = options.get("settle_minutes", 60)
+    # What is no number is refused when the provider is opened.
+    return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
 
 
 def _everybody(desk: _Desk, names: list[str] | None) -> list[str]:

@@ -86,12 +86,11 @@ def run(
 
 def _begin(setting: Setting) -> int:
     """Return the time at which a campaign begins, in milliseconds since 1970."""
-    import time
-
+    from goldspan.campaign.clock import wall_clock
     from goldspan.simulate.crowd import BEGIN
 
     by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
-    return BEGIN if by_itself else time.time_ns() // 1_000_000
+    return BEGIN if by_itself else wall_clock()
 
 
 def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
