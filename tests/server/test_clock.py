@@ -391,3 +391,20 @@ def test_the_clock_goes_on_from_the_last_event_whatever_the_wall_clock_shows(sit
         clock = CampaignClock(site.service.ledger)
         assert last <= clock() <= last + DOWNTIME
         assert clock.wall() == wall == wall_clock()
+
+
+@pytest.mark.parametrize("jump", [0, HOUR, YEAR])
+def test_letters_settle_between_commands_that_run_alone(tmp_path, machine, jump):
+    """Each `goldspan outbox --send` is a process of its own, and writes nothing while it waits."""
+    service = open_served(tmp_path)
+    service.ledger.record("note", "sent", {}, service.clock())
+    sent, settle = service.clock(), 90 * MINUTE
+    service.close()
+    for _ in range(4):
+        machine.restart(30 * MINUTE)
+        with open_ledger(tmp_path / "out" / "campaign.sqlite") as ledger:
+            now = open_clock(ledger, settle)()
+    assert now - sent == 2 * HOUR
+    machine.restart(jump)
+    with open_ledger(tmp_path / "out" / "campaign.sqlite") as ledger:
+        assert open_clock(ledger, settle)() - now == min(jump, settle)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goldspan.errors import GoldspanError, InputError
+from goldspan.errors import InputError
 from goldspan.protocols import Ledger
 
 if TYPE_CHECKING:
@@ -143,8 +143,9 @@ class Keeper:
 
     def stop(self) -> None:
         """End, and keep how long the campaign was open."""
+        was_halted = self._halt.is_set()
         self._halt.set()
-        if self._thread.ident is not None:  # it was started
+        if not was_halted and self._thread.ident is not None:  # it was started
             self._thread.join(30)
             self._note(STEP)
 
@@ -158,7 +159,7 @@ class Keeper:
         assert isinstance(self._clock, CampaignClock)
         try:
             self._clock.note(idle)
-        except GoldspanError as error:  # the store cannot be written now: tried again
+        except Exception as error:  # noqa: BLE001 - the store cannot be written now: tried again
             log.debug("the clock is not kept: %s", error)
 
 

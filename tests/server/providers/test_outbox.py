@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from goldspan.campaign.clock import CampaignClock
 from goldspan.errors import InputError
 from goldspan.server.providers.outbox import Later, Outbox, send_all
 from goldspan.server.providers.prolific.courier import ProlificCourier
@@ -321,6 +322,24 @@ def test_a_sender_that_slept_before_paying_does_not_pay(post, monkeypatch):
         patched.setattr(Outbox, "note", sleep)
         post.send()
     assert post.fake.cents_of(WORK) == [50]
+
+
+def test_a_sender_whose_monotone_clock_slept_too_does_not_pay(tmp_path, monkeypatch):
+    kept, real = Post(tmp_path), Outbox.note
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    clock = CampaignClock(kept.ledger, wall=kept.clock, monotone=lambda: 0)
+
+    def sleep(self, letter, state, **facts):
+        made = real(self, letter, state, **facts)
+        if state == "sending":
+            kept.clock.pass_seconds(2 * MINUTES * 60)
+        return made
+
+    monkeypatch.setattr(Outbox, "note", sleep)
+    courier = ProlificCourier(kept.fake.api(), STUDY, MINUTES, clock)
+    send_all(Outbox(kept.ledger, clock), courier.deliver)
+    assert (kept.states(), kept.fake.cents_of(WORK)) == (["ready"], [])
+    kept.ledger.close()
 
 
 def test_refused_earnings_are_sent_again_and_not_written_again(post):
