@@ -13,6 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from goldspan.spans import Span
 
 MOST_SPANS = 5_000
+LONGEST_NOTE = 1_000
+"""Characters of what a worker writes about an item."""
 
 
 def _plain(text: str) -> str:
@@ -91,7 +93,7 @@ class SkipBody(Request):
 class FlagBody(SkipBody):
     """An item with which something is wrong."""
 
-    note: Annotated[Text, Field(max_length=2_000)] = ""
+    note: Annotated[Text, Field(max_length=LONGEST_NOTE)] = ""
 
 
 class GivenBody(Request):
