@@ -290,7 +290,10 @@ class Flag(Skip):
 
 
 class Item(Shown):
-    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file."""
+    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file.
+
+    Of the answers, skips and reports there are 50 each on a page; the numbers are of all.
+    """
 
     kind: Literal["spans", "single"]
     control: bool
@@ -300,6 +303,11 @@ class Item(Shown):
     found: Found | None
     skipped: list[Skip]
     flags: list[Flag]
+    n_answers: int
+    n_skipped: int
+    n_flags: int
+    page: int
+    pages: int
 
 
 class Gold(BaseModel):

@@ -49,6 +49,10 @@ _SAID = {
     "duplicate": "Your answer is kept, but does not count: {reason}.",
     "changed": "Your answer is changed.",
 }
+_NOT_KEPT = (
+    "Your answer does not count: {reason}. An earlier one that does not count is kept; this one is "
+    "not kept."
+)
 _FAILED = (
     "Your answers to the first texts did not agree enough with what is known of them, so there "
     "are no more for you in this campaign."
@@ -126,9 +130,12 @@ class Work:
         if came is not None:
             self.people.took(came, labels)
             self.took()
+        said = _SAID[receipt.status]
+        if receipt.reason and came is None and not self.ledger.is_sent(name):
+            said = _NOT_KEPT
         return {
             "status": receipt.status,
-            "message": _SAID[receipt.status].format(reason=receipt.reason),
+            "message": said.format(reason=receipt.reason),
             "paid": self._amount(receipt.cost),
             "feedback": self._feedback(worker, item, labels),
             "me": self._me(worker),

@@ -62,9 +62,7 @@ _ITEM = (
 )
 _LEASE = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
 _HELD, _END = select(leases).where(_LEASE), leases.delete().where(_LEASE)
-_COUNTS = select(
-    *(answers.c[name] for name in ("number", "cost", "started", "submitted", "labels"))
-).where(
+_COUNTS = select(*(answers.c[name] for name in ("number", "cost", "started", "submitted"))).where(
     (answers.c.item == bindparam("number"))
     & (answers.c.worker == bindparam("who"))
     & (answers.c.counts == 1)
@@ -145,8 +143,6 @@ def change(
         message = "has no answer of this worker that counts: submit one first"
         raise FaultsError([Fault(message, item=item, worker=worker)])
     check_labels(labels, row.n_tokens, item, worker, tagset)
-    if before.labels == sent.labels:
-        return Receipt(key, CHANGED, repeated=True)
     if len(entry.connection.execute(_OTHERS, {**mine, "kinds": [CHANGED]}).all()) >= MOST_CHANGES:
         raise BoundError(f"an answer can be changed {MOST_CHANGES} times", MOST_CHANGES)
     # The version that counts keeps the seconds of the first one: those are what was worked.
