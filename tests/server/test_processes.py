@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from itertools import cycle
 
 import pytest
@@ -100,55 +101,60 @@ def test_a_change_in_one_is_paid_once_in_both(opened):
         assert to_micro(service.work.me("ann")["earned"]) == paid
 
 
+class Crowd:
+    """Workers who each label in several processes at once, and what they were shown and paid."""
+
+    def __init__(self, services, names):
+        self.pairs = [(service, worker) for worker in names for service in services]
+        self.shown, self.solved, self.paid, self.faults = [], set(), Counter(), []
+        self.turn, self.begin = threading.Lock(), threading.Barrier(len(self.pairs))
+
+    def run(self):
+        threads = [threading.Thread(target=self._safely, args=pair) for pair in self.pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not self.faults
+
+    def _safely(self, service, worker):
+        try:
+            self.begin.wait()
+            while self._do_one(service, worker):
+                pass
+        except Exception as error:  # noqa: BLE001 - the test tells it
+            self.faults.append(error)
+            self.begin.abort()
+
+    def _do_one(self, service, worker):
+        got = service.work.next(worker)
+        if got["state"] != "task":
+            return False
+        task = got["task"]
+        item = service.work.tasks.item(worker, task["id"])
+        reply = service.work.submit(worker, task["id"], key(), right_answer(service, item))
+        with self.turn:
+            self.shown.append((worker, item, task["training"]))
+            self.paid[worker] += to_micro(reply["paid"])
+            self.solved |= {(worker, item)} if reply["feedback"] else set()
+        return True
+
+
 def test_at_once_no_solution_is_seen_before_its_question_and_all_is_paid_once(opened):
     first = opened()
     first.campaign.run()
     services, names = [first, opened()], ("ann", "bob", "cid")
-    shown, solved, paid, faults, turn = [], set(), {}, [], threading.Lock()
-    begin = threading.Barrier(2 * len(names))
-
-    def work(service, worker):
-        begin.wait()
-        for _ in range(12):
-            got = service.work.next(worker)
-            if got["state"] != "task":
-                break
-            task = got["task"]
-            item = service.work.tasks.item(worker, task["id"])
-            with turn:
-                shown.append((worker, item, task["training"]))
-            reply = service.work.submit(worker, task["id"], key(), right_answer(service, item))
-            with turn:
-                paid[worker] = paid.get(worker, 0) + to_micro(reply["paid"])
-                if reply["feedback"] is not None:
-                    solved.add((worker, item))
-
-    def safely(*args):
-        try:
-            work(*args)
-        except Exception as error:  # noqa: BLE001 - the test tells it
-            faults.append(error)
-            begin.abort()
-
-    threads = [
-        threading.Thread(target=safely, args=(service, worker))
-        for worker in names
-        for service in services
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not faults
-    assert {(w, item) for w, item, training in shown if training} == solved
-    assert not {(w, item) for w, item, training in shown if not training} & solved
+    crowd = Crowd(services, names)
+    crowd.run()
+    assert {(w, item) for w, item, training in crowd.shown if training} == crowd.solved
+    assert not {(w, item) for w, item, training in crowd.shown if not training} & crowd.solved
     for worker in names:
         mine = [row for row in first.ledger.given() if row.worker == worker]
         asked = dict.fromkeys(row.item for row in mine if row.item in first.setting.control)
-        assert {item for w, item in solved if w == worker} == set(list(asked)[:TRAINING])
-        assert sum(row.cost for row in mine) == paid[worker]
+        assert {item for w, item in crowd.solved if w == worker} == set(list(asked)[:TRAINING])
+        assert sum(row.cost for row in mine) == crowd.paid[worker]
         for service in (*services, opened()):
-            assert to_micro(service.work.me(worker)["earned"]) == paid[worker]
+            assert to_micro(service.work.me(worker)["earned"]) == crowd.paid[worker]
 
 
 def test_a_test_that_is_failed_is_failed_with_the_answer_that_fails_it(opened, monkeypatch):

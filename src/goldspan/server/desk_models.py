@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from goldspan.server.models import LabelsBody, Name, Request, SpanBody, Text
+from goldspan.server.models import LabelsBody, Name, Note, Request, SpanBody
 
 Labels = list[SpanBody] | str | None
 """Spans, one label, or nothing yet."""
@@ -16,7 +16,7 @@ class VerdictBody(Request):
     """What is decided about a worker: go on, asked no more, or more control questions."""
 
     verdict: Literal["keep", "drop", "test"]
-    why: Annotated[Text, Field(max_length=1_000)] = ""
+    why: Note = ""
 
 
 class GoldBody(LabelsBody):

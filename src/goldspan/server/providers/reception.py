@@ -27,7 +27,7 @@ class Reception:
         store: The campaign's ledger.
         links: Of the campaign; every worker has one, which is never shown.
         clock: Milliseconds since 1970.
-        admit: Raises if no new person may come in from an address today.
+        admit: Raises if nobody new may come in from an address today.
     """
 
     def __init__(
@@ -47,6 +47,8 @@ class Reception:
             Refused: They are nobody's whom this campaign is for, or were shut out, or too many new
                 people came in today.
         """
+        if self.provider.is_new(parameters):
+            self._admit(address)
         worker = self.provider.identify(parameters)
         with self._turn:  # of two visits at once one makes the link: the requester sees one
             mine = [link for link in self._links.all() if link.worker == worker]
@@ -55,8 +57,6 @@ class Reception:
                     return link
             if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
                 raise Refused("revoked", _TAKEN_BACK, 403)
-            if not mine:
-                self._admit(address)
             ((link, _),) = self._links.make([worker], DAYS)
         return link
 
