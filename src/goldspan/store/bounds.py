@@ -10,7 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, case, not_, select
 
 from goldspan.errors import InputError
 from goldspan.store.schema import usage
@@ -22,8 +22,13 @@ DAY = 86_400_000
 """Milliseconds; days are those of UTC."""
 
 _MINE = (usage.c.kind == bindparam("what")) & (usage.c.name == bindparam("who"))
-_FIND = select(usage.c.day, usage.c.n).where(_MINE)
-_COUNT = usage.update().where(_MINE).values(day=bindparam("today"), n=bindparam("so_many"))
+_FIND = select(usage.c.n).where(_MINE & (usage.c.day == bindparam("today")))
+_IS_TODAY = usage.c.day == bindparam("today")
+_COUNT = (
+    usage.update()
+    .where(_MINE & not_(_IS_TODAY & (usage.c.n >= bindparam("most"))))
+    .values(day=bindparam("today"), n=case((_IS_TODAY, usage.c.n + 1), else_=1))
+)
 _FORGET = usage.delete().where(usage.c.day < bindparam("today"))
 
 
@@ -66,14 +71,13 @@ def count(entry: Entry, bound: Bound) -> None:
     """
     today, into = divmod(entry.now, DAY)
     who = {"what": bound.kind, "who": blake2b(bound.name.encode(), digest_size=12).hexdigest()}
-    row = entry.connection.execute(_FIND, who).one_or_none()
-    so_many = row.n if row is not None and row.day == today else 0
+    mine = {**who, "today": today}
+    if entry.connection.execute(_COUNT, {**mine, "most": bound.most}).rowcount:
+        return
+    so_many = entry.connection.execute(_FIND, mine).scalar_one_or_none() or 0
     if so_many >= bound.most:
         message = f"{bound.kind}: {bound.most} a day are allowed, and were made"
         raise BoundError(message, bound.most, -(-(DAY - into) // 1000))
-    if row is None:
-        entry.connection.execute(_FORGET, {"today": today})
-        facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
-        entry.connection.execute(usage.insert(), facts)
-    else:
-        entry.connection.execute(_COUNT, {**who, "today": today, "so_many": so_many + 1})
+    entry.connection.execute(_FORGET, {"today": today})
+    facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
+    entry.connection.execute(usage.insert(), facts)
