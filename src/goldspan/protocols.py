@@ -246,6 +246,14 @@ class Ledger(Protocol):
         """Change what may be spent."""
         ...
 
+    def take(self, kind: str, name: str, most: int, now: int) -> None:
+        """Count something that may be done so many times a day (UTC), in no log.
+
+        Raises:
+            InputError: It was done as often today.
+        """
+        ...
+
     def charge(self, name: str, amount: int, now: int) -> bool:
         """Pay something other than an answer, once per name; False if the money is short."""
         ...

@@ -111,9 +111,9 @@ class Model:
         self.known.add(worker)
         status, why = self.judge(worker, item)
         slot = self.slots[item]
-        if why:
+        if why and worker not in slot.drafts:  # one is kept, the first
             slot.drafts.append(worker)
-        else:
+        elif not why:
             slot.held.pop(worker, None)
             slot.counts.add(worker)
         return status, why
@@ -193,11 +193,16 @@ class Machine(RuleBasedStateMachine):
     @rule(n=NUMBER, label=LABELS)
     def submit(self, n, label):
         worker, item, task = self.seen[-1 - n % len(self.seen)]
+        drafts = self.model.slots[item].drafts
+        has_one = worker in drafts
         status, why = self.model.submit(worker, item, self.clock())
         name = key()
         got = self.service.work.submit(worker, task, name, label)
         assert (got["status"], got["paid"]) == (status, from_micro(0 if why else COST))
         assert why in got["message"]
+        if why and has_one:
+            assert "not kept" in got["message"]
+            return
         self.sent[name], self.replies[name] = (worker, item, task, label), got
 
     @precondition(lambda self: self.sent)

@@ -94,6 +94,8 @@ class Model:
         self.expire(now)
         slot = self.slots[item]
         status, reason = self.judge(slot, worker, item)
+        if reason and worker in slot.drafts:  # one is kept, the first
+            return Receipt(key, status, 0, reason)
         if reason:
             slot.drafts.add(worker)
         else:

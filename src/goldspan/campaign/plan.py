@@ -285,6 +285,10 @@ class Page(Section):
         training: So many control questions come first as practice, with the right answer shown.
         skip_reasons: What can be said when a task is passed.
         finished: What is said to who has no more to do.
+        daily_writes: Requests of one worker on one day that change something, at most; by default
+            500 and ten times the items, 50,000 at most.
+        daily_joins: New people of a provider that does not say who they are, at most, on one day;
+            by default 100 and as many as all items can have answers, 10,000 at most.
     """
 
     title: str = ""
@@ -293,6 +297,9 @@ class Page(Section):
     training: Number = 0
     skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
     finished: str = "That was all for now. Thank you for your work."
+    # Bounds of the server: no record and no id of a campaign depends on them.
+    daily_writes: Annotated[int, Field(ge=20)] | None = Field(default=None, exclude=True)
+    daily_joins: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
 
 
 class Provider(Section):

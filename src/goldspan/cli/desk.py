@@ -109,16 +109,21 @@ def items(
 
 @desk.command(short_help="All that is known of an item.")
 def item(
-    source: Plan, name: Item, out: Out = "out", store: Store = None, json: r.AsJson = False
+    source: Plan,
+    name: Item,
+    page: Annotated[int, typer.Option(min=1, help="Page of its answers, 50 on each.")] = 1,
+    out: Out = "out",
+    store: Store = None,
+    json: r.AsJson = False,
 ) -> None:
-    """Show an item: every answer, what they say together, what else it may be.
+    """Show an item: its answers, what they say together, what else it may be.
 
     Examples:
 
       goldspan desk item campaign.toml D017
     """
     with _open(source, out, store, look=True) as at:
-        _show(at.item(name), view.item, as_json=json)
+        _show(at.item(name, page), view.item, as_json=json)
 
 
 @desk.command(short_help="Hand out no new tasks.")

@@ -73,6 +73,13 @@ def lease(
     return held[:n]
 
 
+def holding(entry: Entry, name: str) -> list[Lease]:
+    """Return what a worker holds, in the order in which places are given."""
+    expire_due(entry)
+    worker = find_worker(entry, name)
+    return [] if worker is None else _held(entry, worker, None)
+
+
 def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
     """Write new leases, reserve their money, and move the worker's cursor."""
     worker, taken = body["worker"], body["leases"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import select
 
@@ -16,6 +16,7 @@ from goldspan.spans import Codec
 from goldspan.store import (
     answers,
     batches,
+    bounds,
     choosing,
     leases,
     money,
@@ -27,10 +28,11 @@ from goldspan.store import (
     workers,
 )
 from goldspan.store.alone import alone, check_sums
+from goldspan.store.bounds import Bound
 from goldspan.store.chain import check_chain, read_json
 from goldspan.store.engine import StoreError
 from goldspan.store.grown import Grown
-from goldspan.store.journal import Database
+from goldspan.store.journal import Database, Entry
 from goldspan.store.order import Asked, Order
 from goldspan.store.paging import Slot
 from goldspan.store.schema import campaign
@@ -38,6 +40,8 @@ from goldspan.store.watching import Given, Own, Skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Result = TypeVar("Result")
 
 
 class SqlLedger:
@@ -158,6 +162,37 @@ class SqlLedger:
     def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
         """Keep a fact under a name: the version of a model, a verdict, a note."""
         self.database.write(now, lambda e: records.record(e, kind, name, body))
+
+    def transact(
+        self, now: int, work: Callable[[Entry], Result], bound: Bound | None = None
+    ) -> Result:
+        """Do several things in one transaction, deciding in it by what it sees.
+
+        Args:
+            now: Milliseconds since 1970.
+            work: Does it with the functions of the store; it may be called again.
+            bound: What is counted if `work` wrote anything.
+
+        Raises:
+            BoundError: It wrote, and the bound is reached; nothing was changed.
+        """
+
+        def act(entry: Entry) -> Result:
+            before = entry.n_events
+            result = work(entry)
+            if bound is not None and entry.n_events > before:
+                bounds.count(entry, bound)
+            return result
+
+        return self.database.write(now, act)
+
+    def take(self, kind: str, name: str, most: int, now: int) -> None:
+        """Count something that may be done so many times a day (UTC).
+
+        Raises:
+            BoundError: It was done as often today.
+        """
+        self.database.write(now, lambda e: bounds.count(e, Bound(kind, name, most)))
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
         """Give all facts of a kind by name, in the order in which they came."""

@@ -140,6 +140,7 @@ skips = Table(
     _number("time"),
     _word("reason"),
     PrimaryKeyConstraint("item", "worker", name="skip_of_item_and_worker"),
+    Index("skips_worker", "worker"),
 )
 
 answers = Table(
@@ -210,3 +211,19 @@ events = Table(
     _word("body"),
     _word("hash"),
 )
+
+# How often something was done on a day (UTC): `goldspan.store.bounds`. It is in no event, and a log
+# that is replayed does not bring it back.
+usage = Table(
+    "usage",
+    metadata,
+    _word("kind"),
+    _word("name"),
+    _number("day"),
+    _number("n"),
+    PrimaryKeyConstraint("kind", "name", name="usage_of_kind_and_name"),
+    Index("usage_day", "day"),
+)
+
+BESIDE = frozenset({"usage"})
+"""Tables that are not made from the log."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from goldspan.protocols import Lease
 from goldspan.store.answers import CHANGED
 from goldspan.store.chain import read_json
+from goldspan.store.pool import FEW
 from goldspan.store.schema import answers, batches, campaign, items, leases, skips, slots, workers
 
 _HELD = (
@@ -45,6 +46,47 @@ _OWN = (
     .where((workers.c.id == bindparam("name")) & items.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(answers.c.number)
 )
+
+
+_SINCE = (
+    select(
+        answers.c.number, items.c.id.label("item"), workers.c.id.label("worker"),
+        *(answers.c[name] for name in ("status", "counts", "cost")),
+    )
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where(answers.c.number > bindparam("after"))
+    .order_by(answers.c.number)
+)  # fmt: skip
+_LABELS = select(answers.c.number, answers.c.labels).where(
+    answers.c.number.in_(bindparam("numbers", expanding=True))
+)
+_PASSED = (
+    select(items.c.id)
+    .join(skips, skips.c.item == items.c.number)
+    .join(workers, workers.c.number == skips.c.worker)
+    .where(workers.c.id == bindparam("name"))
+)
+
+
+class Came(NamedTuple):
+    """An answer that came, in short.
+
+    Attributes:
+        number: Of the answer; later ones have higher numbers.
+        item: Id of the item.
+        worker: Id of the worker.
+        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
+        counts: Whether it counts.
+        cost: What was paid, in millionths of the currency unit.
+    """
+
+    number: int
+    item: str
+    worker: str
+    status: str
+    counts: int
+    cost: int
 
 
 class Given(NamedTuple):
@@ -116,6 +158,25 @@ def given(connection: Connection, item: str | None = None) -> list[Given]:
         return [_row(row) for row in connection.execute(_ANSWERS)]
     query = _ANSWERS.add_columns(answers.c.labels).where(items.c.id == item)
     return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
+
+
+def since(connection: Connection, after: int) -> list[Came]:
+    """Return the answers with higher numbers, in the order in which they came."""
+    return [Came(*row) for row in connection.execute(_SINCE, {"after": after})]
+
+
+def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
+    """Return the labels of some answers by number."""
+    found = {}
+    for start in range(0, len(numbers), FEW):
+        rows = connection.execute(_LABELS, {"numbers": list(numbers[start : start + FEW])})
+        found.update({row.number: read_json(row.labels) for row in rows})
+    return found
+
+
+def passed(connection: Connection, worker: str) -> set[str]:
+    """Return the items that a worker has passed on."""
+    return set(connection.execute(_PASSED, {"name": worker}).scalars())
 
 
 def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]:

@@ -80,9 +80,14 @@ def items(
 
 
 @router.get("/items/{item:path}", response_model=m.Item, responses=refusals(404))
-def item(_: RequesterHere, house: HouseHere, item: str) -> dict[str, Any]:
-    """Give an item: its words, all answers, what they say together, what was said of it."""
-    return house.service.desk.item(item)
+def item(
+    _: RequesterHere,
+    house: HouseHere,
+    item: str,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+) -> dict[str, Any]:
+    """Give an item: its words, answers, what they say together, what was said of it."""
+    return house.service.desk.item(item, page)
 
 
 @router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))

@@ -26,6 +26,8 @@ ENDED, PASSWORD = "session-ended", "password"
 """Kinds of records; those of ended sessions are of a kind for every `SPAN`, see `ended_kind`."""
 KEPT = 2_000
 """Cookies that hold, whose signature need not be checked again."""
+DAILY = 200
+"""Sessions of one worker that begin on one day."""
 HOUR, MINUTE = 3_600_000, 60_000
 SPAN = 30 * DAY
 Facts = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -79,7 +81,12 @@ class Sessions:
         self._turn = Lock()
 
     def begin_work(self, link: Link) -> Session:
-        """Begin a worker's session; it never outlives what the link has left now."""
+        """Begin a worker's session; it never outlives what the link has left now.
+
+        Raises:
+            Refused: Too many began today, each of which may leave a record when it ends.
+        """
+        self._notes.take("sessions", link.worker, DAILY)
         now, left = self._notes.clock(), link.expires - self._notes.wall()
         until = now + min(round(self._settings.worker_days * DAY), left)
         return Session(WORKER, link.worker, self._campaign, new_id(), now, until, link.id)

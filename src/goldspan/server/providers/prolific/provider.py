@@ -69,19 +69,33 @@ class Prolific:
             )
         return Api(token)
 
+    def is_new(self, parameters: Mapping[str, str]) -> bool:
+        """Whether the submission is of this study and was never here."""
+        _, submission = self._read(parameters)
+        return self.submissions.worker(submission) is None
+
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Give the participant, the same for all submissions of theirs."""
+        participant, submission = self._read(parameters)
+        known = self.submissions.worker(submission)
+        if known is None and self.options.check:
+            self._check(participant, submission)
+        self.submissions.begin(submission, participant)
+        return participant
+
+    def _read(self, parameters: Mapping[str, str]) -> tuple[str, str]:
+        """Return the participant and the submission of an address.
+
+        Raises:
+            Refused: They are none, or of another study.
+        """
         words = [parameters.get(key, "") for key in (PARTICIPANT, STUDY, SESSION)]
         if not all(ID.fullmatch(word) for word in words):
             raise Refused("study", _STRANGE, 403)
         participant, study, submission = words
         if study != self.options.study:
             raise Refused("study", "This is not the study that is run here.", 403)
-        known = self.submissions.worker(submission)
-        if known is None and self.options.check:
-            self._check(participant, submission)
-        self.submissions.begin(submission, participant)
-        return participant
+        return participant, submission
 
     def completion(self, worker: str) -> dict[str, Any] | None:
         """Give the address that ends the submission; none to who did not come from Prolific."""
