@@ -225,11 +225,10 @@ processes = Table(
     "processes",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("role", Text, ForeignKey("roles.name"), nullable=False),
+    Column("role", Text, ForeignKey("roles.name"), primary_key=True),
     _number("epoch"),
     _word("who"),
     _number("beat"),
-    _number("backend"),
 )
 
 BESIDE = frozenset({"roles", "processes"})

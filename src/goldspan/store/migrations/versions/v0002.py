@@ -21,9 +21,8 @@ def upgrade() -> None:
     op.create_table(
         "processes",
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("role", sa.Text, sa.ForeignKey("roles.name"), nullable=False),
+        sa.Column("role", sa.Text, sa.ForeignKey("roles.name"), primary_key=True),
         sa.Column("epoch", whole, nullable=False),
         sa.Column("who", sa.Text, nullable=False),
         sa.Column("beat", whole, nullable=False),
-        sa.Column("backend", whole, nullable=False),
     )
