@@ -73,7 +73,8 @@ class Held:
     Attributes:
         process: A random name of this process.
         roles: Their names.
-        lost: What is raised from then on, None while nothing is lost.
+        lost: Why nothing is written any more, None while nothing is lost.
+        sure_until: Until when, by this process's own clock, nobody can have taken a role over.
         told: Who is told when something is lost, once, in any thread.
     """
 
@@ -81,6 +82,7 @@ class Held:
         self.process = secrets.token_hex(8)
         self.roles: tuple[str, ...] = ()
         self.lost: LostError | None = None
+        self.sure_until: dict[str, float] = {}
         self.told: list[Callable[[LostError], None]] = []
         self._guard = threading.Lock()
 
@@ -89,9 +91,27 @@ class Held:
         """The name of this process's connections in PostgreSQL."""
         return f"goldspan {self.process}"
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether every role is known to be this process's, without a look at the database.
+
+        It is not while PostgreSQL is gone, and in the first moments of a process that was stopped.
+        """
+        now = time.monotonic()
+        return self.lost is None and all(now < end for end in list(self.sure_until.values()))
+
     def bound(self) -> dict[str, Any]:
         """Return what the statements on roles take."""
         return {"holder": self.process, "held": self.roles}
+
+    def check_lost(self) -> None:
+        """Refuse to go on where it is known that a role was lost.
+
+        Raises:
+            LostError: Another process took over.
+        """
+        if self.lost is not None:
+            raise LostError(str(self.lost))  # an exception that is raised again grows
 
     def check(self, connection: Connection, where: str) -> None:
         """Check within a transaction that writes that every role is still this process's.
@@ -99,8 +119,7 @@ class Held:
         Raises:
             LostError: Another process took over.
         """
-        if self.lost is not None:
-            raise self.lost
+        self.check_lost()
         if self.roles and connection.execute(_STANDING, self.bound()).scalar_one() < len(
             self.roles
         ):
@@ -256,8 +275,7 @@ class Database:
             raise store_error(error, self.where) from None
 
     def _write_once(self, now: int, work: Callable[[Entry], Result]) -> Result:
-        if self.held.lost is not None:
-            raise self.held.lost
+        self.held.check_lost()
         with self.turn, self.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
             with connection.begin():

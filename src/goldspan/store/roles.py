@@ -107,8 +107,7 @@ def hold(claim: Claim) -> Iterator[None]:
         StoreError: The database or the lock's file cannot be used.
     """
     held = claim.database.held
-    if held.lost is not None:
-        raise held.lost
+    held.check_lost()
     with ExitStack() as stack:
         if is_sqlite(claim.database.engine):
             session = None
@@ -122,8 +121,7 @@ def hold(claim: Claim) -> Iterator[None]:
         finally:
             beating.stop()
             _leave(claim)
-    if held.lost is not None:
-        raise held.lost
+    held.check_lost()
 
 
 @contextmanager
@@ -245,6 +243,7 @@ def _leave(claim: Claim) -> None:
     database, held = claim.database, claim.database.held
     with database.turn:
         held.roles = tuple(one for one in held.roles if one != claim.role)
+        held.sure_until.pop(claim.role, None)
         # Where the database is gone the row stays, and the next process sees that it does not beat.
         with suppress(SQLAlchemyError), database.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
@@ -383,13 +382,16 @@ class _Beating:
 
     def _beat(self) -> bool:
         """Count up, and return whether the row was there."""
-        claim = self._claim
+        claim, begin = self._claim, time.monotonic()
         if self._session is None:
             with claim.database.read() as connection:
                 return bool(connection.execute(_STANDS, claim.key).scalar_one())
         stands = bool(self._session.run(_BEAT, claim.key).rowcount)
-        if stands and not self._session.is_locked:
-            self._session.lock()  # the connection that held it is gone
+        if stands:
+            # Whoever saw the beat before this one must look for as long before it takes over.
+            claim.database.held.sure_until[claim.role] = begin + LOOK * LOOKS
+            if not self._session.is_locked:
+                self._session.lock()  # the connection that held it is gone
         return stands
 
     def _hear(self, error: Exception | None) -> None:
