@@ -42,6 +42,20 @@ def _other_user() -> str | None:
     return "postgres" if "postgres" in known else "nobody"
 
 
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    engine = create_engine(url)
+    for _ in range(1200):
+        assert process.poll() is None, log.read_text()
+        try:
+            with engine.connect():
+                break
+        except OperationalError:
+            time.sleep(0.05)
+    else:
+        raise AssertionError(log.read_text())
+    engine.dispose()
+
+
 class Postgres:
     """A PostgreSQL server of our own, in a temporary folder, on a Unix socket."""
 

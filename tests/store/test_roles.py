@@ -59,9 +59,10 @@ def rows_of(ledger):
         return connection.execute(select(processes.c.id, processes.c.role)).all()
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("what", ["loop", "web"])
 def test_who_was_replaced_writes_nothing_more_and_hears_why_once(
-    new_ledger, new_place, monkeypatch, hasty, what
+    new_ledger, new_place, monkeypatch, what
 ):
     place, heard = new_place(), []
     one, two = new_ledger(place=place), new_ledger(place=place)
@@ -93,9 +94,7 @@ def test_who_was_replaced_writes_nothing_more_and_hears_why_once(
     assert two.verify() == two.n_events
 
 
-def test_a_process_that_is_replaced_hears_of_it_while_it_does_nothing(
-    new_ledger, new_place, monkeypatch, hasty
-):
+def test_a_process_that_is_replaced_hears_of_it_while_it_does_nothing(new_ledger, new_place):
     place, heard = new_place(), threading.Event()
     one, two = new_ledger(place=place), new_ledger(place=place)
     one.database.held.told.append(lambda _: heard.set())
@@ -117,42 +116,44 @@ def test_a_role_that_was_given_back_is_taken_at_once_and_one_that_beats_is_not(
     for _ in range(2):
         with serving(one.database, HERE):
             one.pause(1)
-            with pytest.raises(HeldError, match=f"served already, by process .* at {HERE}"):
-                with serving(two.database, THERE):
-                    pass
+            told = f"served already, by process .* at {HERE}"
+            with pytest.raises(HeldError, match=told), serving(two.database, THERE):
+                pass
             one.pause(2, paused=False)
         one, two = two, one
     assert epoch_of(one, "web") == 2
 
 
 def test_processes_of_one_deployment_serve_together_and_are_replaced_together(
-    new_ledger, new_place, monkeypatch, hasty
+    new_ledger, new_place, monkeypatch
 ):
     monkeypatch.setattr("goldspan.store.serving.PATIENCE", 0)
-    monkeypatch.setattr(roles, "BEAT", 0.001)
+    monkeypatch.setattr(roles, "BEAT", 0.01)
+    monkeypatch.setattr(roles, "LOOKS", 10**9)  # nobody ever counts as gone
     place = new_place()
     one, two, other = (new_ledger(place=place) for _ in range(3))
-    with ExitStack() as stack, suppress(LostError):
+    with suppress(LostError), ExitStack() as stack:
         stack.enter_context(serving(one.database, HERE, "plan a", shared=True))
         stack.enter_context(serving(two.database, THERE, "plan a", shared=True))
         assert epoch_of(one, "web") == 1
         one.pause(1)
         two.pause(2, paused=False)
         for deployment, shared in (("plan b", True), ("plan a", False)):
-            with pytest.raises(HeldError, match="is served already"):
-                with serving(other.database, HERE, deployment, shared=shared):
-                    pass
+            third = serving(other.database, HERE, deployment, shared=shared)
+            with pytest.raises(HeldError, match="is served already"), third:
+                pass
         with two.database.engine.begin() as connection:  # as a takeover does
             connection.execute(table.update().values(epoch=2))
         for ledger in (one, two):
             with pytest.raises(LostError):
                 ledger.pause(3)
+    monkeypatch.setattr(roles, "LOOKS", 2)
     with serving(other.database, HERE, "plan b", shared=True):
         other.pause(3)
         assert epoch_of(other, "web") == 3
 
 
-def test_what_processes_do_is_in_no_log_and_no_copy(new_ledger, new_place):
+def test_what_processes_do_is_in_no_log_and_no_copy(new_ledger):
     ledger, again = new_ledger(2), new_ledger(2)
     with ledger.alone(), serving(ledger.database, HERE):
         assert len(rows_of(ledger)) == 2
@@ -180,12 +181,17 @@ def test_a_store_without_roles_is_brought_on_and_held(new_place, tmp_path):
 CHILD = """
 import sys
 from goldspan.store import open_ledger
-from goldspan.store.engine import LostError
+from goldspan.store.engine import LostError, StoreError
 with open_ledger(sys.argv[1]) as ledger:
     try:
         with ledger.alone():
             for n in range(10**9):
-                ledger.record("note", f"{sys.argv[2]}.{n}", {}, 0)
+                try:
+                    ledger.record("note", f"{sys.argv[2]}.{n}", {}, 0)
+                except LostError:
+                    raise
+                except StoreError:  # a connection that was cut
+                    ledger.record("note", f"{sys.argv[2]}.{n}", {}, 0)
                 print(n, flush=True)
     except LostError as error:
         print("LOST", error, flush=True)
@@ -228,9 +234,8 @@ def test_a_process_that_was_stopped_too_long_ends_when_it_wakes(schemas, busy, m
             last = ""
             for line in child.stdout:
                 last = line
-            assert child.wait(120) in {1, 3}, n
-            # Where its connection was cut in a transaction, it says that instead.
-            assert not last or last.strip().isdigit() or "took over" in last
+            assert (child.wait(120), last[:5]) == (3, "LOST "), n
+            assert f"process {os.getpid()} steers it now" in last
             assert ledger.n_events == mine + 1
             ledger.verify()
     schemas.give_back()
@@ -259,6 +264,7 @@ def test_a_restart_of_postgresql_under_load_leaves_the_campaign_with_who_has_it(
     own_postgres, mode, caplog, monkeypatch
 ):
     monkeypatch.setattr("goldspan.store.serving.PATIENCE", 0)
+    monkeypatch.setattr(roles, "LOOKS", 10**9)  # a busy machine may be slow
     schema = f"r{mode}"
     engine = connect(to_url(own_postgres.url))
     with engine.begin() as connection:
@@ -292,9 +298,9 @@ def test_a_restart_of_postgresql_under_load_leaves_the_campaign_with_who_has_it(
             for _ in range(40):
                 assert wrote.acquire(timeout=120)
             own_postgres.restart(mode)
-            with open_ledger(place) as other, pytest.raises(HeldError, match="by process"):
-                with serving(other.database, THERE):
-                    raise AssertionError
+            told = pytest.raises(HeldError, match="by process")
+            with open_ledger(place) as other, told, serving(other.database, THERE):
+                pass
             for _ in range(40):
                 assert wrote.acquire(timeout=120)
         over.set()
@@ -308,7 +314,8 @@ def test_a_restart_of_postgresql_under_load_leaves_the_campaign_with_who_has_it(
     assert len(re.findall("no beat could be written", caplog.text)) <= 2 * STOPS
 
 
-def test_who_comes_back_after_a_restart_and_was_replaced_ends(own_postgres, monkeypatch, hasty):
+@pytest.mark.usefixtures("hasty")
+def test_who_comes_back_after_a_restart_and_was_replaced_ends(own_postgres, monkeypatch):
     monkeypatch.setattr(roles, "BEAT", 3600.0)
     place = f"{own_postgres.url}&options=-csearch_path%3Dpublic"
     one = create_ledger(place, name="c", cap=9, currency="EUR", tagset=TAGS, now=0)
