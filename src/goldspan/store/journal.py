@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, and_, bindparam, func, select
-from sqlalchemy.exc import DatabaseError, DBAPIError
+from sqlalchemy.exc import DBAPIError
 
 from goldspan.errors import InputError
 from goldspan.store.chain import canonical, link
@@ -269,8 +269,8 @@ class Database:
                 connection = plain.execution_options(**options)
                 with connection.begin():
                     yield connection
-        except DatabaseError as error:
-            if not is_outside(error):
+        except DBAPIError as error:
+            if not (error.connection_invalidated or is_outside(error)):
                 raise
             raise store_error(error, self.where) from None
 

@@ -59,6 +59,7 @@ _END = text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
     "WHERE application_name = :sign AND pid <> pg_backend_pid()"
 )
+_UNLOCK = text("SELECT pg_advisory_unlock_all()")
 # Whoever serves holds the old name's lock, which is taken last. PostgreSQL keeps the two halves of
 # the key.
 _HOLDER = text(
@@ -299,7 +300,7 @@ class _Session:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.drop()
+        self.unlock()
 
     def drop(self) -> None:
         """Let go of the connection, and of the lock with it."""
@@ -333,7 +334,10 @@ class _Session:
         return self.is_locked
 
     def unlock(self) -> None:
-        """Let go of the lock."""
+        """Let go of the lock at once: PostgreSQL sees late that a connection has ended."""
+        if self.is_locked:
+            with suppress(StoreError):
+                self.run(_UNLOCK, {})
         self.drop()
 
     def holder(self) -> str:
