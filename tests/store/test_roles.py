@@ -105,6 +105,20 @@ def test_a_process_that_is_replaced_hears_of_it_while_it_does_nothing(new_ledger
         assert not one.database.held.is_sure
 
 
+def test_a_process_knows_by_its_own_clock_for_how_long_it_cannot_have_been_replaced(
+    schemas, new_ledger, monkeypatch
+):
+    monkeypatch.setattr(roles, "BEAT", 3600.0)
+    ledger = new_ledger(place=schemas.take())
+    with serving(ledger.database, HERE):
+        assert ledger.database.held.is_sure  # from the first moment on
+        begin = roles.time.monotonic()
+        monkeypatch.setattr("goldspan.store.journal.time.monotonic", lambda: begin + 7)
+        assert not ledger.database.held.is_sure  # as after SIGSTOP
+    assert ledger.database.held.is_sure  # it has no role to lose
+    schemas.give_back()
+
+
 def test_a_role_that_was_given_back_is_taken_at_once_and_one_that_beats_is_not(
     new_ledger, new_place, monkeypatch
 ):

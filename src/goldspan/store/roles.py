@@ -168,7 +168,9 @@ def _by_beat(claim: Claim) -> Iterator[_Session]:
             # The connections of who is gone end a moment later.
             patience = max(claim.patience, LOOK * LOOKS) if rows else claim.patience
             locks.wait(session.lock, patience, lambda: claim.refusal(session.holder()))
+            begin = time.monotonic()
             if _enter(claim, rows, joins=joins):
+                claim.database.held.sure_until[claim.role] = begin + LOOK * LOOKS
                 break
             session.unlock()  # another one was quicker, or beats again
         yield session
