@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from goldspan.cli.served import command_line, read_setting
 
 if TYPE_CHECKING:
     from goldspan.server import Entrance, ServerSettings
+    from goldspan.server.service import Service
 
 DAYS = 30
 """How long the links of the plan's annotators hold."""
@@ -100,9 +102,9 @@ def serve(
         report = None if lacks else write_findings
         options: dict[str, Any] = {"report": report, "new": new}
         service = open_service(setting, out, settings.keys, store, **options)
-        try:
-            with serving(service.ledger.database, settings.public_url):
-                _log()
+        with _closing(service):
+            _log()
+            with serving(service.ledger.database, settings.public_url, service.deployment):
                 service.begin()
                 app = create_app(service, settings)
                 new.keep()
@@ -115,11 +117,22 @@ def serve(
                 service.start(loop=not no_loop)
                 with notice.beside_another_display():  # the log
                     run(app, listening)
-        except KeyboardInterrupt:
-            warn("goldspan: stopped; all answers are kept, the same command goes on")
-            raise typer.Exit(130) from None
-        finally:
-            service.close()
+
+
+@contextmanager
+def _closing(service: Service) -> Iterator[None]:
+    """Let go of a campaign at the end, and say why the server ended."""
+    from goldspan.store.engine import LostError
+
+    try:
+        yield
+    except LostError:  # the log has said why
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        warn("goldspan: stopped; all answers are kept, the same command goes on")
+        raise typer.Exit(130) from None
+    finally:
+        service.close()
 
 
 def _url(host: str, port: int) -> str:

@@ -16,6 +16,7 @@ from goldspan.server.security.csrf import FormSeal
 from goldspan.server.security.entrance import Entrance
 from goldspan.server.security.limits import Buckets
 from goldspan.server.settings import ServerSettings
+from goldspan.store.journal import Held
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class House:
         entrance: Who may come in, and how they are known again.
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `goldspan.server.settings.Rates`.
+        held: Whether this process still serves the campaign.
         leaving: Set when the server stops: what would go on for ever ends.
     """
 
@@ -36,6 +38,7 @@ class House:
     entrance: Entrance
     forms: FormSeal
     buckets: dict[str, Buckets]
+    held: Held
     leaving: Event = field(default_factory=Event)
 
     @classmethod
@@ -44,12 +47,14 @@ class House:
         if settings.clock is wall_clock:
             settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
+        database = getattr(service.ledger, "database", None)  # a ledger in memory has none
         return cls(
             service,
             settings,
             Entrance.of(service.ledger, service.setting.key, settings),
             FormSeal(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
+            Held() if database is None else database.held,
         )
 
     def cookie_name(self, kind: str) -> str:

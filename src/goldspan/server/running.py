@@ -75,6 +75,8 @@ def check_exposure(host: str, public_url: str) -> None:
 def serve(app: Any, listening: socket.socket) -> None:
     """Serve until the process is told to stop (SIGINT or SIGTERM), then end what is going on.
 
+    It returns when another server has taken over the campaign.
+
     Args:
         app: What `create_app` gives.
         listening: What `listen` gives.
@@ -107,7 +109,20 @@ def _protocol() -> Any:
 
 
 class _Server(uvicorn.Server):
-    """Tells the application that it stops: an open desk's stream would keep it waiting."""
+    """Tells the application that it stops: an open desk's stream would keep it waiting.
+
+    It also stops when another server has taken over the campaign.
+    """
+
+    @property
+    def _house(self) -> Any:
+        return getattr(getattr(self.config.app, "state", None), "house", None)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop; called ten times a second."""
+        house = self._house
+        is_lost = house is not None and house.held.lost is not None
+        return is_lost or await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bound the threads of routes, then begin."""
@@ -116,7 +131,6 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell, then let requests end."""
-        house = getattr(getattr(self.config.app, "state", None), "house", None)
-        if house is not None:
-            house.leaving.set()
+        if self._house is not None:
+            self._house.leaving.set()
         await super().shutdown(sockets)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -33,6 +35,7 @@ from goldspan.server.providers.sending import Sending, open_sending
 from goldspan.server.security.secret import Keys
 from goldspan.server.work import Completion, Work
 from goldspan.store import SqlLedger
+from goldspan.store.engine import LostError
 
 if TYPE_CHECKING:
     from goldspan.campaign import Plan
@@ -89,6 +92,14 @@ class Service:
             setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
         )  # fmt: skip
+        ledger.database.held.told.append(self._abandon)
+
+    @property
+    def deployment(self) -> str:
+        """What processes have in common that may serve the campaign together: plan and secret."""
+        plan = json.dumps(self.setting.plan.model_dump(mode="json"), sort_keys=True)
+        key = self.keys.of("deployment")
+        return blake2b(plan.encode(), key=key, digest_size=16).hexdigest()
 
     @cached_property
     def desk(self) -> Desk:
@@ -136,6 +147,13 @@ class Service:
     ) -> None:
         """Stop."""
         self.close()
+
+    def _abandon(self, error: LostError) -> None:
+        """Stop, as another process has taken over; called in any thread."""
+        log.error("this server ends: %s", error)
+        self.engine.abandon()
+        if self.sending is not None:
+            self.sending.abandon()
 
     def _export(self, campaign: Campaign) -> None:
         write_exports(campaign, self.out, self.desk.names.record)

@@ -1,19 +1,20 @@
 """One loop at a time: whoever steers a campaign holds it alone; others still read and answer.
 
 Two loops over one campaign could not overspend, as the money is in constraints of the database,
-but each would decide by what the other has half done. The lock is the operating system's, on a
-file beside a SQLite database, or PostgreSQL's: it ends with the process that holds it, however
-that ends.
+but each would decide by what the other has half done. How a process holds the campaign, and how it
+loses it, is in `goldspan.store.roles`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
-from goldspan.store import locks
+from goldspan.store import roles
 from goldspan.store.check import sums_of
-from goldspan.store.engine import StoreError, is_sqlite
+from goldspan.store.engine import StoreError
 from goldspan.store.journal import Database
 from goldspan.store.locks import PATIENCE
 
@@ -23,10 +24,13 @@ def alone(database: Database) -> Iterator[None]:
     """Keep out others who would steer the campaign.
 
     Raises:
-        StoreError: Another process steers it, or the lock cannot be taken.
+        HeldError: Another process steers it.
+        LostError: Another process took over.
+        StoreError: The database cannot be used.
     """
-    hold = _file_held if is_sqlite(database.engine) else _session_held
-    with hold(database):
+    who = f"process {os.getpid()}"
+    refusal = partial(_refusal, database)
+    with roles.hold(roles.Claim(database, roles.LOOP, who, refusal, PATIENCE)):
         yield
 
 
@@ -44,25 +48,7 @@ def check_sums(database: Database) -> None:
         )
 
 
-@contextmanager
-def _file_held(database: Database) -> Iterator[None]:
-    with locks.opened(locks.file_beside(database, ".lock")) as file:
-        locks.wait(lambda: locks.locked(file), PATIENCE, lambda: _refusal(database))
-        yield
-
-
-@contextmanager
-def _session_held(database: Database) -> Iterator[None]:
-    with locks.session(database) as connection:
-        locks.wait(
-            lambda: locks.taken(connection),
-            PATIENCE,
-            lambda: _refusal(database),
-        )
-        yield
-
-
-def _refusal(database: Database) -> str:
+def _refusal(database: Database, _: str) -> str:
     return (
         f"{database.where}: another `goldspan run` is at work on this campaign: let it end or stop "
         "it, then run again; nothing was changed"

@@ -26,6 +26,8 @@ KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": Tr
 and opening one takes longer than a short transaction."""
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process's."""
+CONNECT_SECONDS = 10
+"""How long PostgreSQL may take to answer a new connection."""
 WRITE = {"goldspan_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection that will write."""
 
@@ -36,6 +38,10 @@ class StoreError(GoldspanError):
 
 class HeldError(StoreError):
     """Another process works on the campaign."""
+
+
+class LostError(HeldError):
+    """Another process took over what this one did: it writes nothing more."""
 
 
 def to_url(place: str | Path) -> URL:
@@ -61,15 +67,23 @@ def to_url(place: str | Path) -> URL:
     return url.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
 
 
-def connect(url: URL) -> Engine:
+def connect(url: URL, sign: str = "") -> Engine:
     """Make the engine; nothing is opened yet.
+
+    Args:
+        url: Where the database is.
+        sign: How PostgreSQL is to name its connections, so that those of a process that is gone
+            can be found and ended.
 
     Raises:
         MissingExtraError: psycopg is not installed and the address is PostgreSQL's.
     """
     if url.get_backend_name() == "postgresql":
         try:
-            return create_engine(url, pool_pre_ping=True, **KEPT)
+            words: dict[str, Any] = {"application_name": sign} if sign else {}
+            if "connect_timeout" not in url.query:
+                words["connect_timeout"] = CONNECT_SECONDS
+            return create_engine(url, pool_pre_ping=True, connect_args=words, **KEPT)
         except ImportError:
             raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **KEPT)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from goldspan.errors import InputError
 from goldspan.spans import Codec
 from goldspan.store.engine import WRITE, StoreError, connect, is_outside, store_error, to_url
-from goldspan.store.journal import Database, first_entry
+from goldspan.store.journal import Database, Held, first_entry
 from goldspan.store.migrate import upgrade
 from goldspan.store.money import check_amount
 from goldspan.store.names import check_name
@@ -117,13 +117,14 @@ def _database(place: str | Path, *, new: bool) -> Database:
     url, where = to_url(place), where_of(place)
     if url.get_backend_name() == "sqlite" and not new and not Path(str(url.database)).is_file():
         raise InputError(f"there is no campaign at {where}: create one first")
-    engine = connect(url)
+    held = Held()
+    engine = connect(url, held.sign)
     try:
         _upgrade(engine, where)
     except BaseException:
         engine.dispose()
         raise
-    return Database(engine, where)
+    return Database(engine, where, held)
 
 
 def _upgrade(engine: Engine, where: str) -> None:

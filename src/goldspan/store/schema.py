@@ -225,5 +225,25 @@ usage = Table(
     Index("usage_day", "day"),
 )
 
-BESIDE = frozenset({"usage"})
+# Who steers and who serves: `goldspan.store.roles`. Facts about processes, not about the campaign:
+# they are in no event, and a log that is replayed does not bring them back.
+roles = Table(
+    "roles",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _number("epoch"),
+    _word("deployment"),
+)
+
+processes = Table(
+    "processes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("role", Text, ForeignKey("roles.name"), primary_key=True),
+    _number("epoch"),
+    _word("who"),
+    _number("beat"),
+)
+
+BESIDE = frozenset({"roles", "processes", "usage"})
 """Tables that are not made from the log."""
