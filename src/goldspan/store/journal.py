@@ -30,7 +30,6 @@ from goldspan.store.chain import canonical, link
 from goldspan.store.engine import (
     WRITE,
     LostError,
-    StoreError,
     is_busy,
     is_outside,
     is_sqlite,
