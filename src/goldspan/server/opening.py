@@ -54,6 +54,7 @@ def open_store(
         return create_ledger(
             place, name=plan.name, cap=plan.cap,
             currency=plan.prices.currency, tagset=setting.codec, now=now,
+            private=plan.crowd.source == "web",
         )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ class Entry:
         n_events: Number of the last event.
         head: Its hash.
         replayed: Whether the events come from a log.
+        private: Whether the log and the tables name workers by pseudonym.
         pending: Events that are not written yet.
     """
 
@@ -61,6 +62,7 @@ class Entry:
     n_events: int
     head: str
     replayed: bool = False
+    private: bool = False
     pending: list[dict[str, Any]] = field(default_factory=list)
 
     def log(self, kind: str, body: Mapping[str, Any]) -> None:
@@ -171,7 +173,10 @@ def put_campaign(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.purse = Purse(cap=body["cap"])
     words = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
     zero = dict.fromkeys(("reserved", "spent", "paused", "clock", "n_events"), 0)
+    # Logs of campaigns that are not private say nothing of it, as all logs did before.
+    entry.private = bool(body.get("private", 0))
     row = {"id": 1, **words, "tags": canonical(body["tags"]), **zero, "head": ""}
+    row["private"] = int(entry.private)
     entry.connection.execute(campaign.insert(), row)
 
 
@@ -185,4 +190,7 @@ def _open(connection: Connection, now: int, where: str) -> Entry:
     if row is None:
         raise InputError(f"{where} holds no campaign: create one first")
     purse, clock = Purse(row.cap, row.reserved, row.spent), max(now, row.clock)
-    return Entry(connection, purse, row.paused, now, clock, row.n_events, row.head)
+    return Entry(
+        connection, purse, row.paused, now, clock, row.n_events, row.head,
+        private=bool(row.private),
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 
 from goldspan.errors import InputError
 from goldspan.protocols import Event
+from goldspan.store.chain import BEGIN
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database, Entry, first_entry
 from goldspan.store.schema import metadata
@@ -23,7 +24,7 @@ def state_of(database: Database) -> State:
 
 
 def replay(events: Iterable[Event], database: Database, head: str | None = None) -> int:
-    """Do all events again in a database without a campaign, and count them; all or nothing.
+    """Do all events again in a database without a campaign, and give the last number; all or nothing.
 
     Args:
         events: The log.
@@ -48,6 +49,8 @@ def replay(events: Iterable[Event], database: Database, head: str | None = None)
 
 
 def _again(entry: Entry, event: Event) -> None:
+    if not entry.n_events and event.kind == BEGIN:
+        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
     number = entry.n_events + 1
     if event.number != number:
         raise InputError(f"the log is broken: event {number} is missing")
