@@ -22,6 +22,7 @@ from goldspan.store.journal import Database, Entry, put_campaign
 from goldspan.store.money import Purse
 from goldspan.store.reading import read_events
 from goldspan.store.schema import (
+    BESIDE,
     answers,
     campaign,
     charges,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1_000
 """Rows of an entry."""
-APART = frozenset({"campaign", "events", "people", "notes", "tombstones"})
-"""Tables that are not in a snapshot: rows of people come from outside the log."""
+APART = BESIDE | {"campaign", "events", "notes", "tombstones"}
+"""Tables that are not in a snapshot."""
 
 
 def rebase(database: Database, now: int) -> int:
@@ -74,7 +75,6 @@ def _rebase(entry: Entry) -> int:
     for name, found in rows.items():
         for start in range(0, len(found), AT_ONCE):
             entry.log("snapshot", {"table": name, "rows": found[start : start + AT_ONCE]})
-            entry.flush()
     return entry.n_events - number
 
 

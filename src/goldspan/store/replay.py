@@ -12,24 +12,28 @@ from goldspan.protocols import Event
 from goldspan.store.chain import BEGIN
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database, Entry, first_entry
-from goldspan.store.schema import metadata
+from goldspan.store.schema import BESIDE, metadata
 
 State = dict[str, list[dict[str, Any]]]
 
 
 def state_of(database: Database) -> State:
-    """Give all rows of all tables, sorted by their keys."""
+    """Return all rows of all tables that are made from the log, sorted by their keys."""
+    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE]
     with database.read() as connection:
-        return {table.name: _rows(connection, table) for table in metadata.sorted_tables}
+        return {table.name: _rows(connection, table) for table in tables}
 
 
 def replay(events: Iterable[Event], database: Database, head: str | None = None) -> int:
-    """Do all events again in a database without a campaign, and give the last number; all or nothing.
+    """Do all events again in a database without a campaign, all or nothing.
 
     Args:
         events: The log.
         database: Where to.
         head: The last hash, if known.
+
+    Returns:
+        The number of the last event.
 
     Raises:
         InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
@@ -63,7 +67,12 @@ def _again(entry: Entry, event: Event) -> None:
 
 def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
     query = select(table).order_by(*table.primary_key.columns)
-    return [_plain(row) for row in connection.execute(query).mappings()]
+    rows = [_plain(row) for row in connection.execute(query).mappings()]
+    if table.name == "notes":
+        # What is sealed comes from outside the log; what was reduced stands in it, without salt.
+        outside = dict.fromkeys(("name", "body", "salt"))
+        rows = [{**row, **outside} if row["salt"] is not None else row for row in rows]
+    return rows
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -250,3 +250,27 @@ tombstones = Table(
     _number("time"),
     UniqueConstraint("person", name="tombstone_of_person"),
 )
+
+# Who steers and who serves: `goldspan.store.roles`. Facts about processes, not about the campaign:
+# they are in no event, and a log that is replayed does not bring them back.
+roles = Table(
+    "roles",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _number("epoch"),
+    _word("deployment"),
+)
+
+processes = Table(
+    "processes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("role", Text, ForeignKey("roles.name"), nullable=False),
+    _number("epoch"),
+    _word("who"),
+    _number("beat"),
+    _number("backend"),
+)
+
+BESIDE = frozenset({"roles", "processes", "people"})
+"""Tables that are not made from the log."""
