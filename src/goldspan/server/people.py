@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ GOLD = "adjudicated"
 """Kind of the records of items whose labels the requester decided."""
 TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
+FRESH = 1.0
+"""Seconds after which it is looked again whether somebody was forgotten."""
 Labels = Sequence[str | None]
 
 
@@ -63,6 +66,13 @@ class People:
         self.lock = threading.Lock()
         self._known: dict[str, Person] = {}
         self._asked, self._n_decisions = Counter[str](), 0
+        self._n_forgotten, self._looked = ledger.n_forgotten, time.monotonic()
+        self._read()
+
+    def _read(self) -> None:
+        """Read what everybody has done."""
+        setting, ledger = self.setting, self.ledger
+        self._known = {}
         labels: dict[tuple[str, str], Labels | None] = {}
         for item in setting.control:
             for row in ledger.given(item):
@@ -74,16 +84,28 @@ class People:
             given, counts = labels.get((row.item, row.worker)), row.counts or row.is_replaced
             self._add(row.worker, row.item, given, counts=counts, cost=row.cost)
         for skip in ledger.skipped():
-            self.passed(skip.worker, skip.item)
+            if skip.item in setting.control:
+                self._known.setdefault(skip.worker, Person()).passed.add(skip.item)
+
+    def _look(self) -> None:
+        """Forget who was forgotten, perhaps by another process, a second later at most."""
+        if time.monotonic() - self._looked < FRESH:
+            return
+        self._looked, n_forgotten = time.monotonic(), self.ledger.n_forgotten
+        if n_forgotten != self._n_forgotten:
+            self._n_forgotten, self._n_decisions = n_forgotten, -1
+            self._read()
 
     def __getitem__(self, worker: str) -> Person:
         """Give what a worker has done; nothing for a new one."""
         with self.lock:
+            self._look()
             return self._known.setdefault(worker, Person())
 
     def all(self) -> dict[str, Person]:
         """Give everybody who was seen."""
         with self.lock:
+            self._look()
             return dict(self._known)
 
     def took(self, worker: str, item: str, labels: Labels, receipt: Receipt) -> Person:
