@@ -357,6 +357,11 @@ class SqlLedger:
         with self.database.read() as connection:
             return reading.read_fact(connection, kind, name)
 
+    def last_time(self, kind: str) -> int | None:
+        """Return when the last fact of a kind was kept, None if there is none."""
+        with self.database.read() as connection:
+            return reading.last_time(connection, kind)
+
     def count(self, kind: str) -> int:
         """Count the facts of a kind: they only grow, so that what was made of them may be kept."""
         with self.database.read() as connection:

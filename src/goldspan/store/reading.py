@@ -80,6 +80,13 @@ def count_records(connection: Connection, kind: str) -> int:
     return int(connection.execute(_COUNT, {"asked": kind}).scalar_one())
 
 
+def last_time(connection: Connection, kind: str) -> int | None:
+    """Return when the last fact of a kind was kept, None if there is none."""
+    query = select(func.max(records.c.time)).where(records.c.kind == kind)
+    found = connection.execute(query).scalar_one()
+    return None if found is None else int(found)
+
+
 def read_events(connection: Connection) -> Iterator[Event]:
     """Give the whole log, some entries at a time."""
     after = 0
