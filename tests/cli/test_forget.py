@@ -104,7 +104,7 @@ def test_all_about_a_person_is_shown_and_unknown_ones_are_refused(run, service):
     assert service.ledger.n_events == before
 
 
-def test_a_running_server_ends_the_session_and_forgets(run, service, clock, tmp_path):
+def test_a_running_server_ends_the_session_and_forgets(run, service, clock):
     settings = ServerSettings(KEYS, clock=clock)
     entrance = Entrance.of(service.ledger, service.setting.key, settings)
     ((_, old),) = entrance.links.make([ANN], 30)
@@ -131,7 +131,7 @@ def test_a_running_server_ends_the_session_and_forgets(run, service, clock, tmp_
 
 
 def test_downloads_and_reports_have_the_stores_pseudonyms_unless_names_are_asked_for(
-    run, service, tmp_path
+    service, tmp_path
 ):
     known = service.ledger.pseudonyms()
     record = json.loads(service.desk.export("record.json").content)
@@ -181,9 +181,7 @@ def test_a_backup_that_takes_the_place_of_the_store_is_opened_without_them(run, 
 
 
 @pytest.mark.parametrize("choice", ["remove", "keep"])
-def test_a_campaign_of_before_needs_a_choice_about_its_log(
-    run, service, tmp_path, clock, choice
-):
+def test_a_campaign_of_before_needs_a_choice_about_its_log(run, service, tmp_path, clock, choice):
     """The same campaign, as a goldspan of before would have kept it."""
     service.close()
     out = tmp_path / "out"

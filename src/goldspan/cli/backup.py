@@ -61,7 +61,9 @@ def restore(
     """Make a campaign's folder of a backup, after checking it from its first entry to its last.
 
     Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
-    folder are read for that. Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
+    folder are read for that.
+
+    Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
 
     Examples:
 

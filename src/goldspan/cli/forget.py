@@ -57,7 +57,9 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     unsettled: Annotated[
         bool,
-        typer.Option("--unsettled", help="Also if a payment is under way: it is settled elsewhere."),
+        typer.Option(
+            "--unsettled", help="Also if a payment is under way: it is settled elsewhere."
+        ),
     ] = False,
     old_log: Annotated[
         OldLog | None,
@@ -154,7 +156,7 @@ def _forget(
         if not dry:
             ledger.forget(who, now)  # refuses, and says what to choose
         counts = {"records": len(found["records"])}
-        result = Forgotten("", False, counts, {"answers": len(found["answers"])})
+        result = Forgotten("", counts, {"answers": len(found["answers"])})
         return _told(who, result, [], old_log="would be replaced", erased=False)
     if is_old:
         ledger.about(who)  # refuses who is not known, before anything is done

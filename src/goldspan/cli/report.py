@@ -36,7 +36,9 @@ def report(
 ) -> None:
     """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
 
-    Workers who came by a browser have pseudonyms, unless --names is given. With --json the campaign's numbers are printed, and nothing is written.
+    Workers who came by a browser have pseudonyms, unless --names is given.
+
+    With --json the campaign's numbers are printed, and nothing is written.
 
     Examples:
 

@@ -1,8 +1,8 @@
 """Erasing for good: the bytes of a file, and the tombstones that restored backups honour.
 
 Deleting a row leaves its bytes in a SQLite file until they are overwritten: `scrub` writes the file
-anew. Backups hold who was forgotten since; the file `NAME.forgotten` beside the store, which holds
-no ids but pseudonyms and slow, salted hashes, outlives the store, and `honour` applies it to a copy.
+anew. Backups hold who was forgotten since; the file `NAME.forgotten` beside the store, which has
+no ids but pseudonyms and slow, salted hashes, outlives the store; `honour` applies it to a copy.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
 from goldspan.store import people
+from goldspan.store.chain import BEGIN, read_json
 from goldspan.store.engine import StoreError, is_sqlite
 from goldspan.store.journal import Database, Entry
 from goldspan.store.rebase import rebase
-from goldspan.store.schema import campaign, tombstones, workers
+from goldspan.store.schema import campaign, events, tombstones, workers
+from goldspan.store.schema import people as known
 
 ENDING = ".forgotten"
 PATIENCE = 10.0
@@ -93,11 +95,11 @@ def write_list(database: Database, path: Path) -> None:
         InputError: The list cannot be read or written.
     """
     with database.read() as connection:
-        name = str(connection.execute(select(campaign.c.name)).scalar_one())
+        origin = _origin(connection)
         mine = people.graves(connection)
     known = read_list(path)
     there = {one["person"] for one in known}
-    new = [{"campaign": name, **one} for one in mine if one["person"] not in there]
+    new = [{"campaign": origin, **one} for one in mine if one["person"] not in there]
     if new:
         write_text(path, [json.dumps(one, sort_keys=True) + "\n" for one in [*known, *new]])
         path.chmod(0o600)
@@ -130,7 +132,9 @@ def read_list(path: Path) -> list[dict[str, Any]]:
 def lists_near(*places: str | Path) -> list[Path]:
     """Return the lists of the forgotten in the folders of some files."""
     folders = dict.fromkeys(Path(place).absolute().parent for place in places)
-    return [path for folder in folders if folder.is_dir() for path in sorted(folder.glob(f"*{ENDING}"))]
+    return [
+        path for folder in folders if folder.is_dir() for path in sorted(folder.glob(f"*{ENDING}"))
+    ]
 
 
 def honour(database: Database, lists: Iterable[Path], now: int) -> int:
@@ -143,13 +147,13 @@ def honour(database: Database, lists: Iterable[Path], now: int) -> int:
         InputError: A list cannot be read.
     """
     with database.read() as connection:
-        name = str(connection.execute(select(campaign.c.name)).scalar_one())
+        origin = _origin(connection)
         done = set(connection.execute(select(tombstones.c.person)).scalars())
     wanted = {
         one["person"]: one
         for path in lists
         for one in read_list(path)
-        if one["campaign"] == name and one["person"] not in done
+        if one["campaign"] == origin and one["person"] not in done
     }
     if not wanted:
         return 0
@@ -168,6 +172,12 @@ def honour(database: Database, lists: Iterable[Path], now: int) -> int:
     return n
 
 
+def _origin(connection: Connection) -> str:
+    """Return the hash of the first entry that the campaign's log ever had: no other begins so."""
+    first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
+    return str(read_json(first.body)["origin"] if first.kind == BEGIN else first.hash)
+
+
 def _bury(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
     """Forget whom tombstones name by pseudonym; and by id, where the pseudonyms are others."""
     names, n = people.ids(entry.connection), 0
@@ -180,7 +190,7 @@ def _bury(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
         for one in list(left.values()):
             # Somebody who came again after they were forgotten has a pseudonym of their own.
             since = entry.connection.execute(
-                select(people.people.c.since).where(people.people.c.pseudonym == person)
+                select(known.c.since).where(known.c.pseudonym == person)
             ).scalar_one()
             if since < one["time"] and people.hash_of(one["salt"], who) == one["hash"]:
                 people.forget(entry, person, unsettled=True, tombstone=one)

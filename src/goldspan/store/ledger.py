@@ -265,7 +265,7 @@ class SqlLedger:
 
     @property
     def n_forgotten(self) -> int:
-        """How many people were forgotten: what is kept in memory of workers holds while it stays."""
+        """How many people were forgotten; while it stays, what is known of workers holds."""
         with self.database.read() as connection:
             return people.n_forgotten(connection)
 

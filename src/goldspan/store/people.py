@@ -3,8 +3,8 @@
 A private campaign (`campaign.private`) names every worker by a random pseudonym in its log and in
 its tables. Which id a pseudonym stands for is known to the table `people` alone. What people wrote,
 and what a provider knows them by, is kept in the table `notes`; the log holds a hash of it with
-random salt, which says nothing once the row is gone. `SqlLedger` takes and returns the ids: they are
-exchanged here.
+random salt, which says nothing once the row is gone. `SqlLedger` takes and returns the ids: they
+are exchanged here.
 
 To forget somebody is one event ("forget"): it deletes their rows of both tables, keeps of payments
 the amount and what became of it, and leaves a tombstone: the pseudonym, and a slow, salted hash of
@@ -55,7 +55,9 @@ ADMITS = frozenset({LINK, SUBMISSION})
 APART = "kept apart"
 """What the log says in place of the reason for which a worker passed an item on."""
 SETTLED = frozenset({"sent", "refused"})
-OVER = frozenset({"TIMED-OUT", "RETURNED", "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED"})
+OVER = frozenset(
+    {"TIMED-OUT", "RETURNED", "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED"}
+)
 """Statuses of submissions that wait for no decision."""
 
 
@@ -73,19 +75,22 @@ class Forgotten:
 
     Attributes:
         pseudonym: What is left of them.
-        again: Whether they had been forgotten before.
         removed: How many of each were deleted: ids, links, flags, …
         kept: How many of each stay under the pseudonym: answers, payments, …
     """
 
     pseudonym: str
-    again: bool
     removed: Mapping[str, int]
     kept: Mapping[str, int]
 
+    @property
+    def again(self) -> bool:
+        """Whether they had been forgotten before: there was nothing to remove."""
+        return not self.removed
+
 
 def is_worker(name: str = "name") -> ColumnElement[bool]:
-    """Return the condition that a row of `workers` is that of a parameter: an id, or a pseudonym."""
+    """Return the condition that a row of `workers` is that of a parameter, an id or a pseudonym."""
     pseudonym = select(people.c.pseudonym).where(people.c.id == bindparam(name)).scalar_subquery()
     return workers.c.id == func.coalesce(pseudonym, bindparam(name))
 
@@ -260,7 +265,9 @@ def _person_of(connection: Connection, kind: str, name: str) -> str:
 
 def read_notes(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
     """Return the notes of a kind by name, in the order in which they came."""
-    query = select(notes.c.name, notes.c.body).where((notes.c.kind == kind) & notes.c.name.is_not(None))
+    query = select(notes.c.name, notes.c.body).where(
+        (notes.c.kind == kind) & notes.c.name.is_not(None)
+    )
     return {
         row.name: read_json(row.body) for row in connection.execute(query.order_by(notes.c.number))
     }
@@ -339,7 +346,7 @@ def forget(
                 f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
                 "PLAN --list` and the desk list the workers; nothing was changed"
             )
-        return Forgotten(before, True, {}, _kept(connection, before))
+        return Forgotten(before, {}, _kept(connection, before))
     waits = _unsettled(connection, person)
     if waits and not unsettled:
         raise UnsettledError(
@@ -349,7 +356,8 @@ def forget(
         )
     rows = connection.execute(select(notes).where(notes.c.person == person)).all()
     known = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
-    result = Forgotten(person, False, _removed(rows, known is not None), _kept(connection, person))
+    removed = _removed(rows, is_known=known is not None)
+    result = Forgotten(person, removed, _kept(connection, person))
     if not dry:
         _forget(entry, person, known, rows, tombstone)
     return result
@@ -422,7 +430,7 @@ def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _unsettled(connection: Connection, person: str) -> list[str]:
-    """Say which payments to somebody are under way, and which work of theirs waits for a decision."""
+    """Say which payments to somebody are under way, and which work waits for a decision."""
     rows = connection.execute(
         select(notes).where(notes.c.person == person).order_by(notes.c.number)
     ).all()
@@ -441,13 +449,13 @@ def _unsettled(connection: Connection, person: str) -> list[str]:
         for body in (read_json(row.body) for row in rows if row.kind == STATUS and row.body)
     }
     for row in rows:
-        if row.kind == SUBMISSION and row.name and row.name not in about:
-            if status.get(row.name, "") not in OVER:
-                waits.append(f"the submission {row.name} is neither approved nor rejected")
+        is_open = row.kind == SUBMISSION and row.name and row.name not in about
+        if is_open and status.get(row.name, "") not in OVER:
+            waits.append(f"the submission {row.name} is neither approved nor rejected")
     return waits
 
 
-def _removed(rows: Iterable[Any], is_known: bool) -> dict[str, int]:
+def _removed(rows: Iterable[Any], *, is_known: bool) -> dict[str, int]:
     words = {
         LINK: "links", FLAG: "words on flags", SKIP: "reasons for passing on",
         SUBMISSION: "submissions", STATUS: "messages of the provider",
@@ -504,8 +512,9 @@ def about(connection: Connection, who: str) -> dict[str, Any]:
         ]
         return found
     reasons = skip_reasons(connection)
+    number = None if worker is None else worker.number
     for one in found["passed"]:
-        one["reason"] = reasons.get(f"{one.pop('number')}:{worker.number}", one["reason"])
+        one["reason"] = reasons.get(f"{one.pop('number')}:{number}", one["reason"])
     mine = select(notes).where((notes.c.person == person) & notes.c.name.is_not(None))
     for one in connection.execute(mine.order_by(notes.c.number)):
         name, body = shown(one.kind, one.name, read_json(one.body), names)

@@ -1,11 +1,11 @@
 """A new log in place of an old one: its first entry goes on from the old one's last hash.
 
 A log of before names people by their ids, and no entry of it can be changed. To forget somebody
-there, the whole log is replaced: the entry "begin" holds number and hash of the last old entry, onto
-which it is hashed as any other, and entries of kind "snapshot" hold all rows of the tables, with
-pseudonyms in place of ids. Replaying them gives the tables, and `verify` checks the new log as it
-checks any. That the snapshot says what the old log said was checked when it was made, and can be
-checked again by who has kept the old log: its last hash is that in "begin".
+there, the whole log is replaced: the entry "begin" holds number and hash of the last old entry,
+onto which it is hashed as any other, and entries of kind "snapshot" hold all rows of the tables,
+with pseudonyms in place of ids. Replaying them gives the tables, and `verify` checks the new log as
+it checks any. The old log's chain is checked before it goes; whether the snapshot says what it said
+can be checked by who has kept it: its last hash is that in "begin".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, delete, select, text
 
 from goldspan.store import people
-from goldspan.store.chain import BEGIN, check_chain, read_json
+from goldspan.store.chain import BEGIN, canonical, check_chain, read_json
 from goldspan.store.engine import is_sqlite
 from goldspan.store.journal import Database, Entry, put_campaign
 from goldspan.store.money import Purse
@@ -63,6 +63,7 @@ def _rebase(entry: Entry) -> int:
     clock, entry.clock = entry.clock, first.time  # hours count from the campaign's beginning
     body = {"name": row.name, "currency": row.currency, "cap": row.cap, "encoding": row.encoding}
     body |= {"tags": read_json(row.tags), "private": 1, "events": number, "head": head}
+    body["origin"] = first.hash
     body |= {"reserved": row.reserved, "spent": row.spent, "paused": row.paused}
     kept_apart = _give_pseudonyms(entry)
     rows = {table.name: list(_rows(connection, table)) for table in _tables()}
@@ -140,7 +141,7 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
             apart.append((row.kind, name, body, None, row.time))
             connection.execute(records.delete().where(mine))
         elif row.kind in {people.BAR, people.VERDICTS} or "worker" in body:
-            words = people.canonical(body)
+            words = canonical(body)
             connection.execute(records.update().where(mine).values(name=name, body=words))
     who = {row.number: names[row.id] for row in rows}
     for row in connection.execute(select(answers.c.number, answers.c.key, answers.c.worker)).all():
@@ -158,5 +159,3 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
         apart.append((people.SKIP, f"{row.item}:{row.worker}", facts, who[row.worker], row.time))
     connection.execute(skips.update().values(reason=people.APART))
     return apart
-
-

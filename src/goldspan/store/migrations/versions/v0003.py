@@ -11,9 +11,7 @@ down_revision = "0002"
 
 def upgrade() -> None:
     """Add the tables; a campaign that is there stays as it is, with the ids in its log."""
-    op.add_column(
-        "campaign", sa.Column("private", _whole(), nullable=False, server_default="0")
-    )
+    op.add_column("campaign", sa.Column("private", _whole(), nullable=False, server_default="0"))
     op.create_table(
         "people",
         sa.Column("pseudonym", sa.Text, primary_key=True),
