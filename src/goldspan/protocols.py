@@ -277,6 +277,11 @@ class Ledger(Protocol):
         ...
 
     @property
+    def n_forgotten(self) -> int:
+        """How many people were forgotten; while it stays, what is known of workers holds."""
+        ...
+
+    @property
     def n_answers(self) -> int:
         """How many answers count."""
         ...

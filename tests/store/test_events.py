@@ -41,7 +41,9 @@ def busy(ledger):
 
 
 def test_every_kind_of_event_can_happen_and_has_an_effect(busy):
-    assert {event.kind for event in busy.events()} == set(EFFECTS)
+    # What a private campaign's log holds besides: tests/store/test_people.py.
+    private = {"begin", "forget", "note", "snapshot"}
+    assert {event.kind for event in busy.events()} == set(EFFECTS) - private
     with pytest.raises(UnknownNameError, match="a newer goldspan"):
         effect_of("party")
 
@@ -51,7 +53,7 @@ def test_replaying_the_log_gives_the_same_tables(busy, new_place):
     assert replay(busy.events(), copy) == busy.verify()
     state = state_of(copy)
     assert state == state_of(busy.database)
-    assert all(state[name] for name in state)
+    assert all(state[name] for name in state if name not in {"notes", "tombstones"})
     copy.engine.dispose()
 
 

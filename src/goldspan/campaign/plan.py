@@ -314,6 +314,17 @@ class Provider(Section):
     options: dict[str, Any] = {}
 
 
+class Privacy(Section):
+    """How long it is known who the workers are; nothing of it changes what is asked or paid.
+
+    Attributes:
+        keep_days: Days after the campaign's end from which on they are forgotten; None: nobody is
+            forgotten but by `goldspan forget PLAN WORKER`.
+    """
+
+    keep_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
+
+
 class Plan(Section):
     """A campaign's plan; see the sections.
 
@@ -339,6 +350,8 @@ class Plan(Section):
     stop: Stopping = Stopping()
     page: Page = Page()
     provider: Provider | None = None
+    # It is no part of what a campaign is known by, and may be set or changed at any time.
+    privacy: Privacy = Field(default=Privacy(), exclude=True)
 
     @property
     def is_single(self) -> bool:

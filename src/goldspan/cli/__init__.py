@@ -24,6 +24,7 @@ from goldspan.cli.compiling import notice
 from goldspan.cli.control import control
 from goldspan.cli.convert import convert
 from goldspan.cli.desk import desk
+from goldspan.cli.forget import forget
 from goldspan.cli.init import init
 from goldspan.cli.inspect import inspect
 from goldspan.cli.links import links
@@ -48,7 +49,7 @@ from goldspan.old_name import OldNameWarning
 
 _GROUPS = {
     "Campaigns": ("init", "plan", "run", "serve", "links", "desk", "report"),
-    "A campaign's store and payments": ("backup", "restore", "outbox"),
+    "A campaign's store and payments": ("backup", "restore", "forget", "outbox"),
     "Answers": ("aggregate", "score", "agree"),
     "People": ("workers", "next", "plan-test", "control", "bill"),
     "Items": ("select", "simulate"),
@@ -162,6 +163,7 @@ _COMMANDS: dict[Callable[..., None], str] = {
     outbox: "Approvals, rejections and bonuses for a crowd from outside, sent once.",
     backup: "A copy of a campaign in one file, also while it is served.",
     restore: "A campaign again, of a backup.",
+    forget: "Erase a person from a campaign, or show what is stored of them.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

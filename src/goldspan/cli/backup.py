@@ -49,8 +49,19 @@ def backup(
 def restore(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What `goldspan backup` made.")],
     out: Annotated[str, typer.Argument(metavar="OUT", help="A folder without a campaign.")],
+    forgotten: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A list of the forgotten that lies elsewhere: campaign.sqlite.forgotten.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Make a campaign's folder of a backup, after checking it from its first entry to its last.
+
+    Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
+    folder are read for that.
 
     Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
 
@@ -66,6 +77,8 @@ def restore(
     with NewPlaces() as new:
         new.folder(out)
         new.expect(place)
-        with restore_ledger(file, place) as ledger:
-            name, n = ledger.name, ledger.n_events
+        with restore_ledger(file, place, lists=forgotten or ()) as ledger:
+            name, n, gone = ledger.name, ledger.n_events, ledger.n_forgotten
     say(f"{place} holds the campaign {name!r}, {n} entries of its log")
+    if gone:
+        say(f"forgotten in it: {gone}")

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from goldspan.errors import GoldspanError, InputError
 from goldspan.server.errors import Refused
 from goldspan.store.engine import LostError
+from goldspan.store.people import ForgottenError
 
 REPLACED = (
     "Another server has taken over this campaign, and this one takes nothing more. Whatever was "
@@ -62,6 +63,8 @@ def refusal_of(error: Exception, path: str) -> tuple[Refused, dict[str, str]]:
         return Refused(code, words, error.status_code), dict(error.headers or {})
     if isinstance(error, RequestValidationError):
         return Refused("invalid", _places(error), 422), {}
+    if isinstance(error, ForgottenError):
+        return Refused("session", "Open your personal link again to go on.", 401), {}
     if isinstance(error, InputError):
         # The requester is told what is wrong; to a worker it is the inside of a campaign.
         words = str(error) if path.startswith("/api/desk/") else "The campaign cannot take this."

@@ -139,6 +139,7 @@ class Engine:
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
+        self._n_forgotten = 0
 
     def start(self) -> None:
         """Begin."""
@@ -251,6 +252,9 @@ class Engine:
             stale, self._stale = self._stale, False
         n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
         is_new, self._n_gold = n_gold != self._n_gold, n_gold
+        n_forgotten = self.campaign.ledger.n_forgotten
+        if n_forgotten != self._n_forgotten:  # names that are shown have changed
+            self._n_forgotten, stale = n_forgotten, True
         if is_new:  # the decision is kept before the gold is: what was read may lack it
             self._stale = True
         if stale or is_new:

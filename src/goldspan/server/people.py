@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from goldspan.campaign.control import Tested, tested
 from goldspan.campaign.judging import DECISION
 from goldspan.store import SqlLedger, reading, watching
 from goldspan.store.answers import CHANGED
+from goldspan.store.people import n_forgotten as n_forgotten_in
 from goldspan.store.watching import Came
 
 BAR = "bar"
@@ -23,6 +25,8 @@ GOLD = "adjudicated"
 """Kind of the records of items whose labels the requester decided."""
 TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
+FRESH = 1.0
+"""Seconds after which it is looked again whether somebody was forgotten."""
 Labels = Sequence[str | None]
 
 
@@ -68,6 +72,7 @@ class People:
         self._known: dict[str, Person] = {}
         self._seen = 0
         self._asked, self._n_decisions = Counter[str](), 0
+        self._n_forgotten, self._looked = ledger.n_forgotten, time.monotonic()
         self.look()
 
     def __getitem__(self, worker: str) -> Person:
@@ -93,6 +98,7 @@ class People:
         not be remembered.
         """
         with self._turn:
+            self._forget(connection)
             rows = watching.since(connection, self._seen)
             if rows:
                 control = [row.number for row in rows if row.item in self.setting.control]
@@ -119,6 +125,15 @@ class People:
         if not self.ledger.is_barred(worker):
             return None
         return str((self.ledger.fact(BAR, worker) or {}).get("why", ""))
+
+    def _forget(self, connection: Connection) -> None:
+        """Begin anew if somebody was forgotten, perhaps by another process."""
+        if time.monotonic() - self._looked < FRESH:
+            return
+        self._looked, n_forgotten = time.monotonic(), n_forgotten_in(connection)
+        if n_forgotten != self._n_forgotten:
+            self._n_forgotten, self._n_decisions = n_forgotten, -1
+            self._known, self._seen = {}, 0
 
     def _count_tests(self, connection: Connection) -> None:
         n_decisions = reading.count_records(connection, DECISION)

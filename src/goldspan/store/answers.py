@@ -23,12 +23,14 @@ from goldspan.store.bounds import BoundError
 from goldspan.store.chain import canonical
 from goldspan.store.leases import expire_due
 from goldspan.store.names import check_name, is_name
+from goldspan.store.people import SHOWN, known_by
 from goldspan.store.schema import answers, items, leases, skips, slots, workers
 from goldspan.store.workers import Worker, find_worker, worker_of
 
 if TYPE_CHECKING:
     from goldspan.store.journal import Entry
 
+WHAT = "a worker's id"
 OFTEN = "you have answered this item already"
 PASSED = "you have passed this item on"
 FULL = "enough others have answered this item meanwhile"
@@ -45,7 +47,7 @@ _KEPT = ["draft", "duplicate"]
 
 # Statements of the short transactions are built once.
 _BEFORE = (
-    select(answers, items.c.id.label("item_id"), workers.c.id.label("worker_id"))
+    select(answers, items.c.id.label("item_id"), SHOWN.label("worker_id"))
     .join(items, items.c.number == answers.c.item)
     .join(workers, workers.c.number == answers.c.worker)
     .where(answers.c.key == bindparam("sent"))
@@ -103,7 +105,7 @@ def submit(
     Raises:
         FaultsError: The item is in no batch, or the labels do not fit it.
     """
-    check_name(key, "the key of an answer")
+    key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     before = _replay(entry, sent)
     if before is not None:
@@ -128,7 +130,7 @@ def change(
         FaultsError: No answer of the worker to the item counts, or the labels do not fit it.
         BoundError: The answer was changed too often.
     """
-    check_name(key, "the key of an answer")
+    key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     replayed = _replay(entry, sent)
     if replayed is not None:
@@ -200,6 +202,14 @@ def put_change(entry: Entry, body: Mapping[str, Any]) -> None:
     row = {name: value for name, value in body.items() if name != "before"}
     row |= {"status": CHANGED, "reason": "", "submitted": entry.clock, "counts": 1}
     entry.connection.execute(answers.insert(), row)
+
+
+def _kept_key(entry: Entry, key: str, worker: str) -> str:
+    """Return the key under which an answer is kept: a pseudonym in place of an id at its end."""
+    check_name(key, "the key of an answer")
+    if not entry.private or not key.endswith(f":{worker}"):
+        return key
+    return f"{key.removesuffix(worker)}{known_by(entry, check_name(worker, WHAT))}"
 
 
 def _replay(entry: Entry, sent: Sent) -> Receipt | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import InputError
 from goldspan.store.engine import StoreError, is_sqlite
+from goldspan.store.erasing import honour, list_beside, lists_near, write_list
 from goldspan.store.opening import open_ledger
 
 if TYPE_CHECKING:
@@ -43,8 +45,19 @@ def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
             connection.close()
 
 
-def restore_ledger(backup: str | Path, place: str | Path) -> SqlLedger:
-    """Copy a backup to a new path, check it, and open it.
+def restore_ledger(
+    backup: str | Path, place: str | Path, *, lists: Sequence[str | Path] = (), now: int = 0
+) -> SqlLedger:
+    """Copy a backup to a new path, forget who was forgotten since, check it, and open it.
+
+    Who was forgotten since is told by the files `*.forgotten` in the folders of the backup and of
+    the new path.
+
+    Args:
+        backup: What `backup_ledger` made.
+        place: The new path.
+        lists: Lists of the forgotten that lie elsewhere.
+        now: Milliseconds since 1970.
 
     Raises:
         InputError: There is no such backup, it is damaged, or the place is taken.
@@ -61,8 +74,15 @@ def restore_ledger(backup: str | Path, place: str | Path) -> SqlLedger:
             raise InputError(f"the backup {backup} is damaged: {error}") from None
         finally:
             source.close()
+        # Before the copy takes its name: it never holds them in a place where it is served.
+        found = [*map(Path, lists), *lists_near(backup, place)]
+        with open_ledger(temporary) as copy:
+            honour(copy.database, found, now)
+        for end in ("-wal", "-shm"):
+            temporary.with_name(temporary.name + end).unlink(missing_ok=True)
     ledger = open_ledger(place)
     ledger.verify()
+    write_list(ledger.database, list_beside(place))
     return ledger
 
 

@@ -136,7 +136,8 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
 def _set_pragmas(connection: Any, _: Any) -> None:
     # No transaction begins but by `_begin`: the driver would begin them late.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    # What is deleted is overwritten with zeros: somebody who is forgotten leaves no bytes.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -158,6 +158,7 @@ class Entry:
         n_events: Number of the last event.
         head: Its hash.
         replayed: Whether the events come from a log.
+        private: Whether the log and the tables name workers by pseudonym.
         pending: Events that are not written yet.
         held: The roles that must still be this process's, None where it needs none.
         where: The database, for messages.
@@ -171,6 +172,7 @@ class Entry:
     n_events: int
     head: str
     replayed: bool = False
+    private: bool = False
     pending: list[dict[str, Any]] = field(default_factory=list)
     held: Held | None = None
     where: str = ""
@@ -290,7 +292,10 @@ def put_campaign(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.purse = Purse(cap=body["cap"])
     words = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
     zero = dict.fromkeys(("reserved", "spent", "paused", "clock", "n_events"), 0)
+    # Logs of campaigns that are not private say nothing of it, as all logs did before.
+    entry.private = bool(body.get("private", 0))
     row = {"id": 1, **words, "tags": canonical(body["tags"]), **zero, "head": ""}
+    row["private"] = int(entry.private)
     entry.connection.execute(campaign.insert(), row)
 
 
@@ -304,4 +309,7 @@ def _open(connection: Connection, now: int, where: str) -> Entry:
     if row is None:
         raise InputError(f"{where} holds no campaign: create one first")
     purse, clock = Purse(row.cap, row.reserved, row.spent), max(now, row.clock)
-    return Entry(connection, purse, row.paused, now, clock, row.n_events, row.head)
+    return Entry(
+        connection, purse, row.paused, now, clock, row.n_events, row.head,
+        private=bool(row.private),
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from goldspan.protocols import Lease
 from goldspan.store.batches import look_back
 from goldspan.store.chain import read_json
 from goldspan.store.choosing import Choice, next_items, these_items
+from goldspan.store.people import keep_reason
 from goldspan.store.pool import FEW, numbers_of
 from goldspan.store.schema import items, leases, skips, slots, workers
 from goldspan.store.workers import Worker, find_worker, worker_of
@@ -116,7 +117,8 @@ def free_leases(
     """Give back the places of some leases; count them."""
     rows = [list(row) for row in entry.connection.execute(which, values)]
     if rows:
-        entry.log("free", {"why": why, "leases": rows, "skip": skip})
+        told = keep_reason(entry, rows, skip)
+        entry.log("free", {"why": why, "leases": rows, "skip": told})
     return len(rows)
 
 

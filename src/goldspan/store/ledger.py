@@ -21,6 +21,7 @@ from goldspan.store import (
     leases,
     money,
     paging,
+    people,
     pool,
     reading,
     records,
@@ -150,7 +151,9 @@ class SqlLedger:
 
     def charge(self, name: str, amount: int, now: int) -> bool:
         """Pay something other than an answer, once per name; False if the money is short."""
-        return self.database.write(now, lambda e: money.charge(e, name, amount))
+        return self.database.write(
+            now, lambda e: money.charge(e, people.charge_name(e, name), amount)
+        )
 
     def set_gold(
         self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
@@ -245,6 +248,62 @@ class SqlLedger:
         with self.database.read() as connection:
             return reading.read_crowd(connection, self.tagset, which)
 
+    @property
+    def is_private(self) -> bool:
+        """Whether the log and the tables name workers by pseudonym; see `goldspan.store.people`."""
+        with self.database.read() as connection:
+            return people.is_private(connection)
+
+    def pseudonyms(self) -> dict[str, str]:
+        """Return the pseudonym of everybody who is known, by id; empty if it is not private."""
+        with self.database.read() as connection:
+            return {person: known for known, person in people.ids(connection).items()}
+
+    def about(self, who: str) -> dict[str, Any]:
+        """Return all that is stored of a worker, as plain values.
+
+        Args:
+            who: An id, a pseudonym, or an id of a provider.
+
+        Raises:
+            InputError: Nobody is known by this name.
+        """
+        with self.database.read() as connection:
+            return people.about(connection, who)
+
+    def forget(
+        self, who: str, now: int, *, dry: bool = False, unsettled: bool = False
+    ) -> people.Forgotten:
+        """Delete what is known of a worker, all or nothing; answers and payments stay.
+
+        The same call again finds nothing to remove, and says so. The bytes are gone from a SQLite
+        file when `goldspan.store.erasing.scrub` was called after it.
+
+        Args:
+            who: An id, a pseudonym, or an id of a provider.
+            now: Milliseconds since 1970.
+            dry: Whether nothing is to be changed.
+            unsettled: Whether they are forgotten although a payment is under way.
+
+        Raises:
+            InputError: The campaign is not private, nobody is known by this name, or a payment is
+                under way.
+        """
+        return self.database.write(
+            now, lambda e: people.forget(e, who, dry=dry, unsettled=unsettled)
+        )
+
+    def forgotten(self) -> list[dict[str, Any]]:
+        """Return the tombstones of who was forgotten, in their order: person, hash, salt, time."""
+        with self.database.read() as connection:
+            return people.graves(connection)
+
+    @property
+    def n_forgotten(self) -> int:
+        """How many people were forgotten; while it stays, what is known of workers holds."""
+        with self.database.read() as connection:
+            return people.n_forgotten(connection)
+
     def events(self, after: int = 0) -> Iterator[Event]:
         """Give the log after a number; entries that come meanwhile are among them."""
         size = 1  # the first entries hold the pool: who asks for one must not wait for a thousand
@@ -332,6 +391,11 @@ class SqlLedger:
         """Give one fact, None if there is none."""
         with self.database.read() as connection:
             return reading.read_fact(connection, kind, name)
+
+    def last_time(self, kind: str) -> int | None:
+        """Return when the last fact of a kind was kept, None if there is none."""
+        with self.database.read() as connection:
+            return reading.last_time(connection, kind)
 
     def count(self, kind: str) -> int:
         """Count the facts of a kind: they only grow, so that what was made of them may be kept."""

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def create_ledger(
-    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int
-) -> SqlLedger:
+    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int,
+    private: bool = False,
+) -> SqlLedger:  # fmt: skip
     """Make the ledger of a new campaign; the same call again opens it.
 
     Args:
@@ -34,6 +35,8 @@ def create_ledger(
         currency: Its unit.
         tagset: The tags and their encoding.
         now: Milliseconds since 1970.
+        private: Whether the log and the tables name workers by random pseudonyms, and what is
+            known of them can be deleted; a campaign that is there stays what it is.
 
     Raises:
         InputError: Another campaign is there, or an argument is out of range.
@@ -59,6 +62,7 @@ def create_ledger(
     check_name(name, "a campaign's name")
     body = {"name": name, "currency": currency, "cap": check_amount(cap, "the cap")}
     body |= {"tags": list(tagset.tags), "encoding": tagset.encoding}
+    body |= {"private": 1} if private else {}
     database = _database(place, new=True)
     try:
         _found(database, body, now)
@@ -153,8 +157,9 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
             raise
         raise store_error(error, database.where) from None
     first = next(_face(database).events()).body
-    # The cap is one of those that were set since.
-    other = [name for name in body if name != "cap" and body[name] != first[name]]
+    # The cap is one of those that were set since; a campaign of before is not private.
+    fixed = [name for name in body if name not in {"cap", "private"}]
+    other = [name for name in fixed if body[name] != first[name]]
     if other:
         told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
         raise InputError(

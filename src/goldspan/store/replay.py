@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 
 from goldspan.errors import InputError
 from goldspan.protocols import Event
+from goldspan.store.chain import BEGIN
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database, Entry, first_entry
 from goldspan.store.schema import BESIDE, metadata
@@ -24,12 +25,15 @@ def state_of(database: Database) -> State:
 
 
 def replay(events: Iterable[Event], database: Database, head: str | None = None) -> int:
-    """Do all events again in a database without a campaign, and count them; all or nothing.
+    """Do all events again in a database without a campaign, all or nothing.
 
     Args:
         events: The log.
         database: Where to.
         head: The last hash, if known.
+
+    Returns:
+        The number of the last event.
 
     Raises:
         InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
@@ -49,6 +53,8 @@ def replay(events: Iterable[Event], database: Database, head: str | None = None)
 
 
 def _again(entry: Entry, event: Event) -> None:
+    if not entry.n_events and event.kind == BEGIN:
+        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
     number = entry.n_events + 1
     if event.number != number:
         raise InputError(f"the log is broken: event {number} is missing")
@@ -61,7 +67,12 @@ def _again(entry: Entry, event: Event) -> None:
 
 def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
     query = select(table).order_by(*table.primary_key.columns)
-    return [_plain(row) for row in connection.execute(query).mappings()]
+    rows = [_plain(row) for row in connection.execute(query).mappings()]
+    if table.name == "notes":
+        # What is sealed comes from outside the log; what was reduced stands in it, without salt.
+        outside = dict.fromkeys(("name", "body", "salt"))
+        rows = [{**row, **outside} if row["salt"] is not None else row for row in rows]
+    return rows
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

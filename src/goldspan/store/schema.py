@@ -61,6 +61,7 @@ campaign = Table(
     _number("clock"),
     _number("n_events"),
     _word("head"),
+    Column("private", Whole, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="one_campaign"),
     CheckConstraint("reserved >= 0 AND spent >= 0", name="money_not_negative"),
     CheckConstraint("reserved + spent <= cap", name="money_within_cap"),
@@ -225,6 +226,45 @@ usage = Table(
     Index("usage_day", "day"),
 )
 
+# What is known of people stands here and in `notes`, and nowhere else in a store whose campaign
+# says `private = 1`: all other tables and the log name workers by pseudonym. Rows of these two are
+# deleted when somebody is to be forgotten; see `goldspan.store.people`.
+people = Table(
+    "people",
+    metadata,
+    Column("pseudonym", Text, primary_key=True),
+    _word("id"),
+    _number("since"),
+    UniqueConstraint("id", name="person_id"),
+)
+
+# `name`, `body` and `salt` come from outside the log, which holds `seal`, a hash of them, alone.
+notes = Table(
+    "notes",
+    metadata,
+    _key(),
+    _word("kind"),
+    _word("person"),
+    _word("seal"),
+    _number("time"),
+    Column("name", Text),
+    Column("body", Text),
+    Column("salt", Text),
+    UniqueConstraint("kind", "name", name="note_name"),
+    Index("notes_person", "person"),
+)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    _key(),
+    _word("person"),
+    _word("hash"),
+    _word("salt"),
+    _number("time"),
+    UniqueConstraint("person", name="tombstone_of_person"),
+)
+
 # Who steers and who serves: `goldspan.store.roles`. Facts about processes, not about the campaign:
 # they are in no event, and a log that is replayed does not bring them back.
 roles = Table(
@@ -245,5 +285,5 @@ processes = Table(
     _number("beat"),
 )
 
-BESIDE = frozenset({"roles", "processes", "usage"})
+BESIDE = frozenset({"roles", "processes", "usage", "people"})
 """Tables that are not made from the log."""

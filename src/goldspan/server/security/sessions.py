@@ -123,6 +123,8 @@ class Sessions:
         """
         session = self.open(role, cookie)
         if session is None or not self.holds(session, facts):
+            with self._turn:
+                self._opened.pop(cookie or "", None)
             raise Refused("session", _ASK[role], 401)
         if role == DESK:
             self._touch(session, self._notes.clock())
