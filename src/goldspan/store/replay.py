@@ -11,15 +11,16 @@ from goldspan.errors import InputError
 from goldspan.protocols import Event
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database, Entry, first_entry
-from goldspan.store.schema import metadata
+from goldspan.store.schema import BESIDE_THE_LOG, metadata
 
 State = dict[str, list[dict[str, Any]]]
 
 
 def state_of(database: Database) -> State:
-    """Give all rows of all tables, sorted by their keys."""
+    """Return all rows of all tables that the log determines, sorted by their keys."""
+    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE_THE_LOG]
     with database.read() as connection:
-        return {table.name: _rows(connection, table) for table in metadata.sorted_tables}
+        return {table.name: _rows(connection, table) for table in tables}
 
 
 def replay(events: Iterable[Event], database: Database, head: str | None = None) -> int:

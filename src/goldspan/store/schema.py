@@ -210,3 +210,14 @@ events = Table(
     _word("body"),
     _word("hash"),
 )
+
+# A process that has the campaign open to steer it; taken away when it lets go.
+openings = Table(
+    "openings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _word("process"),
+)
+
+BESIDE_THE_LOG = {"openings": "which processes have the campaign open, not what it holds"}
+"""Tables that the log does not determine, and why: they are not compared with it."""
