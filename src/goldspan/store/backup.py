@@ -1,7 +1,8 @@
 """Copies of a campaign's SQLite file while others write to it; PostgreSQL has its own tools.
 
-The copy is one moment of the database, checked before it takes its name. For PostgreSQL use its
-`pg_dump`, or `export_ledger`, which also works online.
+The copy is one moment of the database, and its tables are compared with its log before it takes its
+name: a damaged campaign does not become its own only backup. For PostgreSQL use its `pg_dump`, or
+`export_ledger`, which also works online.
 """
 
 from __future__ import annotations
@@ -9,24 +10,49 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sqlalchemy import create_engine
+from sqlalchemy.exc import DatabaseError as SQLDatabaseError
+from sqlalchemy.pool import NullPool
 
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import InputError
 from goldspan.store.engine import StoreError, is_sqlite
+from goldspan.store.journal import Database
+from goldspan.store.migrate import upgrade
 from goldspan.store.opening import open_ledger
+from goldspan.store.schema import openings
+from goldspan.store.verify import Tell, Verification, verify
+from goldspan.store.verify import damaged as damage
 
 if TYPE_CHECKING:
     from goldspan.store.ledger import SqlLedger
 
+_RESTORE = "restore a backup (`goldspan restore`)"
 
-def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
-    """Copy a campaign into a file of its own, while work goes on.
+
+def backup_ledger(
+    ledger: SqlLedger, path: str | Path, *, damaged: bool = False, tell: Tell | None = None
+) -> Verification:
+    """Copy a campaign into a file of its own, while work goes on, and compare it with its log.
+
+    Args:
+        ledger: The campaign.
+        path: Where to; nothing is written there if the copy is not whole.
+        damaged: Write it also then, as far as the pages can be copied.
+        tell: Is told how far it is.
+
+    Returns:
+        What was found, which `damaged` lets pass.
 
     Raises:
         InputError: The campaign is in PostgreSQL, the path cannot be written, or the disk is full.
-        StoreError: The campaign's file cannot be read.
+        StoreError: The campaign's file cannot be read, or is damaged.
     """
     engine = ledger.database.engine
     if not is_sqlite(engine):
@@ -38,41 +64,74 @@ def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
         try:
             _copy(connection.driver_connection, temporary)
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"cannot copy {ledger.database.where}: {error}") from None
+            raise StoreError(f"cannot copy {ledger.database.where}: {error}; {_RESTORE}") from None
         finally:
             connection.close()
+        with _copied_database(temporary, ledger.database.where) as copy:
+            found = verify(copy, tell=tell)
+        if not found.is_whole and not damaged:
+            raise damage(
+                ledger.database.where, found.summary(),
+                "no backup was written, and older ones are untouched: keep them, and restore the "
+                "newest that is whole; `goldspan verify` lists what differs, and `goldspan backup "
+                "--damaged` copies it as it is",
+            )  # fmt: skip
+    return found
 
 
-def restore_ledger(backup: str | Path, place: str | Path) -> SqlLedger:
-    """Copy a backup to a new path, check it, and open it.
+def restore_ledger(
+    backup: str | Path, place: str | Path, *, tell: Tell | None = None
+) -> SqlLedger:
+    """Copy a backup to a new path, compare its tables with its log, and open it.
 
     Raises:
         InputError: There is no such backup, it is damaged, or the place is taken.
+        StoreError: A newer goldspan made it.
     """
     if not Path(backup).is_file():
         raise InputError(f"there is no backup at {backup}")
     if Path(place).exists():
         raise InputError(f"{place} exists already: choose another name, or remove it")
     with new_file(place) as temporary:
-        source = sqlite3.connect(f"file:{Path(backup).absolute()}?mode=ro", uri=True)
+        # Without what may lie in a journal beside it, it would be another moment of the campaign.
+        source = sqlite3.connect(f"file:{quote(str(Path(backup).absolute()))}?mode=ro", uri=True)
         try:
             _copy(source, temporary)
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"the backup {backup} is damaged: {error}") from None
+            with _copied_database(temporary, str(backup)) as copy:
+                upgrade(copy.engine, str(backup))
+                found = verify(copy, tell=tell)
+                why = found.summary()
+                if found.is_whole:
+                    with copy.engine.begin() as connection:  # nobody has opened this one yet
+                        connection.execute(openings.delete())
+        except (sqlite3.DatabaseError, SQLDatabaseError) as error:
+            why = str(getattr(error, "orig", error))
         finally:
             source.close()
-    ledger = open_ledger(place)
-    ledger.verify()
-    return ledger
+        if why:
+            raise InputError(
+                f"the backup {backup} is damaged: {why}: take another backup; nothing was written"
+            )
+    return open_ledger(place)
+
+
+@contextmanager
+def _copied_database(path: Path, where: str) -> Iterator[Database]:
+    """Open a copy that nobody else uses, and leave nothing beside it."""
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path), poolclass=NullPool)
+    try:
+        yield Database(engine, where)
+    finally:
+        engine.dispose()
+        _sync(path)
 
 
 def _copy(source: Any, target: Path) -> None:
-    """Copy a database to a file, check it, and leave nothing beside it.
+    """Copy a database to a file, and leave nothing beside it.
 
     Raises:
         OSError: The disk is full.
         DatabaseError: The source cannot be read.
-        StoreError: The copy is damaged.
     """
     try:
         _copied(source, target)
@@ -83,7 +142,11 @@ def _copy(source: Any, target: Path) -> None:
     finally:
         # SQLite leaves the journal of a transaction that it could not end.
         target.with_name(f"{target.name}-journal").unlink(missing_ok=True)
-    handle = os.open(target, os.O_RDONLY)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -96,8 +159,5 @@ def _copied(source: Any, target: Path) -> None:
         # All pages in one step: a copy in several would begin anew with every commit of others.
         source.backup(copy, pages=-1)
         copy.execute("PRAGMA journal_mode=DELETE")
-        (found,) = copy.execute("PRAGMA integrity_check").fetchone()
     finally:
         copy.close()
-    if found != "ok":
-        raise StoreError(f"the copy is damaged: {found}")

@@ -110,10 +110,12 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
         "disk is full": "make room on the disk",
         "No space left": "make room on the disk",
         "disk I/O error": "is the disk full, or gone?",
-        "malformed": "the file is damaged: restore a backup, or import an export",
+        "malformed": "the file is damaged: restore a backup (`goldspan restore`), or import an export",
+        "Could not decode": "the file is damaged: restore a backup (`goldspan restore`)",
         "unable to open": "does the folder exist, and may you write to it?",
         "locked": "another process is writing: try again",
-        "not a database": "choose another name",
+        "not a database": "it is damaged, or something else: restore a backup (`goldspan restore`), "
+        "or give another path",
     }
     hint = next((say for word, say in hints.items() if word in why), "")
     return StoreError(f"{where}: {why}{'; ' + hint if hint else ''}; nothing was changed")
