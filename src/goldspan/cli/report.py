@@ -47,7 +47,10 @@ def report(
     from goldspan.campaign.findings import Findings
     from goldspan.campaign.record import CampaignRecord
 
-    with open_campaign(out, store) as ledger:
+    from goldspan.cli.served import told_of_damage
+
+    with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
+        ledger.check_facts()
         if json:
             emit_json(CampaignRecord.of(ledger).to_dict())
             return
@@ -70,7 +73,12 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
             "`goldspan run --out` wrote to, or --store for a campaign that is kept elsewhere"
         )
     ledger = open_ledger(place)
-    if "plan" not in ledger.records("plan"):
+    try:
+        is_begun = "plan" in ledger.records("plan")
+    except BaseException:
+        ledger.close()
+        raise
+    if not is_begun:
         ledger.close()
         raise InputError(f"{place} holds a campaign that never ran: `goldspan run` begins it")
     return ledger

@@ -13,19 +13,18 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sqlalchemy import create_engine
 from sqlalchemy.exc import DatabaseError as SQLDatabaseError
-from sqlalchemy.pool import NullPool
 
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import InputError
-from goldspan.store.engine import StoreError, is_sqlite
+from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
 from goldspan.store.journal import Database
-from goldspan.store.migrate import upgrade
-from goldspan.store.opening import open_ledger
+from goldspan.store.migrate import HEAD, upgrade, version_of
+from goldspan.store.opening import open_ledger, where_of
 from goldspan.store.schema import openings
 from goldspan.store.verify import Tell, Verification, verify
 from goldspan.store.verify import damaged as damage
@@ -67,7 +66,7 @@ def backup_ledger(
             raise StoreError(f"cannot copy {ledger.database.where}: {error}; {_RESTORE}") from None
         finally:
             connection.close()
-        with _copied_database(temporary, ledger.database.where) as copy:
+        with _opened(temporary, ledger.database.where) as copy:
             found = verify(copy, tell=tell)
         if not found.is_whole and not damaged:
             raise damage(
@@ -97,7 +96,7 @@ def restore_ledger(
         source = sqlite3.connect(f"file:{quote(str(Path(backup).absolute()))}?mode=ro", uri=True)
         try:
             _copy(source, temporary)
-            with _copied_database(temporary, str(backup)) as copy:
+            with _opened(temporary, str(backup)) as copy:
                 upgrade(copy.engine, str(backup))
                 found = verify(copy, tell=tell)
                 why = found.summary()
@@ -116,14 +115,56 @@ def restore_ledger(
 
 
 @contextmanager
-def _copied_database(path: Path, where: str) -> Iterator[Database]:
-    """Open a copy that nobody else uses, and leave nothing beside it."""
-    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path), poolclass=NullPool)
+def opened_unchanged(place: str | Path) -> Iterator[Database]:
+    """Open a campaign's database to be verified, and change nothing of a SQLite file.
+
+    A file with tables of an older goldspan is copied, and the copy is brought to this one's.
+
+    Raises:
+        InputError: There is none.
+        StoreError: A newer goldspan made it, or it cannot be read at all.
+    """
+    url, where = to_url(place), where_of(place)
+    if url.get_backend_name() != "sqlite":
+        with open_ledger(place) as ledger:
+            yield ledger.database
+        return
+    path = Path(str(url.database)).absolute()
+    if not path.is_file():
+        raise InputError(f"there is no campaign at {where}")
+    try:
+        with _opened(path, where, sync=False) as database:
+            with database.read() as connection:
+                found = version_of(connection)
+            if found == HEAD:
+                yield database
+                return
+            if found is None:
+                raise InputError(f"{where} holds no campaign")
+            with TemporaryDirectory() as folder:
+                copy = Path(folder) / "copy.sqlite"
+                connection = database.engine.raw_connection()
+                try:
+                    _copy(connection.driver_connection, copy)
+                finally:
+                    connection.close()
+                with _opened(copy, where) as migrated:
+                    upgrade(migrated.engine, where)
+                    yield migrated
+    except (sqlite3.DatabaseError, SQLDatabaseError) as error:
+        raise StoreError(f"{where}: {getattr(error, 'orig', error)}; {_RESTORE}") from None
+
+
+@contextmanager
+def _opened(path: Path, where: str, *, sync: bool = True) -> Iterator[Database]:
+    """Open a file as it is, without write-ahead log if it has none."""
+    engine = connect_unchanged(path)
     try:
         yield Database(engine, where)
     finally:
         engine.dispose()
-        _sync(path)
+        if sync:
+            _sync(path)
 
 
 def _copy(source: Any, target: Path) -> None:

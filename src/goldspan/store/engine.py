@@ -6,6 +6,7 @@ keys enforced, and transactions that begin as the caller says. PostgreSQL throug
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy.exc import (
     InternalError,
     OperationalError,
 )
+from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
 
@@ -74,6 +76,17 @@ def connect(url: URL) -> Engine:
             raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **KEPT)
     event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def connect_unchanged(path: str | Path) -> Engine:
+    """Make the engine of a SQLite file that keeps the journal mode it has: a backup has none."""
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None),
+        poolclass=NullPool,
+    )
     event.listen(engine, "begin", _begin)
     return engine
 

@@ -133,7 +133,7 @@ def _upgrade(engine: Engine, where: str) -> None:
         raise store_error(error, where) from None
     except DatabaseError as error:
         if is_sqlite(engine) and is_outside(error):
-            raise store_error(error, where) from None
+            raise store_error(error, f"{where} is no campaign's database") from None
         why = str(error.orig).strip().splitlines()[0]
         raise StoreError(f"{where} is no campaign's database: {why}") from None
 
