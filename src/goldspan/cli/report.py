@@ -46,7 +46,6 @@ def report(
         check_part("report")
     from goldspan.campaign.findings import Findings
     from goldspan.campaign.record import CampaignRecord
-
     from goldspan.cli.served import told_of_damage
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:

@@ -104,7 +104,9 @@ def _write(database: Database, statement: Executable) -> None:
 def _process(number: int) -> str:
     """Name a process of this machine: its number alone may be given again."""
     try:
-        begun = Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
+        begun = (
+            Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
+        )
     except (OSError, IndexError, UnicodeError):
         begun = ""
     return f"{socket.gethostname()} {number} {begun}".rstrip()

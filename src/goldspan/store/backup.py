@@ -78,9 +78,7 @@ def backup_ledger(
     return found
 
 
-def restore_ledger(
-    backup: str | Path, place: str | Path, *, tell: Tell | None = None
-) -> SqlLedger:
+def restore_ledger(backup: str | Path, place: str | Path, *, tell: Tell | None = None) -> SqlLedger:
     """Copy a backup to a new path, compare its tables with its log, and open it.
 
     Raises:
@@ -143,11 +141,11 @@ def opened_unchanged(place: str | Path) -> Iterator[Database]:
                 raise InputError(f"{where} holds no campaign")
             with TemporaryDirectory() as folder:
                 copy = Path(folder) / "copy.sqlite"
-                connection = database.engine.raw_connection()
+                source = database.engine.raw_connection()
                 try:
-                    _copy(connection.driver_connection, copy)
+                    _copy(source.driver_connection, copy)
                 finally:
-                    connection.close()
+                    source.close()
                 with _opened(copy, where) as migrated:
                     upgrade(migrated.engine, where)
                     yield migrated

@@ -9,7 +9,7 @@ left to `goldspan.store.verify`, which replays the log and takes some ten times 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -55,7 +55,7 @@ def _differs(connection: Connection) -> str | None:
             return fault
         if row.kind not in _WITHOUT and not facts.take(row.kind, json.loads(row.body), row.time):
             return None
-    return chain.end(connection) or next(facts.compared(connection), "")
+    return chain.end(connection) or facts.difference(connection)
 
 
 class _Facts:
@@ -95,21 +95,27 @@ class _Facts:
             return False
         return True
 
-    def compared(self, connection: Connection) -> Iterator[str]:
-        """Compare the tables with what was taken, and give what differs."""
+    def difference(self, connection: Connection) -> str:
+        """Compare the tables with what was taken; return the first difference, "" if none."""
         for table, columns in _COLUMNS.items():
-            wanted, seen = self.rows[table], 0
             query = select(*columns).execution_options(yield_per=AT_ONCE)
-            for key, *rest in connection.execute(query):
-                name = f"{table}, {columns[0].name} {key}"
-                if key not in wanted:
-                    yield f"{name}: this row is not in the log"
-                    continue
-                seen += 1
-                if not self._is_same(table, key, rest):
-                    yield f"{name}: the row is not what the log says"
-            if seen < len(wanted):
-                yield f"{table}: rows of the log are missing, {len(wanted) - seen} in number"
+            with connection.execute(query) as rows:
+                why = self._difference(table, rows)
+            if why:
+                return why
+        return ""
+
+    def _difference(self, table: str, rows: Iterable[Any]) -> str:
+        wanted, seen = self.rows[table], 0
+        for key, *rest in rows:
+            name = f"{table}, {_COLUMNS[table][0].name} {key}"
+            if key not in wanted:
+                return f"{name}: this row is not in the log"
+            seen += 1
+            if not self._is_same(table, key, rest):
+                return f"{name}: the row is not what the log says"
+        missing = len(wanted) - seen
+        return f"{table}: {missing} rows of the log are missing" if missing else ""
 
     def _is_same(self, table: str, key: int, row: list[Any]) -> bool:
         if table == "answers":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlalchemy import select
 
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
 from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import (

@@ -10,7 +10,15 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from goldspan.errors import InputError
 from goldspan.spans import Codec
-from goldspan.store.engine import WRITE, StoreError, connect, is_outside, is_sqlite, store_error, to_url
+from goldspan.store.engine import (
+    WRITE,
+    StoreError,
+    connect,
+    is_outside,
+    is_sqlite,
+    store_error,
+    to_url,
+)
 from goldspan.store.journal import Database, first_entry
 from goldspan.store.migrate import upgrade
 from goldspan.store.money import check_amount

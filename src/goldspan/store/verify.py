@@ -204,7 +204,9 @@ def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
         )
     ).scalar_one_or_none()
     if schema is None:
-        notes.append("the indexes were not checked: PostgreSQL's extension amcheck is not installed")
+        notes.append(
+            "the indexes were not checked: PostgreSQL's extension amcheck is not installed"
+        )
         return []
     indexes = connection.execute(
         text(
@@ -213,7 +215,7 @@ def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
             "WHERE n.nspname = current_schema() AND a.amname = 'btree' AND i.indisvalid"
         )
     ).all()
-    faults = []
+    faults: list[str] = []
     for row in indexes:
         try:
             with connection.begin_nested():
@@ -410,8 +412,9 @@ def _rows(connection: Connection, table: Table, columns: list[Any]) -> Iterator[
     if connection.dialect.name == "postgresql":  # in the order of SQLite
         order = [c.collate("C") if isinstance(c.type, Text) else c for c in order]  # type: ignore[misc]
     query = select(*columns).order_by(*order).execution_options(yield_per=AT_ONCE)
-    for row in connection.execute(query):
-        yield tuple(row)
+    with connection.execute(query) as rows:
+        for row in rows:
+            yield tuple(row)
 
 
 def _rank(value: Any) -> tuple[int, Any]:
