@@ -76,7 +76,8 @@ def test_a_campaign_is_whole_and_every_table_was_compared(busy):
     busy.check_facts()
 
 
-ANSWER = "SELECT min(number) FROM answers"
+EXTRA = "INSERT INTO answers VALUES (99, 'x', 1, 3, '[\"no\"]', 'accepted', '', 1, 5, 5, 0)"
+EDITED = "UPDATE events SET body = replace(body, 'yes', 'no') WHERE kind = 'submit'"
 TAMPERED = {
     "a label": (["UPDATE answers SET labels = '[\"no\"]' WHERE number = 2"],
                 'answers, number 2, labels: ["no"]; the log says ["yes"]'),
@@ -90,8 +91,7 @@ TAMPERED = {
     "a control question": (["UPDATE gold SET control = 0"], "gold, item 5, control: 0"),
     "a deleted answer": (["DELETE FROM answers WHERE number = 3"],
                          "answers, number 3: the row is missing"),
-    "an extra answer": (["INSERT INTO answers VALUES "
-                         "(99, 'x', 1, 3, '[\"no\"]', 'accepted', '', 1, 5, 5, 0)"],
+    "an extra answer": ([EXTRA],
                         "answers, number 99: this row is not in the log"),
     "a status": (["UPDATE answers SET status = 'draft' WHERE number = 2"],
                  "answers, number 2, status: draft; the log says accepted"),
@@ -108,10 +108,9 @@ TAMPERED = {
     "a skip": (["UPDATE skips SET reason = 'lazy'"], "reason: lazy; the log says unclear"),
     "a record": (["UPDATE records SET body = '{}'"], "records, number 1, body: one body"),
     "a batch": (["UPDATE batches SET k = 3"], "batches, number 1, k: 3; the log says 2"),
-    "an edited event": (["UPDATE events SET body = replace(body, 'yes', 'no') WHERE number = "
-                         "(SELECT min(number) FROM events WHERE kind = 'submit')"], "was changed"),
+    "an edited event": ([EDITED], "was changed"),
     "a deleted event": (["DELETE FROM events WHERE number = 9"], "event 9 is missing"),
-    "a log without its end": (["DELETE FROM events WHERE number = (SELECT max(number) FROM events)"],
+    "a log without its end": (["DELETE FROM events WHERE kind = 'pause'"],
                               "the log is broken: it ends at event"),
     "an empty log": (["DELETE FROM events"], "the log is empty"),
 }  # fmt: skip

@@ -114,9 +114,8 @@ def _tell(found: Verification) -> None:
     for note in found.notes:
         warn(f"goldspan: {note}")
     if found.is_whole:
-        say(
-            f"{found.where} is whole: its tables are what the {found.n_events} entries of its log say"
-        )
+        log = f"the {found.n_events} entries of its log"
+        say(f"{found.where} is whole: its tables are what {log} say")
         say(f"rows compared: {_counted(found.n_rows)}")
         say(f"head: {found.head}")
         return

@@ -31,6 +31,8 @@ BUSY_SECONDS = 30.0
 WRITE = {"goldspan_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection that will write."""
 
+_RESTORE = "restore a backup (`goldspan restore`)"
+
 
 class StoreError(GoldspanError):
     """The database cannot do what it should: full, read-only, busy, gone or damaged."""
@@ -123,12 +125,11 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
         "disk is full": "make room on the disk",
         "No space left": "make room on the disk",
         "disk I/O error": "is the disk full, or gone?",
-        "malformed": "the file is damaged: restore a backup (`goldspan restore`), or import an export",
-        "Could not decode": "the file is damaged: restore a backup (`goldspan restore`)",
+        "malformed": f"the file is damaged: {_RESTORE}, or import an export",
+        "Could not decode": f"the file is damaged: {_RESTORE}",
         "unable to open": "does the folder exist, and may you write to it?",
         "locked": "another process is writing: try again",
-        "not a database": "it is damaged, or something else: restore a backup (`goldspan restore`), "
-        "or give another path",
+        "not a database": f"it is damaged, or something else: {_RESTORE}, or give another path",
     }
     hint = next((say for word, say in hints.items() if word in why), "")
     return StoreError(f"{where}: {why}{'; ' + hint if hint else ''}; nothing was changed")
