@@ -1,7 +1,8 @@
 """The `goldspan` command: a thin shell over the library.
 
 Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 3 `verify` found a store that is not
-whole, 130 interrupted. Messages go to standard error, results to standard output. Nothing heavy is imported before a command runs.
+whole, 130 interrupted. Messages go to standard error, results to standard output.
+Nothing heavy is imported before a command runs.
 """
 
 from __future__ import annotations
