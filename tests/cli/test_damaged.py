@@ -149,7 +149,7 @@ def wrong(name, found, expected):
         ):
             return "another result"
         return ""
-    if code not in {1, 3} or "goldspan: " not in said and name != "verify":
+    if code not in {1, 3} or ("goldspan: " not in said and name != "verify"):
         return "no message"
     return "a half-written output" if wrote else ""
 
