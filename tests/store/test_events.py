@@ -10,7 +10,7 @@ from sqlalchemy.exc import DatabaseError
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import PoolItem
-from goldspan.store import reading
+from goldspan.store import StoreError, reading
 from goldspan.store.chain import check_chain, link
 from goldspan.store.opening import empty_database
 from goldspan.store.registry import EFFECTS, effect_of
@@ -96,7 +96,7 @@ def test_the_database_itself_lets_the_log_only_grow(busy, act):
 def test_a_log_that_lost_its_end_is_seen(busy):
     with busy.database.engine.begin() as connection:
         connection.execute(text("UPDATE campaign SET n_events = n_events + 1"))
-    with pytest.raises(InputError, match="the log is broken: it ends at event"):
+    with pytest.raises(StoreError, match="the log is broken: it ends at event"):
         busy.verify()
 
 

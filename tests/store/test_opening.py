@@ -173,11 +173,10 @@ def test_the_migrations_make_the_tables_of_the_schema(new_place):
     database.engine.dispose()
 
 
-NEXT = f"{int(HEAD) + 1:04}"
-STEP = '''"""The next version."""
+STEP = '''"""The version after this one."""
 import sqlalchemy as sa
 from alembic import op
-revision, down_revision = "{next}", "{head}"
+revision, down_revision = "0099", "{before}"
 def upgrade():
     with op.batch_alter_table("charges") as table:
         table.add_column(sa.Column("note", sa.Text, nullable=False, server_default="-"))
@@ -191,11 +190,10 @@ def next_version(tmp_path):
 
     def make(more=""):
         (tmp_path / "versions").mkdir()
-        for path in (FOLDER / "env.py", *FOLDER.glob("versions/v*.py")):
+        for path in (FOLDER / "env.py", *(FOLDER / "versions").glob("v*.py")):
             target = tmp_path / path.relative_to(FOLDER)
             target.write_text(path.read_text(encoding="utf-8"))
-        step = STEP.format(more=more, next=NEXT, head=HEAD)
-        (tmp_path / "versions" / f"v{NEXT}.py").write_text(step)
+        (tmp_path / "versions" / "v0099.py").write_text(STEP.format(before=HEAD, more=more))
         return tmp_path
 
     return make
@@ -206,14 +204,14 @@ def test_a_database_of_this_version_is_brought_on_with_its_rows(new_place, next_
     with create_ledger(place, **SAME, now=0) as ledger:
         ledger.charge("fee", 3, 1)
     engine = connect(to_url(place))
-    upgrade(engine, "here", folder=next_version(), head=NEXT)
+    upgrade(engine, "here", folder=next_version(), head="0099")
     with engine.connect() as connection:
         assert connection.execute(text("SELECT name, amount, note FROM charges")).all() == [
             ("fee", 3, "-")
         ]
-        assert version_of(connection) == NEXT
+        assert version_of(connection) == "0099"
     engine.dispose()
-    with pytest.raises(StoreError, match=f"newer goldspan .*{NEXT}, this one knows up to {HEAD}"):
+    with pytest.raises(StoreError, match=f"newer goldspan .*0099, this one knows up to {HEAD}"):
         open_ledger(place)
 
 
@@ -222,7 +220,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(new_place, next_ve
     create_ledger(place, **SAME, now=0).close()
     engine = connect(to_url(place))
     with pytest.raises(ZeroDivisionError):
-        upgrade(engine, "here", folder=next_version("1 / 0"), head=NEXT)
+        upgrade(engine, "here", folder=next_version("1 / 0"), head="0099")
     engine.dispose()
     with open_ledger(place) as ledger:
         assert ledger.charge("fee", 3, 1)

@@ -276,17 +276,19 @@ def _open(source: str, out: str, store: str | None, *, look: bool = False) -> It
     """Open the desk over the store of a campaign; with `look`, work the labels out."""
     check_part("server")
     from goldspan.cli.report import write_findings
-    from goldspan.cli.served import check_served
+    from goldspan.cli.served import check_served, place_in, told_of_damage
     from goldspan.server import load_keys, open_service
 
     check_served(source, out, store)
-    service = open_service(source, out, load_keys(out), store, report=write_findings)
-    try:
-        if look:
-            service.engine.look()
-        yield service.desk
-    finally:
-        service.close()
+    with told_of_damage(store or place_in(out)):
+        service = open_service(source, out, load_keys(out), store, report=write_findings)
+        try:
+            service.ledger.check_facts()
+            if look:
+                service.engine.look()
+            yield service.desk
+        finally:
+            service.close()
 
 
 def _user() -> str:

@@ -104,14 +104,18 @@ def outbox(
 @contextmanager
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     from goldspan.campaign.clock import open_clock, wall_clock
-    from goldspan.cli.served import check_served, read_setting
+    from goldspan.cli.served import check_served, place_in, read_setting, told_of_damage
     from goldspan.server.opening import open_store
     from goldspan.server.providers.outbox import Outbox
     from goldspan.server.providers.registry import open_provider
 
     setting = read_setting(source)
     check_served(source, out, store)
-    with open_store(setting, out, store, wall_clock()) as ledger:
+    with (
+        told_of_damage(store or place_in(out)),
+        open_store(setting, out, store, wall_clock()) as ledger,
+    ):
+        ledger.check_facts()
         clock = open_clock(ledger, _settling(setting))
         provider = open_provider(setting.plan, ledger, clock)
         yield _Desk(setting, ledger, provider, Outbox(ledger, clock))

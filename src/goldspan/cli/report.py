@@ -51,8 +51,10 @@ def report(
         check_part("report")
     from goldspan.campaign.findings import Findings
     from goldspan.campaign.record import CampaignRecord
+    from goldspan.cli.served import told_of_damage
 
-    with open_campaign(out, store) as ledger:
+    with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
+        ledger.check_facts()
         if json:
             record = CampaignRecord.of(ledger)
             emit_json((record if names else without_names(ledger, record)).to_dict())
@@ -89,7 +91,12 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
             "`goldspan run --out` wrote to, or --store for a campaign that is kept elsewhere"
         )
     ledger = open_ledger(place)
-    if "plan" not in ledger.records("plan"):
+    try:
+        is_begun = "plan" in ledger.records("plan")
+    except BaseException:
+        ledger.close()
+        raise
+    if not is_begun:
         ledger.close()
         raise InputError(f"{place} holds a campaign that never ran: `goldspan run` begins it")
     return ledger

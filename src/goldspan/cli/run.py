@@ -12,7 +12,7 @@ from goldspan.cli.output import check_part, emit_json, say, warn
 from goldspan.cli.report import PAGE, missing_for_pages, write_page
 from goldspan.cli.run_view import shown
 from goldspan.cli.run_watch import Course, watched
-from goldspan.cli.served import command_line, read_setting
+from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
     from goldspan.campaign import CampaignRecord, Setting, Waiting
@@ -61,6 +61,7 @@ def run(
         warn(f"goldspan: there will be no {PAGE}: {lacks}")
     try:
         with (
+            told_of_damage(store or place_in(out)),
             NewPlaces(HeldError) as new,
             open_store(setting, out, store, _begin(setting), private=False, new=new) as ledger,
         ):

@@ -13,7 +13,7 @@ import typer
 from goldspan.cli import reading as r
 from goldspan.cli.compiling import notice
 from goldspan.cli.output import check_part, say, warn
-from goldspan.cli.served import command_line, read_setting
+from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
     from goldspan.server import Entrance, ServerSettings
@@ -94,7 +94,11 @@ def serve(
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
     # What is refused until `keep` leaves neither a secret nor a store behind.
-    with listen(host, port) as listening, NewPlaces(HeldError) as new:
+    with (
+        told_of_damage(store or place_in(out)),
+        listen(host, port) as listening,
+        NewPlaces(HeldError) as new,
+    ):
         url = public_url or _url(host, listening.getsockname()[1])
         new.folder(out, 0o700)
         new.expect(Path(out) / SECRET)

@@ -6,6 +6,7 @@ keys enforced, and transactions that begin as the caller says. PostgreSQL throug
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy.exc import (
     InternalError,
     OperationalError,
 )
+from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
 
@@ -30,6 +32,8 @@ CONNECT_SECONDS = 10
 """How long PostgreSQL may take to answer a new connection."""
 WRITE = {"goldspan_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection that will write."""
+
+_RESTORE = "restore a backup (`goldspan restore`)"
 
 
 class StoreError(GoldspanError):
@@ -92,6 +96,17 @@ def connect(url: URL, sign: str = "") -> Engine:
     return engine
 
 
+def connect_unchanged(path: str | Path) -> Engine:
+    """Make the engine of a SQLite file that keeps the journal mode it has: a backup has none."""
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None),
+        poolclass=NullPool,
+    )
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
 def is_sqlite(engine: Engine) -> bool:
     """Whether the database is a SQLite file."""
     return engine.dialect.name == "sqlite"
@@ -124,10 +139,11 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
         "disk is full": "make room on the disk",
         "No space left": "make room on the disk",
         "disk I/O error": "is the disk full, or gone?",
-        "malformed": "the file is damaged: restore a backup, or import an export",
+        "malformed": f"the file is damaged: {_RESTORE}, or import an export",
+        "Could not decode": f"the file is damaged: {_RESTORE}",
         "unable to open": "does the folder exist, and may you write to it?",
         "locked": "another process is writing: try again",
-        "not a database": "choose another name",
+        "not a database": f"it is damaged, or something else: {_RESTORE}, or give another path",
     }
     hint = next((say for word, say in hints.items() if word in why), "")
     return StoreError(f"{where}: {why}{'; ' + hint if hint else ''}; nothing was changed")

@@ -22,14 +22,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from goldspan.crowd.atomic import write_folder
 from goldspan.errors import InputError
 from goldspan.protocols import Event
-from goldspan.store.chain import canonical
+from goldspan.store.chain import canonical, read_json
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database
 from goldspan.store.opening import empty_database, open_ledger
 from goldspan.store.people import unsealed
-from goldspan.store.reading import read_events
 from goldspan.store.replay import replay
 from goldspan.store.schema import notes, people
+from goldspan.store.verify import Chain, damaged, log_rows
 
 if TYPE_CHECKING:
     from goldspan.store.ledger import SqlLedger
@@ -39,10 +39,11 @@ ABOUT, LOG, PEOPLE = "campaign.json", "events.jsonl", "people.jsonl"
 
 
 def export_ledger(ledger: SqlLedger, folder: str | Path) -> None:
-    """Write a campaign into a new folder, as it is at one moment.
+    """Write a campaign into a new folder, as its log says that it is at one moment.
 
     Raises:
         InputError: The folder exists already, or cannot be made.
+        StoreError: The log is damaged; no folder is made. Of damaged tables it has nothing.
     """
     write_folder(folder, lambda path: _fill(ledger, path))
 
@@ -69,12 +70,19 @@ def import_ledger(folder: str | Path, place: str | Path) -> SqlLedger:
 
 
 def _fill(ledger: SqlLedger, path: Path) -> None:
-    number, head = 0, ""
+    chain = Chain()
     with ledger.database.read() as connection, (path / LOG).open("w", encoding="utf-8") as out:
-        for event in read_events(connection):
-            number, head = event.number, event.hash
+        for row in log_rows(connection):
+            fault = chain.follow(row)
+            if fault:
+                raise damaged(ledger.database.where, fault)
+            event = Event(row.number, row.time, row.kind, read_json(row.body), row.hash)
             out.write(canonical(vars(event)) + "\n")
+        fault = chain.end(connection)
+        if fault:
+            raise damaged(ledger.database.where, fault)
         _write_people(connection, path / PEOPLE)
+    number, head = chain.number, chain.head
     about = {"goldspan": "campaign", "layout": LAYOUT, "name": ledger.name}
     words = json.dumps({**about, "events": number, "head": head}, ensure_ascii=False, indent=1)
     (path / ABOUT).write_text(words + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import select
 
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
 from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import (
@@ -28,9 +28,9 @@ from goldspan.store import (
     watching,
     workers,
 )
-from goldspan.store.alone import alone, check_sums
+from goldspan.store.alone import alone, check_start, mark_closed, mark_opened
 from goldspan.store.bounds import Bound
-from goldspan.store.chain import check_chain, read_json
+from goldspan.store.chain import read_json
 from goldspan.store.engine import StoreError
 from goldspan.store.grown import Grown
 from goldspan.store.journal import Database, Entry
@@ -57,7 +57,8 @@ class SqlLedger:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database, self._is_checked = database, False
+        self.database, self._opening = database, ""
+        self._has_facts, self._checking = False, threading.Lock()
         self._order = Order(database)
 
     @cached_property
@@ -243,6 +244,7 @@ class SqlLedger:
 
     def crowd(self, which: str = "answered") -> Crowd:
         """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        self.check_facts()
         if which == "answered":
             return self._grown.crowd()
         with self.database.read() as connection:
@@ -369,6 +371,7 @@ class SqlLedger:
 
     def given(self, item: str | None = None) -> list[Given]:
         """Give all answers as rows, drafts among them; those to an item with their labels."""
+        self.check_facts()
         with self.database.read() as connection:
             return watching.given(connection, item)
 
@@ -409,35 +412,52 @@ class SqlLedger:
             return watching.is_paused(connection)
 
     def verify(self) -> int:
-        """Check the chain of the log against the campaign's row, and count the events.
+        """Compare log and tables (see `goldspan.store.verify`), and count the events.
 
         Raises:
-            InputError: An entry is missing or was changed.
+            StoreError: They differ, or the database is damaged; the message names the first rows.
         """
-        with self.database.read() as connection:
-            row = connection.execute(select(campaign)).one()
-            number, head = check_chain(reading.read_events(connection))
-        if (number, head) != (row.n_events, row.head):
-            raise InputError(
-                f"the log is broken: it ends at event {number}, and should at {row.n_events}"
-            )
-        return number
+        from goldspan.store.verify import check_whole
+
+        return check_whole(self.database).n_events
+
+    def check_facts(self) -> None:
+        """Check once that answers and what belongs to them are those of the log.
+
+        It is done before answers are read for the first time, which is when labels are made of
+        them.
+
+        Raises:
+            StoreError: They are not.
+        """
+        from goldspan.store.facts import check_facts
+
+        with self._checking:
+            if not self._has_facts:
+                check_facts(self.database)
+                self._has_facts = True
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep out others who would steer the campaign, for `with`; answers are still taken.
 
+        At the first time the sums are checked, and everything if a process that had the campaign
+        open did not end cleanly.
+
         Raises:
             StoreError: Another process steers it, or the database is damaged.
         """
         with alone(self.database):
-            if not self._is_checked:
-                check_sums(self.database)
-                self._is_checked = True
+            if not self._opening:
+                self._has_facts = check_start(self.database) or self._has_facts
+                self._opening = mark_opened(self.database)
             yield
 
     def close(self) -> None:
         """Let go of the database."""
+        if self._opening:
+            mark_closed(self.database, self._opening)
+            self._opening = ""
         self.database.engine.dispose()
 
     def __enter__(self) -> Self:

@@ -10,7 +10,15 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from goldspan.errors import InputError
 from goldspan.spans import Codec
-from goldspan.store.engine import WRITE, StoreError, connect, is_outside, store_error, to_url
+from goldspan.store.engine import (
+    WRITE,
+    StoreError,
+    connect,
+    is_outside,
+    is_sqlite,
+    store_error,
+    to_url,
+)
 from goldspan.store.journal import Database, Held, first_entry
 from goldspan.store.migrate import upgrade
 from goldspan.store.money import check_amount
@@ -137,6 +145,8 @@ def _upgrade(engine: Engine, where: str) -> None:
     except OperationalError as error:
         raise store_error(error, where) from None
     except DatabaseError as error:
+        if is_sqlite(engine) and is_outside(error):
+            raise store_error(error, f"{where} is no campaign's database") from None
         why = str(error.orig).strip().splitlines()[0]
         raise StoreError(f"{where} is no campaign's database: {why}") from None
 

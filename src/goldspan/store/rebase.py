@@ -3,8 +3,8 @@
 A log of before names people by their ids, and no entry of it can be changed. To forget somebody
 there, the whole log is replaced: the entry "begin" holds number and hash of the last old entry,
 onto which it is hashed as any other, and entries of kind "snapshot" hold all rows of the tables,
-with pseudonyms in place of ids. Replaying them gives the tables, and `verify` checks the new log as
-it checks any. The old log's chain is checked before it goes; whether the snapshot says what it said
+with pseudonyms in place of ids. Replaying them gives the tables, and `verify` checks the new log
+as it checks any. The tables are compared with the old log before it goes; whether the snapshot says what it said
 can be checked by who has kept it: its last hash is that in "begin".
 """
 
@@ -22,7 +22,7 @@ from goldspan.store.journal import Database, Entry, put_campaign
 from goldspan.store.money import Purse
 from goldspan.store.reading import read_events
 from goldspan.store.schema import (
-    BESIDE,
+    BESIDE_THE_LOG,
     answers,
     campaign,
     charges,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1_000
 """Rows of an entry."""
-APART = BESIDE | {"campaign", "events", "notes", "tombstones"}
+APART = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"}
 """Tables that are not in a snapshot."""
 
 
@@ -47,7 +47,11 @@ def rebase(database: Database, now: int) -> int:
 
     Raises:
         InputError: The old log is broken: it would be lost what is wrong with it.
+        StoreError: The tables are not what the old log says.
     """
+    from goldspan.store.verify import check_whole
+
+    check_whole(database)
     return database.write(now, _rebase)
 
 

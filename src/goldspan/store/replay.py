@@ -12,14 +12,14 @@ from goldspan.protocols import Event
 from goldspan.store.chain import BEGIN
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database, Entry, first_entry
-from goldspan.store.schema import BESIDE, metadata
+from goldspan.store.schema import BESIDE_THE_LOG, metadata
 
 State = dict[str, list[dict[str, Any]]]
 
 
 def state_of(database: Database) -> State:
-    """Return all rows of all tables that are made from the log, sorted by their keys."""
-    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE]
+    """Return all rows of all tables that the log determines, sorted by their keys."""
+    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE_THE_LOG]
     with database.read() as connection:
         return {table.name: _rows(connection, table) for table in tables}
 
@@ -67,12 +67,14 @@ def _again(entry: Entry, event: Event) -> None:
 
 def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
     query = select(table).order_by(*table.primary_key.columns)
-    rows = [_plain(row) for row in connection.execute(query).mappings()]
-    if table.name == "notes":
-        # What is sealed comes from outside the log; what was reduced stands in it, without salt.
-        outside = dict.fromkeys(("name", "body", "salt"))
-        rows = [{**row, **outside} if row["salt"] is not None else row for row in rows]
-    return rows
+    return [log_part(table.name, _plain(row)) for row in connection.execute(query).mappings()]
+
+
+def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without what is not in the log: of a sealed note, what it says."""
+    if table == "notes" and row["salt"] is not None:  # what was reduced stands in it, without salt
+        return {**row, **dict.fromkeys(("name", "body", "salt"))}
+    return row
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

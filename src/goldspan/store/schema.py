@@ -285,5 +285,19 @@ processes = Table(
     _number("beat"),
 )
 
-BESIDE = frozenset({"roles", "processes", "usage", "people"})
-"""Tables that are not made from the log."""
+# A process that has the campaign open to steer it; taken away when it lets go.
+openings = Table(
+    "openings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _word("process"),
+)
+
+BESIDE_THE_LOG = {
+    "roles": "who steers and who serves",
+    "processes": "which processes do so",
+    "usage": "how often something was done on a day",
+    "people": "which ids the pseudonyms stand for: rows that can be deleted",
+    "openings": "which processes have the campaign open, not what it holds",
+}
+"""Tables that the log does not determine, and why: they are not compared with it."""
