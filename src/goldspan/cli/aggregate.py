@@ -110,6 +110,7 @@ def aggregate(
     rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
@@ -144,6 +145,7 @@ def aggregate(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
         strip=strip, rename_workers=rename_worker,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     params = method_params(method, param, ties=ties, raw=raw, seed=seed)
     from goldspan.aggregate import get_aggregator

@@ -52,6 +52,7 @@ def convert(
     rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
@@ -76,6 +77,7 @@ def convert(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
         strip=strip, rename_workers=rename_worker, unlabelled="keep",
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.crowd.convert import convert_crowd
     from goldspan.crowd.io import write_crowd, write_to_stdout

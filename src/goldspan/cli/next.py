@@ -110,6 +110,7 @@ def next(  # noqa: A001 - the command's name
     missing: r.Missing = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Say which items need another answer, whom to ask, and what it costs.
@@ -137,6 +138,7 @@ def next(  # noqa: A001 - the command's name
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.hiring import next_answers
 

@@ -19,6 +19,7 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.cli.wording import in_options
 from goldspan.select.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def select(
         bool,
         typer.Option("--list", help="List the rules.", callback=_show_rules, is_eager=True),
     ] = False,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Choose the items of a pool that are worth labelling.
@@ -176,15 +178,19 @@ def select(
     kind = "attributes" if attributes else format
     with steps(4, quiet=json) as step:
         step(f"reading {source}")
-        read = read_pool(
-            source, kind, text=text_column, id=id_column, document=document_column, tokens=tokens
-        )
+        with in_options(r.OPTIONS):
+            read = read_pool(
+                source, kind, text=text_column, id=id_column, document=document_column,
+                tokens=tokens, max_decompressed=max_decompressed,
+            )  # fmt: skip
         for note in read.notes:
             warn(f"goldspan: {source}: {note}")
         given: dict[str, Any] = {"budget": budget, "n": number, "costs": cost}
         if labelled:
             other = "attributes" if attributes else None
-            given["labelled"] = read_pool(labelled, other, tokens=tokens).pool
+            with in_options(r.OPTIONS):
+                known = read_pool(labelled, other, tokens=tokens, max_decompressed=max_decompressed)
+            given["labelled"] = known.pool
         if errors:
             given["errors"] = read_errors(errors)
         if model:

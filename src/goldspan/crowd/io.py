@@ -100,6 +100,7 @@ def read_crowd(
     rename_workers: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     text_encoding: str | None = None,
+    max_decompressed: int | str | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Crowd:
     r"""Read a crowd: items, workers, their answers, and gold if there is some.
@@ -137,6 +138,9 @@ def read_crowd(
         delimiter: Of a table; guessed by default.
         text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
             be that.
+        max_decompressed: Most bytes that a compressed file, an archive or a Parquet file may
+            become in memory, as a number or as text such as "20GiB"; by default 4 GiB, and beyond
+            256 MiB no more than 100 times its size.
         progress: Called with (done, total) now and then by readers that may take long.
 
     Returns:
@@ -168,6 +172,7 @@ def read_crowd(
         strip=strip,
         rename_workers=dict(rename_workers or {}),
         delimiter=delimiter,
+        max_decompressed=max_decompressed,
         progress=progress,
     )
     source = _opened_rows(source, format)
@@ -176,7 +181,7 @@ def read_crowd(
 
         crowd = read_table(source, options, format)
     else:
-        opened = open_source(source, text_encoding)
+        opened = open_source(source, text_encoding, max_decompressed)
         name = format or guess_format(opened, columns)
         crowd = get_format(name).read(opened, options)
     crowd = check_names(_with_labels(crowd, unlabelled), options)
@@ -184,7 +189,7 @@ def read_crowd(
         from goldspan.crowd.gold import attach_gold
 
         known = hasattr(type(gold), "tagged_by_id") or is_dataframe(rows_as_table(gold))
-        given = gold if known else open_source(gold, text_encoding)
+        given = gold if known else open_source(gold, text_encoding, max_decompressed)
         crowd = attach_gold(crowd, given, options, refine=True)
     return crowd
 

@@ -88,6 +88,7 @@ def read_pool(
     document: str | None = None,
     tokens: str | None = None,
     otherwise: str = "fine",
+    max_decompressed: int | str | None = None,
 ) -> PoolFile:
     r"""Read a pool.
 
@@ -106,6 +107,7 @@ def read_pool(
             `goldspan.spans.tokenize`; "given": as the pool says. By default given tokens are
             taken, and other texts are cut by the rule `otherwise`.
         otherwise: See `tokens`.
+        max_decompressed: Most bytes that compressed input may become, as for `read_crowd`.
 
     Returns:
         The pool and how it was read. Items without anything to label are left out and counted in
@@ -129,7 +131,7 @@ def read_pool(
     if _is_table(source):
         found = _of_columns(_frame(source), "<DataFrame>", names)
         return _made(found, tokens, otherwise)
-    file = open_source(source)
+    file = open_source(source, max_decompressed=max_decompressed)
     chosen = format or pool_format(file, text)
     if chosen in {ATTRIBUTES, CROWD, TEXT, FOLDER, CONLL} and (given := _named(names)):
         message = (
