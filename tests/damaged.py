@@ -13,7 +13,18 @@ from goldspan.old_name import variable
 
 N_DAMAGED = 2000 if variable("GOLDSPAN_TORTURE") else 60
 ODD = (
-    *(b"{", b"(", b"[" * 3000, b"'''", b"\\", b"\n", b"\0", b"\xff", b"lambda:0", b"__import__('os')"),
+    *(
+        b"{",
+        b"(",
+        b"[" * 3000,
+        b"'''",
+        b"\\",
+        b"\n",
+        b"\0",
+        b"\xff",
+        b"lambda:0",
+        b"__import__('os')",
+    ),
     *(b"9" * 18, b"99999999999", b"-1", b"|O", b"<f8", b"<U9", b"<m8", b"1e999", b"NaN", b"True"),
 )
 

@@ -175,7 +175,7 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allo
     """
     if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         raise NotImplementedError(
-            f"{info.filename} is compressed by a method other than the usual one, deflate"
+            f"the compression method of {info.filename} is not the usual one, deflate"
         )
     allowance.check(info.file_size)
     with archive.open(info) as file:

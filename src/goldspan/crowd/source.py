@@ -284,7 +284,9 @@ class _How:
         """Return what a file of this size may decompress to."""
         return Allowance(packed, self.max_decompressed)
 
-    def source(self, name: str, data: bytes = b"", files: dict[str, Source] | None = None) -> Source:
+    def source(
+        self, name: str, data: bytes = b"", files: dict[str, Source] | None = None
+    ) -> Source:
         """Return what was opened."""
         return Source(name, data, files, self.text_encoding, self.max_decompressed)
 

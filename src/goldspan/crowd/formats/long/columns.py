@@ -101,7 +101,7 @@ def _check_words(data: bytes, allowance: Allowance) -> None:
     """Refuse a Parquet file in which a few long words are repeated too often.
 
     What its footer says is right then, and small: the words stand in a dictionary. They are read
-    as that, without being repeated.
+    as that, without being repeated; first only the dictionaries, which mostly is enough.
 
     Raises:
         TooLargeError: It is such a file.
@@ -109,30 +109,48 @@ def _check_words(data: bytes, allowance: Allowance) -> None:
     with pq.ParquetFile(io.BytesIO(data)) as file:
         names = file.schema_arrow.names
         columns = [file.schema.column(n) for n in range(len(file.schema))]
-    words = [one.path for one in columns if one.physical_type == "BYTE_ARRAY"]
-    n_bytes = 0
+        about = file.metadata
+        groups = [about.row_group(n) for n in range(about.num_row_groups)]
+    words = {n: one.path for n, one in enumerate(columns) if one.physical_type == "BYTE_ARRAY"}
+    least = most = 0
     for name in names:
-        paths = [path for path in words if _top(path, name)]
-        if paths:
-            n_bytes += _n_words(data, name, paths, allowance)
-            allowance.check(n_bytes)
+        own = {n: path for n, path in words.items() if _top(path, name)}
+        if not own:
+            continue
+        try:
+            with pq.ParquetFile(io.BytesIO(data), read_dictionary=list(own.values())) as file:
+                bound = 0
+                for n_group, group in enumerate(groups):
+                    first = next(file.iter_batches(1, [n_group], [name]), None)
+                    longest = 0 if first is None else _longest(first.column(0))
+                    chunks = [group.column(n) for n in own]
+                    bound += sum(
+                        max(one.num_values, group.num_rows) * longest + one.total_uncompressed_size
+                        for one in chunks
+                    )
+                if least + most + bound <= allowance.left:
+                    most += bound
+                else:
+                    for batch in file.iter_batches(_BATCH, columns=[name]):
+                        least += _n_bytes(batch.column(0))
+                        allowance.check(least)
+        except pa.ArrowNotImplementedError:  # structs whose parts have several dictionaries
+            with pq.ParquetFile(io.BytesIO(data)) as file:
+                for batch in file.iter_batches(_FEW, columns=[name]):
+                    least += batch.nbytes
+                    allowance.check(least)
 
 
-def _n_words(data: bytes, name: str, paths: list[str], allowance: Allowance) -> int:
-    """Return how many bytes the words of a column take."""
-    n_bytes = 0
-    try:
-        with pq.ParquetFile(io.BytesIO(data), read_dictionary=paths) as file:
-            for batch in file.iter_batches(_BATCH, columns=[name]):
-                n_bytes += _n_bytes(batch.column(0))
-                allowance.check(n_bytes)
-    except pa.ArrowNotImplementedError:  # structs whose parts have several dictionaries
-        n_bytes = 0
-        with pq.ParquetFile(io.BytesIO(data)) as file:
-            for batch in file.iter_batches(_FEW, columns=[name]):
-                n_bytes += batch.nbytes
-                allowance.check(n_bytes)
-    return n_bytes
+def _longest(values: Any) -> int:
+    """Return the length of the longest word in the dictionaries of an array."""
+    if pa.types.is_struct(values.type):
+        return max(map(_longest, values.flatten()), default=0)
+    if pa.types.is_nested(values.type):
+        return _longest(values.values) if hasattr(values, "values") else 0
+    if not pa.types.is_dictionary(values.type):
+        return 0
+    lengths = pc.binary_length(values.dictionary.cast(pa.large_binary()))
+    return int(pc.max(lengths).as_py() or 0)
 
 
 def _top(path: str, name: str) -> bool:
