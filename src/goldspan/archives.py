@@ -16,7 +16,7 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +133,7 @@ def gunzip(data: bytes, allowance: Allowance) -> bytes:
         return read_all(file, allowance)
 
 
-def read_all(file: BinaryIO | gzip.GzipFile | zipfile.ZipExtFile, allowance: Allowance) -> bytes:
+def read_all(file: IO[bytes] | gzip.GzipFile, allowance: Allowance) -> bytes:
     """Read to the end, and take what is read from an allowance."""
     found = bytearray()
     while chunk := file.read(_CHUNK):

@@ -53,6 +53,7 @@ def convert(
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
     max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
@@ -93,9 +94,11 @@ def convert(
         only_gold = not crowd.n_workers
         name = to_format or ("conll" if only_gold and output in {None, "-"} else None)
         if output in {None, "-"}:
-            lost = write_to_stdout(crowd, name or "wide", text=not no_text)
+            lost = write_to_stdout(crowd, name or "wide", text=not no_text, raw_csv=raw_csv)
         else:
-            lost = write_crowd(crowd, str(output), format=name, text=not no_text)
+            lost = write_crowd(
+                crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv
+            )
     facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
     if json and output not in {None, "-"}:
         emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})

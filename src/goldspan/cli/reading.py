@@ -62,6 +62,13 @@ NoText = Annotated[
         help="Columns of tokens (conll, wide, long) without the items' texts and offsets.",
     ),
 ]
+RawCsv = Annotated[
+    bool,
+    typer.Option(
+        "--raw-csv",
+        help="Write cells of CSV as they are, also what a spreadsheet may take for a formula.",
+    ),
+]
 Gold = Annotated[
     str | None,
     typer.Option(help="A second file or folder with the known tags.", rich_help_panel=_READ),

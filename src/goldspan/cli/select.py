@@ -139,6 +139,7 @@ def select(
         typer.Option("--list", help="List the rules.", callback=_show_rules, is_eager=True),
     ] = False,
     max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Choose the items of a pool that are worth labelling.
@@ -207,7 +208,7 @@ def select(
         )
         step("writing")
         if output:
-            _write(found, output, selection_lines(found, read.fields))
+            _write(found, output, selection_lines(found, read.fields), raw_csv=raw_csv)
     _tell(found, by, output, as_json=json)
 
 
@@ -273,7 +274,7 @@ def _features(
     return found
 
 
-def _write(found: Selection, output: str, lines: Any) -> None:
+def _write(found: Selection, output: str, lines: Any, *, raw_csv: bool) -> None:
     from goldspan.crowd.atomic import write_text
 
     if output == "-":
@@ -282,7 +283,7 @@ def _write(found: Selection, output: str, lines: Any) -> None:
     elif output.endswith((".jsonl", ".jsonl.gz")):
         write_text(output, lines)
     else:
-        write_text(output, [csv_text(found.to_arrow())])
+        write_text(output, [csv_text(found.to_arrow(), raw=raw_csv)])
 
 
 def _tell(found: Selection, by: str, output: str | None, *, as_json: bool) -> None:

@@ -253,6 +253,7 @@ def write_crowd(
     *,
     format: str | None = None,  # noqa: A002 - the word users know
     text: bool = True,
+    raw_csv: bool = False,
     **reading: Any,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
@@ -267,6 +268,8 @@ def write_crowd(
             `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
         text: Whether columns of tokens (conll, wide, long) come with the items' texts and offsets;
             other readers of such files may want neither.
+        raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before those
+            that a spreadsheet may take for formulas; goldspan's reader takes it off.
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
             guessed.
 
@@ -284,10 +287,12 @@ def write_crowd(
     module = get_format(name)
     if not hasattr(module, "write"):
         raise InputError(f"format {name!r} can only be read")
+    takes = signature(module.write).parameters
+    given = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
     if text:
-        module.write(crowd, Path(path))
-    elif "text" in signature(module.write).parameters:
-        module.write(crowd, Path(path), text=False)
+        module.write(crowd, Path(path), **given)
+    elif "text" in takes:
+        module.write(crowd, Path(path), text=False, **given)
     else:
         rule = "text=False (--no-text) is for conll, wide and long"
         raise InputError(f"format {name!r} always has the text: {rule}")
@@ -299,6 +304,7 @@ def write_to_stdout(
     format: str,  # noqa: A002 - the word users know
     *,
     text: bool = True,
+    raw_csv: bool = False,
 ) -> list[str]:
     """Write a crowd to standard output; returns what the format cannot hold."""
     import sys
@@ -306,7 +312,7 @@ def write_to_stdout(
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
-        lost = write_crowd(crowd, path, format=format, text=text)
+        lost = write_crowd(crowd, path, format=format, text=text, raw_csv=raw_csv)
         if path.is_dir():
             raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
         sys.stdout.flush()

@@ -26,6 +26,7 @@ import pyarrow as pa
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.entries import half_character, string_faults
 from goldspan.crowd.grid import guess_delimiter
+from goldspan.crowd.cells import is_marked, unguard
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
@@ -224,7 +225,7 @@ def read_errors(source: Any) -> dict[str, float]:
     {'D1': 0.5, 'D2': 0.0}
     """
     file = open_source(source)
-    rows = csv.DictReader(io.StringIO(file.text.value))
+    rows, is_guarded = csv.DictReader(io.StringIO(file.text.value)), is_marked(file.text.value)
     names = [name.strip().lower() for name in rows.fieldnames or []]
     rows.fieldnames = names
     key = next((name for name in IDS if name in names), None)
@@ -234,6 +235,7 @@ def read_errors(source: Any) -> dict[str, float]:
     found: dict[str, float] = {}
     for row in rows:
         name, cell = (row[key] or "").strip(), row.get("error", "1")
+        name = unguard(name) if is_guarded else name
         try:
             share = float(cell or "")
         except ValueError:
@@ -630,11 +632,12 @@ def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int
     quotes = mark != "\t" or value.startswith('"') or _QUOTED.search(value) is not None
     options: dict[str, Any] = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
     reader = csv.reader(io.StringIO(value, newline=""), delimiter=mark, **options)
+    is_guarded = mark == "," and is_marked(value)
     rows, limit, line = [], csv.field_size_limit(sys.maxsize), before + 1
     try:
         for cells in reader:
             if any(cells):
-                rows.append((line, cells))
+                rows.append((line, [unguard(cell) for cell in cells] if is_guarded else cells))
             line = before + 1 + reader.line_num
     except csv.Error as error:
         message = f"{error}: a quoted cell is not closed, or a quote is inside a quoted cell"
