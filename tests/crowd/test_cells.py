@@ -16,7 +16,7 @@ from campaign.tiny import plan_of, toml
 from goldspan.cli import main
 from goldspan.crowd import CrowdBuilder, ReadOptions, write_crowd
 from goldspan.crowd.cells import FORMULA, csv_text, guard, is_formula, is_marked, unguard
-from goldspan.crowd.io import read_crowd
+from goldspan.crowd.io import read_crowd, to_crowd
 from goldspan.crowd.losses import losses
 from goldspan.select.reading import read_pool
 
@@ -45,8 +45,8 @@ def test_numbers_and_other_texts_are_no_formulas(text):
 def crowd_of(texts, label="=x"):
     built = CrowdBuilder(ReadOptions(encoding="PLAIN"))
     for n, text in enumerate(texts):
-        built.add_item(f"@{n}", [f"@{n}"], text=text)
-        built.add_answer(f"@{n}", "-ann", [label if n % 2 else "y"])
+        item = built.add_item(f"@{n}", [f"@{n}"], text=text)
+        built.add_answer(item, "-ann", [label if n % 2 else "y"])
     return built.build()
 
 
@@ -119,11 +119,7 @@ def test_gold_csv_is_guarded_and_read_as_gold(tmp_path):
     path = tmp_path / "gold.csv"
     assert result.write(path) == []
     assert not [cell for cell in cells_of(path) if cell.startswith(tuple("=@"))]
-    known = read_crowd(tmp_path / "a.csv") if write_crowd(crowd, tmp_path / "a.csv") else crowd
-    again = goldspan.to_crowd(known, gold=str(path)) if hasattr(goldspan, "to_crowd") else None
-    from goldspan.crowd.io import to_crowd
-
-    again = to_crowd(known, gold=str(path))
+    again = to_crowd(crowd, gold=str(path))
     assert [tags[0] for tags in again.tagged_by_id().values()] == result.labels
     assert result.write(path, raw_csv=True) == []
     assert set(DANGEROUS) <= set(cells_of(path))
@@ -137,13 +133,14 @@ def test_a_table_of_our_own_says_that_it_is_guarded_only_if_it_is():
 
 @pytest.mark.parametrize(("flag", "cell"), [((), "'=d1"), (("--raw-csv",), "=d1")])
 def test_commands_guard_unless_they_are_told_not_to(flag, cell, tmp_path, monkeypatch, capsys):
-    table = "item,worker,label\n" + "".join(f"=d{n},{w},x{n % 2}\n" for n in range(8) for w in "ab")
+    rows = [f"=d{n},{w},x{(n + k) % 2}\n" for n in range(8) for k, w in enumerate("ab")]
+    table = "item,worker,label\n" + "".join(rows)
     (tmp_path / "a.csv").write_text(table)
     (tmp_path / "gold.csv").write_text(
         "item,label\n" + "".join(f"=d{n},x{n % 2}\n" for n in range(8))
     )
     calls = {
-        "convert": ["-t", "long"], "aggregate": [], "next": [],
+        "convert": [], "aggregate": [], "next": ["--confidence", "0.9999"],
         "control": ["--gold", str(tmp_path / "gold.csv"), "-n", "4"],
     }  # fmt: skip
     for command, words in calls.items():
