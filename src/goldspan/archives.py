@@ -1,9 +1,10 @@
 """Compressed files, zip archives and NumPy arrays that somebody else made: bounded, nothing run.
 
 A few kilobytes can decompress to terabytes. Whatever decompresses therefore takes what it writes
-from an `Allowance`, before it keeps it, and stops where that is used up. Files of goldspan's own (models,
-checkpoints) are archives of members that are not compressed, so that nothing in them can become
-larger than the file; their arrays are read without NumPy's parser of headers, which evaluates them.
+from an `Allowance`, before it keeps it, and stops where that is used up. Files of goldspan's own
+(models, checkpoints) are archives of members that are not compressed, so that nothing in them can
+become larger than the file; their arrays are read without NumPy's parser of headers, which
+evaluates them.
 """
 
 from __future__ import annotations
@@ -185,8 +186,8 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allo
 class StoredArchive:
     """An archive of arrays and JSON that goldspan wrote, whose members are not compressed.
 
-    A context manager. No member is larger than the file and all together are not either, so that reading
-    takes memory in proportion to the file's size. Members that nobody asks for are not read.
+    A context manager. All members together are not larger than the file, so that reading takes
+    memory in proportion to the file's size. Members that nobody asks for are not read.
 
     Args:
         file: Path, or an open binary file.
@@ -199,7 +200,7 @@ class StoredArchive:
         self._zip = zipfile.ZipFile(file)
         try:
             raw = self._zip.fp
-            assert raw is not None  # noqa: S101 - it was just opened
+            assert raw is not None
             size = raw.seek(0, io.SEEK_END)
             self._members = members(self._zip)
             self._allowance = Allowance(size, max(size, 1))

@@ -127,7 +127,7 @@ def test_gold_csv_is_guarded_and_read_as_gold(tmp_path):
 
 def test_a_table_of_our_own_says_that_it_is_guarded_only_if_it_is():
     assert csv_text(["item", "label"], [["a", "-1"]]) == "item,label\na,-1\n"
-    assert csv_text(["item", "label"], [["=a", "x"]]) == "\"item\",label\n'=a,x\n"
+    assert csv_text(["item", "label"], [["=a", "x"]]) == '"item",label\n\'=a,x\n'
     assert csv_text(["item", "label"], [["=a", "x"]], raw=True) == "item,label\n=a,x\n"
 
 

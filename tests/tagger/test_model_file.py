@@ -245,7 +245,7 @@ def test_whatever_is_damaged_is_refused_or_harmless_in_bounded_memory(path):
             try:
                 load_tagger(path)
             except InputError as error:
-                assert str(path) in str(error)
+                assert str(path) in str(error)  # noqa: PT017 - others are harmless
                 n_refused += 1
     assert n_refused > N_DAMAGED // 2
 

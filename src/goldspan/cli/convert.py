@@ -96,9 +96,7 @@ def convert(
         if output in {None, "-"}:
             lost = write_to_stdout(crowd, name or "wide", text=not no_text, raw_csv=raw_csv)
         else:
-            lost = write_crowd(
-                crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv
-            )
+            lost = write_crowd(crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv)
     facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
     if json and output not in {None, "-"}:
         emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})

@@ -20,7 +20,7 @@ DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError,
     NotImplementedError, zipfile.BadZipFile, struct.error,
 )  # fmt: skip
-"""What zipfile and `goldspan.archives` raise when they read something else, or what is left of it."""
+"""What zipfile and `goldspan.archives` raise when they read something else, or a damaged file."""
 
 
 class FileCheckpoint:

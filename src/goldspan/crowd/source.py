@@ -221,10 +221,15 @@ def document_kind(data: bytes) -> tuple[str, str] | None:
         ), _NO_TEXT
     if head[:2] == b"\0\0" and head[4:8] == b"ftyp":
         return "a video, audio or picture file (MP4, HEIC)", _NO_TEXT
-    if data[257:262] == b"ustar":
-        return "a tar archive", _UNPACK
     if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
         return "a file packed with bzip2", _UNPACK
+    return _by_magic(head)
+
+
+def _by_magic(head: bytes) -> tuple[str, str] | None:
+    """What a file is by bytes at fixed places."""
+    if head[257:262] == b"ustar":
+        return "a tar archive", _UNPACK
     if not head.isascii() or b"\0" in head or head.startswith(b"{"):  # else it may be text
         for magic, what, remedy in _MAGIC:
             if head.startswith(magic):

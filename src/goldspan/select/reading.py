@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from goldspan.crowd import Crowd, read_crowd
+from goldspan.crowd.cells import is_marked, unguard
 from goldspan.crowd.entries import half_character, string_faults
 from goldspan.crowd.grid import guess_delimiter
-from goldspan.crowd.cells import is_marked, unguard
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME

@@ -2,9 +2,9 @@
 
 `meta.json` says what it is; strings are UTF-8 bytes with offsets. A file is read as a whole and
 checked before a tagger is made of it, so that a truncated, foreign or newer one is an error that
-says so, and nothing in a file is ever run. Only the members that a tagger has are read, by name; what
-else is in the archive is ignored. They are not compressed: reading takes memory in proportion to the
-file's size.
+says so, and nothing in a file is ever run. Only the members that a tagger has are read, by name;
+what else is in the archive is ignored. They are not compressed: reading takes memory in proportion
+to the file's size.
 """
 
 from __future__ import annotations
