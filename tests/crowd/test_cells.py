@@ -98,7 +98,8 @@ def test_a_table_without_a_formula_has_the_bytes_that_it_always_had(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "head", [b"item,worker,label,text", b'"item","worker","label","text"', b'item,"worker",label,text']
+    "head",
+    [b"item,worker,label,text", b'"item","worker","label","text"', b'item,"worker",label,text'],
 )  # fmt: skip
 def test_apostrophes_of_other_writers_stay(head):
     crowd = read_crowd(head + b"\n1,ann,x,'@bob' wrote\n")
@@ -140,7 +141,7 @@ def test_commands_guard_unless_they_are_told_not_to(flag, cell, tmp_path, monkey
         "item,label\n" + "".join(f"=d{n},x{n % 2}\n" for n in range(8))
     )
     calls = {
-        "convert": [], "aggregate": [], "next": ["--confidence", "0.9999"],
+        "convert": [], "aggregate": [],
         "control": ["--gold", str(tmp_path / "gold.csv"), "-n", "4"],
     }  # fmt: skip
     for command, words in calls.items():

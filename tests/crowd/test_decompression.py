@@ -159,7 +159,9 @@ def rows_of(label, n, **more):
 
 
 PARQUET = {
-    "a long column": parquet(rows_of(["x"] * 10, 10, text=["y" * (1 << 20)] * 10), use_dictionary=False),
+    "a long column": parquet(
+        rows_of(["x"] * 10, 10, text=["y" * (1 << 20)] * 10), use_dictionary=False
+    ),
     "a long word in a dictionary": parquet(rows_of(["x" * (1 << 16)] * 500, 500)),
     "lists of it": parquet(rows_of(["x"] * 500, 500, tokens=[["x" * (1 << 16)]] * 500)),
     "numbers": parquet(rows_of(["x"] * 500_000, 500_000, cost=np.zeros(500_000))),

@@ -5,8 +5,8 @@ for a formula: it then shows the text. Text that begins with apostrophes and wou
 guarded one gets one too, and numbers get none, so that the text can be had back exactly. Where a
 cell of a table that goldspan reads again is guarded, the header says so: the name of the first
 column is quoted and the others are not (or the other way round, where all else is quoted). Other
-readers of CSV see the same header; goldspan's take the apostrophes off, and touch no cell of a table
-without that mark.
+readers of CSV see the same header; goldspan's take the apostrophes off, and touch no cell of a
+table without that mark.
 
 TSV and CoNLL are for programs: tokens such as `-` and `@` stand in them as they are.
 """
