@@ -105,9 +105,14 @@ def sheet_text(
     """
     guarded = columns if written is None else written
     cells = (
-        [guard(row[name]) if name in guarded else row[name] for name in columns] for row in rows
+        [_shown(row[name]) if name in guarded else row[name] for name in columns] for row in rows
     )
     return "".join(map(_line, [columns, *cells]))
+
+
+def _shown(cell: Any) -> Any:
+    """Return a cell guarded, also a name that is a number: it is shown as it is, `+1` not as 1."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else guard(cell)
 
 
 def _line(cells: Sequence[Any]) -> str:
