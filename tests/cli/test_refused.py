@@ -69,6 +69,7 @@ FAULTY = {
     "no plan": (str, "cannot read"),
     "no TOML": (spoil("campaign.toml", "name = "), "it is no TOML"),
     "unknown key": (by(select={"bach": 3}), "select.bach"),
+    "misspelt source": (by(crowd={"source": "webb"}), "crowd.source: must be 'simulated'"),
     "missing section": (by(budget=None), "budget.money: is missing"),
     "min above max": (by(redundancy={"min": 5, "max": 2}), "redundancy: min is 5"),
     "unknown rule": (by(redundancy={"stop": "sure(1)"}), "redundancy.stop"),

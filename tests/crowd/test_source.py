@@ -309,7 +309,8 @@ def test_an_archive_is_only_read_and_never_unpacked_onto_the_disk(tmp_path, monk
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("../../evil/x.txt", "x O\n")
-    open_source(buffer.getvalue())
+    with pytest.raises(FormatError, match="leads out of it"):
+        open_source(buffer.getvalue())
     assert list(tmp_path.iterdir()) == []
 
 

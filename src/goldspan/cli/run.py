@@ -31,6 +31,7 @@ def run(
         ),
     ] = None,
     overlap: r.Overlap = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Run a campaign until it stops, or until answers from outside are awaited.
@@ -56,6 +57,7 @@ def run(
 
     setting = read_setting(source, overlap=overlap)
     again = ["run", source, *([] if overlap is None else ["--overlap", str(overlap)])]
+    again += ["--raw-csv"] * raw_csv
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no {PAGE}: {lacks}")
@@ -73,7 +75,7 @@ def run(
                 new.keep()
                 found = campaign.run()
                 tell("writing")
-                files = [str(path) for path in write_exports(campaign, out)]
+                files = [str(path) for path in write_exports(campaign, out, raw_csv=raw_csv)]
                 findings = Findings.of(ledger, campaign.progress.result)
                 files += [] if lacks else [write_page(findings, out)]
             if isinstance(found, Waiting):

@@ -4,8 +4,8 @@ A log of before names people by their ids, and no entry of it can be changed. To
 there, the whole log is replaced: the entry "begin" holds number and hash of the last old entry,
 onto which it is hashed as any other, and entries of kind "snapshot" hold all rows of the tables,
 with pseudonyms in place of ids. Replaying them gives the tables, and `verify` checks the new log
-as it checks any. The tables are compared with the old log before it goes; whether the snapshot says what it said
-can be checked by who has kept it: its last hash is that in "begin".
+as it checks any. The tables are compared with the old log before it goes; whether the snapshot says
+what it said can be checked by who has kept it: its last hash is that in "begin".
 """
 
 from __future__ import annotations
