@@ -35,6 +35,13 @@ import goldspan
 
 BEGIN, END = "<!-- torture: begin -->", "<!-- torture: end -->"
 """What stands around the table in a page that holds more."""
+FUZZED = pytest.mark.torture(
+    "damaged and made-up files are read", "each is read, or refused in one clear error"
+)
+DAMAGED = pytest.mark.torture(
+    "models and checkpoints are cut or changed", "it is noticed, or does no harm"
+)
+"""Kinds that several files have."""
 COUNT = pytest.StashKey[list[int]]()
 
 

@@ -57,6 +57,10 @@ def test_a_link_can_be_opened_again_on_another_device(server):
         assert browser.get("/api/work/me").status_code == 200
 
 
+@pytest.mark.torture(
+    "links and cookies are forged",
+    "none is taken",
+)
 @pytest.mark.parametrize("kind", ["expired", "revoked", "cut", "other campaign", "nonsense"])
 def test_a_link_that_does_not_hold_gives_no_cookie_and_says_why(server, kind):
     link, words = server.link(days=1), "does not hold"
