@@ -354,7 +354,7 @@ def test_who_is_logged_out_elsewhere_is_told(desk):
 
 def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
     page, told = desk.open("/items"), []
-    page.locator("#items a").first.wait_for()
+    page.wait_for_selector("#rows tr")
 
     def busy(route):
         told.append(route.request.url.rpartition("/api/desk/")[2].partition("?")[0])
@@ -367,5 +367,5 @@ def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
     page.route("**/api/desk/**", busy)
     page.reload()
     page.wait_for_selector("#state:not(:empty)")
-    page.locator("#items a").first.wait_for()
+    page.wait_for_selector("#rows tr")
     assert {"live", "items"} <= set(told)

@@ -300,29 +300,33 @@ def test_a_connection_whose_request_was_not_read_yet_is_not_silent():
     """Many ask at once: all are accepted before anything is read."""
 
     async def run():
-        server = await _serve(2)
+        go = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await go.wait()
+            await app(scope, receive, send)
+
+        config = uvicorn.Config(
+            slow, lifespan="off", log_config=None, ws="none", limit_concurrency=2
+        )
+        config.load()
+        state, loop = ServerState(), asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: BoundedProtocol(config, state, {}), "127.0.0.1", 0
+        )
         comers = [socket.create_connection(server.sockets[0].getsockname()) for _ in range(4)]
         for comer in comers:
             comer.sendall(ASK + b"\r\n")
-        told = [(await asyncio.to_thread(comer.recv, 12))[9:] for comer in comers]
+        told = [asyncio.create_task(asyncio.to_thread(comer.recv, 12)) for comer in comers]
+        while sum(one.done() for one in told) < 2:
+            await asyncio.wait(
+                [one for one in told if not one.done()], return_when="FIRST_COMPLETED"
+            )
+        go.set()
+        found = [(await one)[9:] for one in told]
         for comer in comers:
             comer.close()
         server.close()
-        return told
+        return found
 
     assert sorted(run_loop(run)) == [b"200", b"200", b"503", b"503"]
-
-
-async def _serve(n_places):
-    """Return a server with so many places that answers after a moment."""
-
-    async def slow(scope, receive, send):
-        await asyncio.sleep(0.2)
-        await app(scope, receive, send)
-
-    config = uvicorn.Config(
-        slow, lifespan="off", log_config=None, ws="none", limit_concurrency=n_places
-    )
-    config.load()
-    state, loop = ServerState(), asyncio.get_running_loop()
-    return await loop.create_server(lambda: BoundedProtocol(config, state, {}), "127.0.0.1", 0)
