@@ -95,8 +95,13 @@ study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (d
 		$(BIN)/goldspan study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md --overwrite || exit 1; \
 	done
 
-torture: $(STAMP) ## Fuzz the readers and the spans, and kill campaigns, for long
-	GOLDSPAN_TORTURE=200 $(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
+# The tests that have the marker `torture`, each many times; tests/torture.py makes the table. RECORD=1
+# writes it into docs/reliability.md too.
+TABLES = --torture-table $(OUT)/torture.md $(if $(RECORD),--torture-table docs/reliability.md)
+torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
+	@$(POSTGRES)
+	GOLDSPAN_TORTURE=60 $(BIN)/python -m pytest -n 2 --dist worksteal tests -m "torture and not realdata" \
+		--hypothesis-profile=torture $(TABLES)
 
 clean: ## Remove everything that was made
 	rm -rf .venv .venv-wheel $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ import pytest
 from damaged import N_DAMAGED, at_most, damaged_archives
 from goldspan.compute import FileCheckpoint
 from goldspan.errors import InputError
+from torture import DAMAGED
 
 STATE = {"counts": np.arange(6.0).reshape(2, 3), "trace": np.array([1.0, 2.0])}
 
@@ -64,19 +65,23 @@ class _Bad:
         raise ValueError("no")
 
 
-def test_a_truncated_file_is_refused_wherever_it_is_cut(kept):
+@DAMAGED
+def test_a_truncated_file_is_refused_wherever_it_is_cut(kept, tortured):
     data = kept.path.read_bytes()
     for size in [*range(0, len(data), 7), len(data) - 1]:
         kept.path.write_bytes(data[:size])
         with pytest.raises(InputError, match="damaged"):
             kept.load("name")
+        tortured(1)
 
 
-def test_a_damaged_byte_is_refused_or_does_no_harm(kept):
+@DAMAGED
+def test_a_damaged_byte_is_refused_or_does_no_harm(kept, tortured):
     data = kept.path.read_bytes()
     for place in range(0, len(data), 2):
         for flip in (1 << place % 7,):
             kept.path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+            tortured(1)
             try:
                 found = kept.load("name")
             except InputError:

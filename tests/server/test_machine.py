@@ -310,13 +310,18 @@ class Machine(RuleBasedStateMachine):
         assert {item: labels[0] for item, labels in gold(self.service).items()} == self.model.gold
 
 
-def test_the_service_does_what_the_model_does_whatever_the_order(new_place, tmp_path):
+@pytest.mark.torture(
+    "calls come in any order",
+    "the store and the model agree after each of them",
+)
+def test_the_service_does_what_the_model_does_whatever_the_order(new_place, tmp_path, tortured):
     places = {"new_place": staticmethod(new_place), "plan": plan_file(tmp_path, **PLAN)}
     machine = type("Machine", (Machine,), places)
     long = settings.default.max_examples > 1000
     # Making a failure small takes minutes: only where there is time.
     phases = settings.default.phases if long else (Phase.generate,)
-    n = settings.default.max_examples // 10 if long else 2 if "postgresql" in new_place() else 8
+    n = settings.default.max_examples // 50 if long else 2 if "postgresql" in new_place() else 8
     run_state_machine_as_test(
         machine, settings=settings(max_examples=n, stateful_step_count=30, phases=phases)
     )
+    tortured(n)

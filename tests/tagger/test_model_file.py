@@ -17,6 +17,7 @@ from goldspan.errors import InputError, NotFittedError
 from goldspan.tagger import CRF, HMM, load_tagger
 from goldspan.tagger.model_file import save_tagger
 from tagger.corpora import random_items
+from torture import DAMAGED
 
 X, Y = random_items(30)
 DICTS = [[{"w": word, "größe": 0.5} for word in words] for words in X]
@@ -125,7 +126,8 @@ def test_a_truncated_file_is_refused(path, share):
         load_tagger(path)
 
 
-def test_a_changed_byte_is_noticed_or_harmless(path):
+@DAMAGED
+def test_a_changed_byte_is_noticed_or_harmless(path, tortured):
     rng = np.random.default_rng(0)
     data = path.read_bytes()
     before = load_tagger(path).weights_.vector
@@ -136,6 +138,7 @@ def test_a_changed_byte_is_noticed_or_harmless(path):
             np.testing.assert_array_equal(load_tagger(path).weights_.vector, before)
         except InputError:
             refused += 1
+    tortured(300)
     assert refused > 250
 
 

@@ -21,6 +21,10 @@ from server.serving import Clock
 ANN, BOB = ident(1), ident(2)
 WORK, OTHER = ident(101), ident(102)
 MINUTES = 60
+PAYING = pytest.mark.torture(
+    "calls to a payment provider fail, are cut off, or the sender is killed",
+    "everything is paid exactly once",
+)
 REASON = "too many words were left without any label, although the instructions show such. " * 2
 
 
@@ -99,6 +103,7 @@ def test_a_bonus_is_prepared_paid_and_taken_from_the_budget(kept):
 FAULTS = ["lost", "cut", "500 after", "503", "429", ""]
 
 
+@PAYING
 @pytest.mark.parametrize("lists_after", [0, 600])
 @pytest.mark.parametrize("faults", [*itertools.product(FAULTS[:5], FAULTS)], ids="+".join)
 def test_a_bonus_is_paid_exactly_once_whatever_happens_to_its_calls(post, faults, lists_after):
@@ -112,6 +117,7 @@ def test_a_bonus_is_paid_exactly_once_whatever_happens_to_its_calls(post, faults
     assert post.states() == ["sent"]
 
 
+@PAYING
 @pytest.mark.parametrize("lists_after", [0, 600])
 def test_two_equal_bonuses_of_a_worker_are_both_paid_once(post, lists_after):
     post.fake.lists_after = lists_after
@@ -138,6 +144,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@PAYING
 @pytest.mark.parametrize("at", ["before the step", "after the step", "after the pay"])
 def test_a_kill_at_any_moment_does_not_pay_twice(kept, monkeypatch, at):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
@@ -183,6 +190,7 @@ def test_of_two_senders_one_pays(kept):
     assert kept.fake.calls.count("pay") == 1
 
 
+@PAYING
 def test_many_senders_at_once_pay_once(kept):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     ready = threading.Barrier(4)
@@ -359,6 +367,7 @@ def test_parts_of_a_cent_are_refused(post):
     assert post.fake.calls == []
 
 
+@PAYING
 @pytest.mark.parametrize("fault", ["lost", "cut", "500 after", "503", "429"])
 def test_an_approval_arrives_whatever_happens_to_its_calls(post, fault):
     post.outbox.approve(ANN, WORK)
