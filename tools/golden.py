@@ -57,7 +57,6 @@ MASKS = {
     "desk-*/json.campaign": "holds a digest of the plan",
     "*/json.id": "holds a digest of the plan",
     "*/files.*record.json.id": "holds a digest of the plan",
-    "tagger-*/json.digest": "a digest of the parameters' last bits",
     "links-*/json.*.id": "drawn at random",
     "links-*/json.*.url": "signed with the server's secret",
 }
