@@ -20,7 +20,7 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test wheel-test coverage lint docs bench study torture clean
+.PHONY: help setup demo test-setup test wheel-test coverage lint docs bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,13 @@ $(STAMP): pyproject.toml constraints.txt
 		--editable ".[postgres,server]" --group test --group lint --group docs
 	touch $@
 
+# What the tests need beside the packages; the kernels are compiled here once, not by every worker.
+test-setup: $(STAMP) ## Install what the tests run on, and compile the kernels
+	@$(POSTGRES)
+	@$(CHROMIUM)
+	@echo "Compiling the numerical kernels (a minute, if they are not cached)"
+	@$(BIN)/python tools/golden.py --compile
+
 # Anew every time: the plan may have been edited, and a campaign keeps to the plan that it began with.
 demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to gold, tagger and bill
 	@rm -rf $(OUT)/demo
@@ -49,13 +56,12 @@ demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to
 	@echo "The labels are in $(OUT)/demo/gold.conll, spans with confidence in spans.jsonl, the money in"
 	@echo "bill.csv, the tagger in tagger.goldspan. Change examples/campaign.toml and run it again."
 
-test: $(STAMP) ## Check style and types, and run all tests
+# Each worker begins with one half of the tests, so that most fixtures of modules are made once.
+test: test-setup ## Check style and types, and run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@$(POSTGRES)
-	@$(CHROMIUM)
-	$(BIN)/python -m pytest -n 2 -m "not wheel"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not wheel"
 
 # A fresh environment with nothing but the wheel: what is missing in it is missing for everybody.
 wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)
@@ -68,8 +74,8 @@ wheel-test: $(STAMP) ## Build the wheel, install it alone, and go from a file of
 	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
 		tests/server/pages/test_whole_path.py
 
-coverage: $(STAMP) ## Run all tests and say which lines none of them reaches (half as long again)
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+coverage: test-setup ## Run all tests and say which lines none of them reaches (half as long again)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
 lint: $(STAMP) ## Mend style where a tool can
 	$(BIN)/ruff check --fix .
@@ -95,8 +101,13 @@ study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (d
 		$(BIN)/goldspan study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md --overwrite || exit 1; \
 	done
 
-torture: $(STAMP) ## Fuzz the readers and the spans, and kill campaigns, for long
-	GOLDSPAN_TORTURE=200 $(BIN)/python -m pytest -n 2 tests --hypothesis-profile=torture -m "not realdata"
+# The tests that have the marker `torture`, each many times; tests/torture.py makes the table. RECORD=1
+# writes it into docs/reliability.md too.
+TABLES = --torture-table $(OUT)/torture.md $(if $(RECORD),--torture-table docs/reliability.md)
+torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
+	@$(POSTGRES)
+	GOLDSPAN_TORTURE=60 $(BIN)/python -m pytest -n 2 --dist worksteal tests -m "torture and not realdata" \
+		--hypothesis-profile=torture $(TABLES)
 
 clean: ## Remove everything that was made
 	rm -rf .venv .venv-wheel $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

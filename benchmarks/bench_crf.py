@@ -27,9 +27,8 @@ from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
-from goldspan.tagger.features import FeatureMap, Features
-from goldspan.tagger.features import read_templates
 from goldspan.tagger.crf import Masks, Targets, train
+from goldspan.tagger.features import FeatureMap, Features, read_templates
 from pairs import Row, compare
 
 DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")

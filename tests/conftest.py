@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
+import torture
 from goldspan.old_name import variable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +27,41 @@ settings.load_profile("ci")
 
 # A shell's background jobs ignore Ctrl-C, and so would the programs that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the files for the table of `make torture`."""
+    words = "write the table of tests marked `torture` to a file, or between its two marks"
+    parser.addoption(
+        "--torture-table", action="append", default=[], type=Path, metavar="FILE", help=words
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect the table, in the process that hears of all tests."""
+    files = config.getoption("--torture-table")
+    if files and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(torture.TortureTable(files))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note what a test does to goldspan."""
+    torture.begin(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Count how often a test does it."""
+    if item.get_closest_marker("torture") is None:
+        return (yield)
+    return (yield from torture.count(item))
+
+
+@pytest.fixture
+def tortured(request: pytest.FixtureRequest) -> Callable[[int], None]:
+    """Counts how often a test marked `torture` has done what it does: `tortured(n)`."""
+    return request.node.stash.setdefault(torture.COUNT, []).append
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,6 +86,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, b
         return (yield)
     finally:
         coverage.start()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_built_once() -> Generator[None]:
+    """Build the tree of commands once for all calls in this process: a tenth of a second each.
+
+    Every call gets a copy of its root, which showing its help changes.
+    """
+    built = cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((typer.main, "get_command"), (typer.testing, "_get_command")):
+            patch.setattr(module, name, lambda app: copy.copy(built(app)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,7 @@ ROOMS = {
 }
 # A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
 SHARED = {
+    "archives",
     "errors",
     "money",
     "old_name",

@@ -186,7 +186,8 @@ class Ledger(Protocol):
 
     Every call is one transaction: when it returns, what it did is on the disk. Calls can be made
     again after a break: the same names and keys with the same content change nothing, whatever
-    the time. `now` is in milliseconds since 1970; what changes something never goes back in time.
+    the time. `now` is the campaign's time in milliseconds, which never goes back: an earlier one is
+    taken for that of the last event. The order of events is that of their numbers.
     Money is in millionths of the currency unit; what is reserved and what is spent never exceed
     the cap together.
     """
@@ -245,6 +246,14 @@ class Ledger(Protocol):
         """Change what may be spent."""
         ...
 
+    def take(self, kind: str, name: str, most: int, now: int) -> None:
+        """Count something that may be done so many times a day (UTC), in no log.
+
+        Raises:
+            InputError: It was done as often today.
+        """
+        ...
+
     def charge(self, name: str, amount: int, now: int) -> bool:
         """Pay something other than an answer, once per name; False if the money is short."""
         ...
@@ -268,6 +277,11 @@ class Ledger(Protocol):
         ...
 
     @property
+    def n_forgotten(self) -> int:
+        """How many people were forgotten; while it stays, what is known of workers holds."""
+        ...
+
+    @property
     def n_answers(self) -> int:
         """How many answers count."""
         ...
@@ -287,6 +301,11 @@ class Ledger(Protocol):
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Give the log after a number."""
+        ...
+
+    @property
+    def n_events(self) -> int:
+        """How many entries the log has."""
         ...
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import random
+from contextlib import suppress
+from itertools import product
+from typing import get_args
+
 import pytest
 
 from campaign.tiny import plan_of, setting_of, toml, write_files, write_spans
 from goldspan.aggregate.registry import METHODS
 from goldspan.campaign import describe_plan, open_setting, read_plan
 from goldspan.campaign.course import course
+from goldspan.campaign.plan import Plan, Section
 from goldspan.campaign.trial import try_method
 from goldspan.errors import FaultsError, InputError
 
@@ -204,3 +211,68 @@ def test_the_id_of_a_campaign_changes_with_its_plan(tmp_path):
     assert same.key == setting_of(tmp_path).key
     assert same.key != other.key
     assert same.key.startswith("weather-")
+
+
+OPTIONAL = {
+    "control": {"n": 3, "gold": "truth.csv", "first": 2, "least": 0.5},
+    "page": {"title": "Moods"},
+    "provider": {"name": "link"},
+    "evaluate": {"by": "cv"},
+    "stop": {"least_gain": 0.1},
+    "redundancy": {"min": 3},
+}
+ODD = (
+    *("", "webb", "files", "web", "replay", "NaN", "1e400", "confident(", "sklearn.svm.SVC"),
+    *(-1, 0, 1, 10**30, -0.5, math.nan, math.inf, True, [], ["a", "a"], ["a", 1], {}, {"a": {}}),
+)
+"""Values of which each is odd in most places."""
+
+
+@pytest.mark.parametrize("table", list(OPTIONAL))
+def test_a_misspelt_source_is_one_fault_whatever_else_the_plan_has(table):
+    changes = {"crowd": {"source": "webb"}, table: OPTIONAL[table]}
+    with pytest.raises(FaultsError) as caught:
+        read_plan(plan_of(changes))
+    assert [fault.message.split(":")[0] for fault in caught.value.faults] == ["crowd.source"]
+    assert "not 'webb'" in str(caught.value)
+
+
+def _sections():
+    for name, field in Plan.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield name, [*kind.model_fields, "sorce"]
+
+
+@pytest.mark.parametrize(("section", "keys"), list(_sections()))
+def test_odd_values_of_any_key_are_refused_or_read(section, keys):
+    rng = random.Random(section)
+    for key, odd in product(keys, ODD):
+        tables = rng.sample(list(OPTIONAL), rng.randrange(3))
+        plan = plan_of({name: OPTIONAL[name] for name in tables})
+        plan[section] = {**plan.get(section, {}), key: odd}
+        with suppress(InputError):
+            read_plan(plan)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_stands_in_place_of_a_section_is_refused_or_read(odd):
+    for name in Plan.model_fields:
+        for overlap in (None, 2):
+            with suppress(InputError):
+                read_plan({**plan_of(OPTIONAL), name: odd}, overlap=overlap)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = " + "[" * 5000, "nested too deeply|no TOML"),
+        ("seed = " + "9" * 5000, "no TOML"),
+        ('name = "\udc00"', "no TOML"),
+    ],
+)
+def test_a_file_that_is_no_toml_is_refused(text, message, tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError, match=message):
+        read_plan(path)

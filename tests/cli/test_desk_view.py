@@ -106,10 +106,11 @@ def test_a_span_is_shown_as_it_stands_in_the_text():
     assert "COMPANY[Dyson] PRODUCT[V15]" in view.doubts([one])
     answer = {"worker": "ann", "counts": True, "status": "accepted", "labels": spans}
     more = {"gold": spans, "known": None, "answers": [answer], "skipped": [], "flags": []}
-    said = view.item({**one, **more})
+    said = view.item({**one, **more, "page": 1, "pages": 1})
     assert said.splitlines()[1:] == [
         "gold: COMPANY[Dyson] PRODUCT[V15]",
         "the answers say: COMPANY[Dyson] PRODUCT[V15] (0.500)",
         "  0.400  PRODUCT[V15]",
         "ann: COMPANY[Dyson] PRODUCT[V15]",
     ]
+    assert view.item({**one, **more, "page": 1, "pages": 2}).endswith("\nmore: --page 2")

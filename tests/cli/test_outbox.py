@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from cli.test_links import write_plan
 from goldspan.campaign import open_setting, read_plan
-from goldspan.campaign.awaiting import wall_clock
+from goldspan.campaign.clock import wall_clock
 from goldspan.cli import app
 from goldspan.server import load_keys, open_service
 from goldspan.server.opening import open_store

@@ -69,6 +69,7 @@ FAULTY = {
     "no plan": (str, "cannot read"),
     "no TOML": (spoil("campaign.toml", "name = "), "it is no TOML"),
     "unknown key": (by(select={"bach": 3}), "select.bach"),
+    "misspelt source": (by(crowd={"source": "webb"}), "crowd.source: must be 'simulated'"),
     "missing section": (by(budget=None), "budget.money: is missing"),
     "min above max": (by(redundancy={"min": 5, "max": 2}), "redundancy: min is 5"),
     "unknown rule": (by(redundancy={"stop": "sure(1)"}), "redundancy.stop"),
@@ -182,6 +183,17 @@ CHANGED = {
 }  # fmt: skip
 
 
+def content(folder):
+    """Return all rows of a store but those about processes; its bytes where it is none."""
+    path = folder / "out" / "campaign.sqlite"
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            lines = list(connection.iterdump())
+    except sqlite3.DatabaseError:
+        return path.read_bytes()
+    return [one for one in lines if not one.startswith(('INSERT INTO "roles"', 'INSERT INTO "pro'))]
+
+
 @pytest.mark.parametrize("case", CHANGED)
 def test_a_store_that_the_plan_does_not_suit_is_refused_by_both_and_left_alone(
     begun, tmp_path, case
@@ -189,13 +201,16 @@ def test_a_store_that_the_plan_does_not_suit_is_refused_by_both_and_left_alone(
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     make, told = CHANGED[case]
     make(tmp_path)
-    before = trees(tmp_path)
+    before, rows = trees(tmp_path), content(tmp_path)
     ran, served = both(tmp_path)
     assert ran == served
     assert (ran[0], told in ran[1]) == (1, True), ran[1]
     after = trees(tmp_path)
     changed = {name for name in before | after if before.get(name) != after.get(name)}
-    assert changed <= {"out/campaign.sqlite-shm", "out/campaign.sqlite-wal"}
+    # Who asked for the campaign took its role, which is counted in the store.
+    store = "out/campaign.sqlite"
+    assert changed <= {store, f"{store}-shm", f"{store}-wal"}
+    assert content(tmp_path) == rows
 
 
 def test_a_plan_that_run_takes_is_served(begun, tmp_path):

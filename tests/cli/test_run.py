@@ -64,7 +64,11 @@ def run_and_kill(plan, out, delay, rng):
     return run.returncode
 
 
-def test_killed_at_random_moments_it_ends_with_the_same_bytes(plan, tmp_path):
+@pytest.mark.torture(
+    "`goldspan run` is killed",
+    "no answer is lost; the end is the same to the byte",
+)
+def test_killed_at_random_moments_it_ends_with_the_same_bytes(plan, tmp_path, tortured):
     rng = random.Random(KILLS)
     plan.write_text(toml({**plan_of(WORK), "judging": {"answers": 4, "sure": 0.8}}))
     begin = time.monotonic()
@@ -75,6 +79,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bytes(plan, tmp_path):
         code = run_and_kill(plan, out, rng.uniform(0, seconds / 2), rng)
         assert code in {0, -signal.SIGKILL}
         left -= code != 0
+        tortured(int(code != 0))
         if code == 0:
             assert results(out) == whole
             out = tmp_path / f"killed{left}"

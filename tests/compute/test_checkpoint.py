@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 import numpy as np
 import pytest
 
+from damaged import N_DAMAGED, at_most, damaged_archives
 from goldspan.compute import FileCheckpoint
 from goldspan.errors import InputError
+from torture import DAMAGED
 
 STATE = {"counts": np.arange(6.0).reshape(2, 3), "trace": np.array([1.0, 2.0])}
 
@@ -62,19 +65,23 @@ class _Bad:
         raise ValueError("no")
 
 
-def test_a_truncated_file_is_refused_wherever_it_is_cut(kept):
+@DAMAGED
+def test_a_truncated_file_is_refused_wherever_it_is_cut(kept, tortured):
     data = kept.path.read_bytes()
     for size in [*range(0, len(data), 7), len(data) - 1]:
         kept.path.write_bytes(data[:size])
         with pytest.raises(InputError, match="damaged"):
             kept.load("name")
+        tortured(1)
 
 
-def test_a_damaged_byte_is_refused_or_does_no_harm(kept):
+@DAMAGED
+def test_a_damaged_byte_is_refused_or_does_no_harm(kept, tortured):
     data = kept.path.read_bytes()
     for place in range(0, len(data), 2):
         for flip in (1 << place % 7,):
             kept.path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+            tortured(1)
             try:
                 found = kept.load("name")
             except InputError:
@@ -116,3 +123,54 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
     (tmp_path / "run").mkdir()
     with pytest.raises(InputError):
         FileCheckpoint(tmp_path / "run").load("name")
+
+
+def test_whatever_is_damaged_is_refused_or_harmless_in_bounded_memory(kept):
+    n_refused = 0
+    for data in damaged_archives(kept.path.read_bytes()):
+        kept.path.write_bytes(data)
+        with at_most(64 * len(data) + 2_000_000):
+            try:
+                kept.load("name")
+            except InputError as error:
+                assert str(kept.path) in str(error)  # noqa: PT017 - others are harmless
+                n_refused += 1
+    assert n_refused > N_DAMAGED // 3
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<f8', 'shape': (3, ", "(" * 3000, "", "x" * 9])
+def test_a_damaged_header_of_an_array_is_refused(kept, header):
+    text = header.encode() + b"\n"
+    with zipfile.ZipFile(kept.path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["counts.npy"] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(kept.path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match="or it is damaged"):
+        kept.load("name")
+
+
+def test_a_compressed_state_is_refused(kept):
+    with kept.path.open("wb") as file:
+        np.savez_compressed(file, version=1, fingerprint="name", a=np.zeros(10**7))
+    with at_most(2_000_000), pytest.raises(InputError, match="or it is damaged"):
+        kept.load("name")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.array(3), np.array("Größe"),
+        np.zeros((0, 3), bool), np.arange(3, dtype=np.int16), np.array([b"ab"]),
+        np.array([1 + 2j]), np.arange(4, dtype=">f8"), np.ones((1, 1, 2), np.uint8),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_arrays_of_any_plain_kind_come_back(kept, array):
+    kept.save("name", {"a": array})
+    found = kept.load("name")["a"]
+    assert (found.dtype, found.shape, found.tobytes("A")) == (
+        array.dtype, array.shape, array.tobytes("A"),
+    )  # fmt: skip
+    assert found.flags.writeable

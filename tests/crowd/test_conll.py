@@ -33,6 +33,7 @@ from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError
 from goldspan.spans import Codec, find_spans
+from torture import FUZZED
 
 PLAIN_FILE = "Ann B-PER\nsang O\n\nParis B-LOC\n"
 OWN = "# id = D1-1\nAnn\tB-PER\t0.9000\nsang\tO\t1.0000\n\n# id = D1-2\nParis\tB-LOC\t0.5000\n"
@@ -209,17 +210,20 @@ def test_a_crowd_without_gold_cannot_be_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@FUZZED
 @given(TABLE_TEXT)
 def test_any_text_is_read_or_refused(text):
     read_or_refuse(text.encode("utf-8", "replace"), format="conll")
 
 
+@FUZZED
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data):
     read_or_refuse(data, format="conll")
     read_or_refuse(b"x O\n" + data, format="conll")
 
 
+@FUZZED
 @given(damaged(PLAIN_FILE.encode(), OWN.encode(), FULL.encode()), st.booleans())
 def test_a_damaged_file_is_read_or_refused(data, strict):
     read_or_refuse(data, format="conll", strict=strict)

@@ -34,6 +34,7 @@ from goldspan.crowd.gold import recode
 from goldspan.crowd.losses import losses
 from goldspan.errors import GoldspanError, InputError
 from goldspan.spans import Codec
+from torture import FUZZED
 
 FILES = {
     "gold/d1.txt": "Ann B-PER\nsang O\n\nParis B-LOC\n",
@@ -297,11 +298,13 @@ def test_any_folder_is_read_or_refused(files, altered):
     read_or_refuse(zipped(texts), format="folder", altered=altered)
 
 
+@FUZZED
 @given(damaged(zipped(FILES), zipped(DIRTY)))
 def test_a_damaged_archive_is_read_or_refused(data):
     read_or_refuse(data, format="folder")
 
 
+@FUZZED
 @given(damaged(*(FILES[name].encode() for name in sorted(FILES))), st.sampled_from(sorted(FILES)))
 def test_a_damaged_file_is_read_or_refused(data, name):
     read_or_refuse(zipped({**FILES, name: data}), format="folder")

@@ -29,6 +29,7 @@ from goldspan.crowd.atomic import new_file, write_folder, write_text
 from goldspan.crowd.io import formats, get_format, write_to_stdout
 from goldspan.crowd.losses import losses
 from goldspan.errors import InputError, UnknownNameError
+from torture import FUZZED
 
 WIDE = b"doc\tsent\ttoken\tgold\tA1\tA2\nD1\t1\tAnn\tB-PER\tB-PER\t?\nD1\t1\tsang\tO\tO\tO\n"
 LONG = b"item,worker,token,label\n1,a,Ann,B-PER\n1,a,sang,O\n"
@@ -113,21 +114,25 @@ def test_every_format_has_what_the_registry_asks_for(name):
     assert all(callable(getattr(module, part)) for part in parts)
 
 
+@FUZZED
 @given(TABLE_TEXT | st.sampled_from(["[", "{}", '{"text": "a"}', "[]", '"']))
 def test_any_text_is_read_or_refused(text):
     read_or_refuse(text.encode("utf-8", "replace"))
 
 
+@FUZZED
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data):
     read_or_refuse(data)
 
 
+@FUZZED
 @given(damaged(WIDE, LONG, CONLL, FOLDER, gzip.compress(WIDE, mtime=0)))
 def test_a_damaged_file_is_read_or_refused(data):
     read_or_refuse(data)
 
 
+@FUZZED
 @given(damaged(b"item,label\n1,x\n", CONLL, WIDE, FOLDER), st.booleans())
 def test_damaged_gold_is_attached_or_refused(gold, single):
     answers = b"task,worker,label\n1,a,x\n" if single else WIDE

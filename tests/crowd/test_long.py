@@ -35,6 +35,7 @@ from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.gold import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec
+from torture import FUZZED
 
 SINGLE = "task,worker,label,gold\n1,a,x,x\n1,b,y,x\n2,a,,\n2,b,y,\n"
 SEQUENCE = (
@@ -580,6 +581,7 @@ def test_a_damaged_parquet_file_is_refused():
         )
 
 
+@FUZZED
 @given(TABLE_TEXT)
 def test_any_text_is_read_or_refused(text):
     data = text.encode("utf-8", "replace")
@@ -587,6 +589,7 @@ def test_any_text_is_read_or_refused(text):
         read_or_refuse(header + data, format="long")
 
 
+@FUZZED
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data):
     for start in (b"", b"task,worker,label\n", b"PAR1"):
@@ -602,6 +605,7 @@ TIMED = rows(
 ).encode()
 
 
+@FUZZED
 @given(
     damaged(SINGLE.encode(), SEQUENCE.encode(), TIMED, PARQUET), st.sampled_from(["last", "first"])
 )

@@ -26,6 +26,7 @@ from crowd_tables import (
 )
 from goldspan.crowd import CrowdBuilder, write_crowd
 from goldspan.crowd.losses import losses
+from torture import FUZZED
 
 
 def bytes_of(crowd):
@@ -174,11 +175,13 @@ BASE = bytes_of(
 )
 
 
+@FUZZED
 @given(damaged(BASE, layout()))
 def test_a_damaged_file_is_read_or_refused(data):
     read_or_refuse(data, format="parquet")
 
 
+@FUZZED
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(data):
     read_or_refuse(data, format="parquet")

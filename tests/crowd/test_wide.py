@@ -33,6 +33,7 @@ from goldspan.crowd.formats import wide
 from goldspan.crowd.gold import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec, find_spans
+from torture import FUZZED
 
 TABLE = (
     "doc\tsent\ttoken\tgold\tA1\tA2\n"
@@ -370,18 +371,21 @@ def test_an_empty_file_is_refused():
         refusal(data, "<bytes>: the file is empty: is the path right?", format="wide")
 
 
+@FUZZED
 @given(TABLE_TEXT)
 def test_any_text_is_read_or_refused(text):
     read_or_refuse(text.encode("utf-8", "replace"), format="wide")
     read_or_refuse(b"token\tA\n" + text.encode("utf-8", "replace"), format="wide")
 
 
+@FUZZED
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data):
     read_or_refuse(data, format="wide")
     read_or_refuse(b"token\tA\n" + data, format="wide")
 
 
+@FUZZED
 @given(damaged(TABLE.encode(), SHEET.encode(), TABLE.encode("utf-16")), st.booleans())
 def test_a_damaged_table_is_read_or_refused(data, strict):
     read_or_refuse(data, format="wide", strict=strict)

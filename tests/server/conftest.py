@@ -6,7 +6,13 @@ import pytest
 from argon2 import PasswordHasher
 
 from goldspan.server.security import passwords
-from store.conftest import new_place, schemas, server, tables  # noqa: F401 - fixtures
+from store.conftest import (  # noqa: F401 - fixtures
+    new_place,
+    own_postgres,
+    schemas,
+    server,
+    tables,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,9 @@ class Records:
         if there.setdefault(name, dict(body)) != dict(body):
             raise InputError(f"the {kind} {name!r} is kept with other content")
 
+    def take(self, *_):
+        pass
+
     def records(self, kind):
         return dict(self.kept.get(kind, {}))
 
@@ -144,7 +147,7 @@ class Played:
         base = self.settings or ServerSettings(KEYS)
         self.settings = replace(base, clock=self.clock)
         setting = SimpleNamespace(
-            key=self.key, plan=tiny_setting().plan, folder=tiny_setting().folder
+            key=self.key, plan=tiny_setting().plan, folder=tiny_setting().folder, daily_joins=100
         )
         service = SimpleNamespace(
             setting=setting, ledger=self.ledger, work=self.work, clock=self.clock, engine=None,

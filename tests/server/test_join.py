@@ -9,7 +9,7 @@ from http.cookies import SimpleCookie
 import pytest
 
 from goldspan.server import ServerSettings
-from goldspan.server.security import passwords
+from goldspan.server.security import limits, passwords
 from goldspan.server.settings import Rate, Rates
 from server.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
 
@@ -57,6 +57,10 @@ def test_a_link_can_be_opened_again_on_another_device(server):
         assert browser.get("/api/work/me").status_code == 200
 
 
+@pytest.mark.torture(
+    "links and cookies are forged",
+    "none is taken",
+)
 @pytest.mark.parametrize("kind", ["expired", "revoked", "cut", "other campaign", "nonsense"])
 def test_a_link_that_does_not_hold_gives_no_cookie_and_says_why(server, kind):
     link, words = server.link(days=1), "does not hold"
@@ -216,7 +220,8 @@ def test_a_form_that_is_not_as_it_should_be_is_refused(server, body, kind):
     assert answer.status_code == 422
 
 
-def test_passwords_cannot_be_tried_quickly(server):
+def test_passwords_cannot_be_tried_quickly_from_one_address(server, monkeypatch):
+    monkeypatch.setattr(limits, "LONGEST_WAIT", 0.0)  # of the account, whatever the address
     server.requester()
     browser = server.browser()
     tries = [log_in(browser, f"a good guess {n}").status_code for n in range(7)]
@@ -227,11 +232,33 @@ def test_passwords_cannot_be_tried_quickly(server):
     assert log_in(browser).status_code == 303
 
 
+def test_a_password_is_guessed_slowly_from_many_addresses_and_its_owner_comes_in(server):
+    owner = server.requester()
+    known = cookie_of(log_in(owner), "goldspan_known")
+    assert known["httponly"]
+    assert (known["samesite"], known["max-age"]) == ("strict", str(180 * 24 * 3600))
+    tries = [
+        log_in(server.browser(f"198.51.100.{n}"), f"a good guess {n}").status_code for n in range(9)
+    ]
+    assert tries == [403] * 5 + [429] * 4
+    stranger = log_in(server.browser("203.0.113.1"))
+    assert stranger.status_code == 429
+    assert int(stranger.headers["retry-after"]) == 1
+    assert log_in(owner).status_code == 303
+    # Elsewhere the link that `--reset-password` prints lets the owner in.
+    again = server.browser("203.0.113.2")
+    token = server.entrance.account.reset()
+    page = again.get(f"/setup/{token}")
+    data = {"csrf": field_of(page, "csrf"), "token": token, "password": PASSWORD, "again": PASSWORD}
+    assert again.post("/setup", data=data).status_code == 303
+    assert log_in(again).status_code == 303
+
+
 def test_who_logs_in_takes_no_thread_of_the_workers(server, monkeypatch):
     seen = []
     account = server.entrance.account
     monkeypatch.setattr(
-        account, "is_password", lambda _: seen.append(threading.current_thread().name) or False
+        account, "is_password", lambda *_: seen.append(threading.current_thread().name) or False
     )
     assert log_in(server.browser()).status_code == 403
     assert seen[0].startswith("password")

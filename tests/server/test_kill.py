@@ -178,7 +178,13 @@ KEPT = (
 )  # fmt: skip
 
 
-def test_killed_under_load_it_keeps_every_acknowledged_answer_once(servers, tmp_path, new_place):
+@pytest.mark.torture(
+    "`goldspan serve` is killed under load",
+    "no acknowledged answer is lost or doubled, the cap is kept",
+)
+def test_killed_under_load_it_keeps_every_acknowledged_answer_once(
+    servers, tmp_path, new_place, tortured
+):
     rng, place, kept = random.Random(KILLS), None, 0
     few = KILLS < 10 and "postgresql" in new_place()
     for n in range(1 if few else KILLS):
@@ -186,6 +192,7 @@ def test_killed_under_load_it_keeps_every_acknowledged_answer_once(servers, tmp_
             place = Place(tmp_path / f"c{n}", new_place(), n)
         assert place.labour(servers, rng.randrange(2, 40), rng.uniform(0, 0.05)) == -9
         place.check()
+        tortured(1)
         kept = sum(len(hand.told) for hand in place.hands)
     assert kept
     assert few or any(

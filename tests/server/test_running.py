@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from goldspan.errors import InputError
+from goldspan.old_name import variable
 from goldspan.server import running
 from goldspan.server.running import check_exposure, listen
 from goldspan.server.security.connections import BoundedProtocol
+from server.loops import run_loop
 
 SERVER = """
-import asyncio
+import asyncio, sys
+from goldspan.server import running
 from goldspan.server.running import listen, serve
+
+if len(sys.argv) > 1:
+    running.MOST_CONNECTIONS = int(sys.argv[1])
 
 async def app(scope, receive, send):
     await asyncio.sleep(1 if scope["path"] == "/slow" else 0)
@@ -34,6 +44,11 @@ with listen("127.0.0.1", 0) as listening:
     finally:
         print("closed")
 """
+
+
+TORTURE = int(variable("GOLDSPAN_TORTURE") or "0")
+FLOODS = [(2_000, 2_300), (2_000, 6_000)] if TORTURE else [(20, 60)]
+"""Places of a server, and connections that ask at once."""
 
 
 LONG = b"GET / HTTP/1.1\r\nHost: x\r\nCookie: a=" + b"a" * 100_000 + b"\r\n\r\n"
@@ -89,6 +104,126 @@ def test_it_ends_what_is_going_on_when_it_is_told_to_stop(number):
     assert slow == [b"127.0.0.1"]
     assert said == "interrupted\nclosed\n"
     assert log == ""
+
+
+@contextmanager
+def served(n_places):
+    """Run a server with so many places; give its port."""
+    words = [sys.executable, "-c", SERVER, str(n_places)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def _files():
+    """Let this process open as many files as it may."""
+    there = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (there[1], there[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, there)
+
+
+async def flood(port, n_callers, *, at_once):
+    """Return what became of callers who all ask at the same time, some of whom send a body."""
+    go = asyncio.Event()
+
+    async def call(n):
+        if at_once:
+            await go.wait()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            await go.wait()
+            if n % 2:
+                writer.write(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            else:
+                writer.write(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+                await asyncio.sleep(0.01)
+                writer.write(b"123456789")
+            said = await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+        except (OSError, asyncio.IncompleteReadError) as error:
+            return type(error).__name__
+        return said.split()[1].decode() + " retry" * (b"\r\nretry-after: " in said.lower())
+
+    calls = [asyncio.create_task(call(n)) for n in range(n_callers)]
+    if not at_once:
+        await asyncio.sleep(0.5)
+    go.set()
+    async with asyncio.timeout(300):
+        return Counter(await asyncio.gather(*calls))
+
+
+@pytest.mark.torture(
+    "more connections than there are places ask at once",
+    "each gets its answer, or 503 with Retry-After",
+)
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize("at_once", [True, False], ids=["as they come", "when all are there"])
+@pytest.mark.parametrize(("n_places", "n_callers"), FLOODS)
+def test_everybody_who_asks_is_answered_or_told_503(n_places, n_callers, at_once, tortured):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < n_callers + 4 * n_places:
+        pytest.skip(f"this system allows {hard} open files")
+    with served(n_places) as port:
+        told = run_loop(lambda: flood(port, n_callers, at_once=at_once))
+        tortured(n_callers)
+        assert set(told) <= {"200", "503 retry"}
+        assert told["200"] >= n_places
+        again = run_loop(lambda: flood(port, 3, at_once=True))
+        assert again == {"200": 3}
+
+
+@pytest.mark.torture(
+    "connections stay silent, or send their request byte by byte",
+    "they keep nobody out",
+)
+@pytest.mark.usefixtures("_files")
+def test_slow_callers_keep_nobody_out(tortured):
+    n_places = 2_000 if TORTURE else 20
+
+    async def hold(port):
+        """Hold more connections than there are places, and drip bytes on them; then ask."""
+        slow = []
+        for n in range(n_places + n_places // 2):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            slow.append(writer)
+            if n % 2:
+                writer.write(b"GET / HTTP/1.1\r\nX: ")
+        told = Counter()
+        for _ in range(5):
+            for writer in slow[1::2]:
+                with suppress(OSError):
+                    writer.write(b"a")
+            told += await flood(port, 10, at_once=True)
+        for writer in slow:
+            writer.close()
+        tortured(len(slow))
+        return told
+
+    with served(n_places) as port:
+        assert run_loop(hold, port) == {"200": 50}
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "places", "raised"),
+    [
+        (1_024, 1_000_000, 2_000, 8_200),
+        (1_024, 4_200, 1_000, 4_200),
+        (100_000, 100_000, 2_000, None),
+        (256, 256, 14, None),
+        (1_024, resource.RLIM_INFINITY, 2_000, 8_200),
+    ],
+)
+def test_there_are_as_many_places_as_files_may_be_open(monkeypatch, soft, hard, places, raised):
+    limits = {"now": (soft, hard)}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: limits.update(now=wanted))
+    assert running.make_places() == places
+    assert limits["now"] == (raised or soft, hard)
 
 
 @pytest.mark.parametrize(

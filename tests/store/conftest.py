@@ -42,36 +42,9 @@ def _other_user() -> str | None:
     return "postgres" if "postgres" in known else "nobody"
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """Address of a PostgreSQL server of our own, in a temporary folder, on a Unix socket."""
-    initdb, postgres = _find("initdb"), _find("postgres")
-    if initdb is None or postgres is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    folder, user = Path(tempfile.mkdtemp(prefix="goldspan-pg-")), _other_user()
-    if user is not None:
-        shutil.chown(folder, user)
-    words = [initdb, "--no-sync", "-U", "goldspan", "-A", "trust", "-E", "UTF8", "--locale=C"]
-    subprocess.run([*words, "-D", "data"], cwd=folder, user=user, check=True, capture_output=True)
-    # The tests kill clients, never the server: it need not wait for the disk.
-    options = ("-k", str(folder), "-c", "listen_addresses=", "-c", "fsync=off")
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [postgres, "-D", "data", *options], cwd=folder, user=user, stdout=log, stderr=log
-        )
-    url = f"postgresql+psycopg://goldspan@/postgres?host={quote(str(folder))}"
-    try:
-        _wait(url, process, folder / "log")
-        yield url
-    finally:
-        process.send_signal(signal.SIGQUIT)
-        process.wait(20)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     engine = create_engine(url)
-    for _ in range(200):
+    for _ in range(1200):
         assert process.poll() is None, log.read_text()
         try:
             with engine.connect():
@@ -81,6 +54,70 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     else:
         raise AssertionError(log.read_text())
     engine.dispose()
+
+
+class Postgres:
+    """A PostgreSQL server of our own, in a temporary folder, on a Unix socket."""
+
+    def __init__(self) -> None:
+        initdb, postgres = _find("initdb"), _find("postgres")
+        if initdb is None or postgres is None:
+            pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+        self.folder, self._user = Path(tempfile.mkdtemp(prefix="goldspan-pg-")), _other_user()
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        words = [initdb, "--no-sync", "-U", "goldspan", "-A", "trust", "-E", "UTF8", "--locale=C"]
+        subprocess.run(
+            [*words, "-D", "data"], cwd=self.folder, user=self._user, check=True,
+            capture_output=True,
+        )  # fmt: skip
+        # The tests kill clients and this server, never the machine: it need not wait for the disk.
+        options = ("-k", str(self.folder), "-c", "listen_addresses=", "-c", "fsync=off")
+        self._words = [postgres, "-D", "data", *options]
+        self.url = f"postgresql+psycopg://goldspan@/postgres?host={quote(str(self.folder))}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        log = self.folder / "log"
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                self._words, cwd=self.folder, user=self._user, stdout=out, stderr=out
+            )
+        _wait(self.url, self._process, log)
+
+    def stop(self, mode: str) -> None:
+        """Stop it, as `pg_ctl stop -m fast` and `-m immediate` do."""
+        self._process.send_signal({"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode])
+        self._process.wait(60)
+
+    def restart(self, mode: str) -> None:
+        """Stop it and start it again."""
+        self.stop(mode)
+        self.start()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Address of a PostgreSQL server of our own."""
+    made = Postgres()
+    try:
+        made.start()
+        yield made.url
+    finally:
+        made.stop("immediate")
+        shutil.rmtree(made.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server that a test may restart."""
+    made = Postgres()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop("immediate")
+        shutil.rmtree(made.folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,9 @@ from pathlib import Path
 from sqlalchemy import Engine, event
 
 from goldspan.cli import main
+from goldspan.store import roles
+
+roles.LOOK, roles.LOOKS = 0.05, 4  # who was killed is gone indeed
 
 
 def die_at(n: int) -> None:

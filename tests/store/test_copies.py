@@ -72,6 +72,10 @@ def _spoil(lines):
     return [*lines[:-1], "{"]
 
 
+@pytest.mark.torture(
+    "a store is damaged",
+    "the damage is noticed and told, and nothing is overwritten",
+)
 @pytest.mark.parametrize(
     ("damage", "message"),
     [(_cut, "are missing"), (_change, "was changed"), (_spoil, "line 6 is no event")],

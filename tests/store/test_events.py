@@ -10,7 +10,7 @@ from sqlalchemy.exc import DatabaseError
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import PoolItem
-from goldspan.store import reading
+from goldspan.store import StoreError, reading
 from goldspan.store.chain import check_chain, link
 from goldspan.store.opening import empty_database
 from goldspan.store.registry import EFFECTS, effect_of
@@ -41,7 +41,9 @@ def busy(ledger):
 
 
 def test_every_kind_of_event_can_happen_and_has_an_effect(busy):
-    assert {event.kind for event in busy.events()} == set(EFFECTS)
+    # What a private campaign's log holds besides: tests/store/test_people.py.
+    private = {"begin", "forget", "note", "snapshot"}
+    assert {event.kind for event in busy.events()} == set(EFFECTS) - private
     with pytest.raises(UnknownNameError, match="a newer goldspan"):
         effect_of("party")
 
@@ -51,7 +53,7 @@ def test_replaying_the_log_gives_the_same_tables(busy, new_place):
     assert replay(busy.events(), copy) == busy.verify()
     state = state_of(copy)
     assert state == state_of(busy.database)
-    assert all(state[name] for name in state)
+    assert all(state[name] for name in state if name not in {"notes", "tombstones"})
     copy.engine.dispose()
 
 
@@ -94,7 +96,7 @@ def test_the_database_itself_lets_the_log_only_grow(busy, act):
 def test_a_log_that_lost_its_end_is_seen(busy):
     with busy.database.engine.begin() as connection:
         connection.execute(text("UPDATE campaign SET n_events = n_events + 1"))
-    with pytest.raises(InputError, match="the log is broken: it ends at event"):
+    with pytest.raises(StoreError, match="the log is broken: it ends at event"):
         busy.verify()
 
 

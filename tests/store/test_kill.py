@@ -13,8 +13,8 @@ from hypothesis import settings
 
 from goldspan.store import export_ledger, faults_of, open_ledger
 
-SEEDS, KILLS = (3, 50) if settings.default.max_examples > 1000 else (1, 2)
-"""`make torture` kills 150 times on each database."""
+SEEDS, KILLS = (3, 30) if settings.default.max_examples > 1000 else (1, 2)
+"""`make torture` kills 90 times on each database."""
 CHILD = Path(__file__).with_name("writing_child.py")
 
 
@@ -47,9 +47,13 @@ def export(ledger, folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.torture(
+    "a process that writes to the store is killed",
+    "no acknowledged answer is lost; the end is the same to the byte",
+)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_acknowledged_answer_is_lost_and_the_end_is_the_same_to_the_byte(
-    new_place, tmp_path, capfd, seed
+    new_place, tmp_path, capfd, seed, tortured
 ):
     rng, place, left = random.Random(seed), new_place(), KILLS
     while left:
@@ -61,6 +65,7 @@ def test_no_acknowledged_answer_is_lost_and_the_end_is_the_same_to_the_byte(
         if code == 0:
             place = new_place()
         left -= code != 0
+    tortured(KILLS)
     whole = new_place()
     for each in (place, whole):
         runpy.run_path(str(CHILD))["main"](each)

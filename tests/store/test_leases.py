@@ -162,3 +162,16 @@ def test_polling_without_work_writes_nothing(open_ledger):
     assert open_ledger.lease("w", 5, 9) == []
     assert open_ledger.verify() == n_events
     assert faults_of(open_ledger.database) == []
+
+
+@pytest.mark.parametrize("ahead", [3_600_000, 31_536_000_000])
+def test_an_event_of_a_process_whose_clock_is_ahead_ends_no_lease(open_ledger, ahead):
+    begin = 1_000_000
+    open_ledger.lease("ann", begin, 60)
+    open_ledger.record("note", "of another process", {}, begin + ahead)
+    open_ledger.pause(begin + ahead)
+    assert open_ledger.expire(begin + 59_999) == 0
+    assert len(open_ledger.held("ann", begin + 59_999)) == 1
+    assert open_ledger.expire(begin + 60_000) == 1
+    times = [event.time for event in open_ledger.events()]
+    assert times == sorted(times)

@@ -104,8 +104,12 @@ def check(place, before):
     return answers
 
 
+@pytest.mark.torture(
+    "`goldspan run` is killed",
+    "no answer is lost; the end is the same to the byte",
+)
 def test_killed_at_any_statement_it_loses_nothing_and_ends_with_the_same_bytes(
-    plan, tmp_path, new_place, dying
+    plan, tmp_path, new_place, dying, tortured
 ):
     rng, left, place, answers = random.Random(KILLS), KILLS, new_place(), {}
     assert dying(0, "run", plan, "--out", tmp_path / "whole") == 0
@@ -115,6 +119,7 @@ def test_killed_at_any_statement_it_loses_nothing_and_ends_with_the_same_bytes(
         code = dying(rng.randrange(1, 500), "run", plan, "--out", out, "--store", url(place))
         assert code in {0, -9}
         answers = check(place, answers) if code else {}
+        tortured(int(code != 0))
         left -= code != 0
         if code == 0:
             assert results(out) == expected
@@ -138,7 +143,11 @@ def test_a_second_run_is_refused_while_the_first_is_at_work(
         assert ledger.verify() == n
 
 
-@pytest.mark.skipif(KILLS < 100, reason="two real processes take long: `make torture` starts them")
+@pytest.mark.torture(
+    "two processes run one campaign at once",
+    "each answer is paid once",
+)
+@pytest.mark.skipif(KILLS < 50, reason="two real processes take long: `make torture` starts them")
 def test_two_at_once_pay_once(plan, tmp_path, new_place, monkeypatch):
     place, whole = new_place(), tmp_path / "whole"
     assert run(monkeypatch, "run", plan, "--out", whole) == 0

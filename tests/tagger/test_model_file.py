@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from damaged import N_DAMAGED, at_most, damaged_archives
 from goldspan.errors import InputError, NotFittedError
 from goldspan.tagger import CRF, HMM, load_tagger
 from goldspan.tagger.model_file import save_tagger
 from tagger.corpora import random_items
+from torture import DAMAGED
 
 X, Y = random_items(30)
 DICTS = [[{"w": word, "größe": 0.5} for word in words] for words in X]
@@ -124,7 +126,8 @@ def test_a_truncated_file_is_refused(path, share):
         load_tagger(path)
 
 
-def test_a_changed_byte_is_noticed_or_harmless(path):
+@DAMAGED
+def test_a_changed_byte_is_noticed_or_harmless(path, tortured):
     rng = np.random.default_rng(0)
     data = path.read_bytes()
     before = load_tagger(path).weights_.vector
@@ -135,6 +138,7 @@ def test_a_changed_byte_is_noticed_or_harmless(path):
             np.testing.assert_array_equal(load_tagger(path).weights_.vector, before)
         except InputError:
             refused += 1
+    tortured(300)
     assert refused > 250
 
 
@@ -194,3 +198,85 @@ def test_an_untrained_tagger_cannot_be_saved(tmp_path):
     with pytest.raises(NotFittedError, match="before save"):
         CRF().save(tmp_path / "m.goldspan")
     assert not list(Path(tmp_path).iterdir())
+
+
+def members_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(path, members, packing=zipfile.ZIP_STORED):
+    """Write an archive; members is a dictionary, or pairs where a name appears twice."""
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, content in dict(members).items() if isinstance(members, dict) else members:
+            archive.writestr(name, content)
+
+
+def npy(header, data=b""):
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), ",  # tokenize.TokenError
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4",
+        "(" * 5000,
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999, 9999999), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f3', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+        "__import__('os').abort()",
+        "",
+    ],
+)
+def test_a_damaged_header_of_an_array_is_refused(path, header):
+    packed(path, members_of(path) | {"state.npy": npy(header, bytes(96))})
+    with pytest.raises(InputError, match="or it is damaged: an array is damaged"):
+        load_tagger(path)
+
+
+def test_whatever_is_damaged_is_refused_or_harmless_in_bounded_memory(path):
+    load_tagger(path)
+    data = path.read_bytes()
+    n_refused = 0
+    for one in damaged_archives(data):
+        path.write_bytes(one)
+        with at_most(64 * len(one) + 2_000_000):
+            try:
+                load_tagger(path)
+            except InputError as error:
+                assert str(path) in str(error)  # noqa: PT017 - others are harmless
+                n_refused += 1
+    assert n_refused > N_DAMAGED // 2
+
+
+def test_members_that_no_tagger_has_are_not_read(path):
+    before = load_tagger(path).weights_.vector
+    members = members_of(path) | {"README": b"x", "extra.npy": b"no array"}
+    packed(path, members)
+    np.testing.assert_array_equal(load_tagger(path).weights_.vector, before)
+
+
+def test_compressed_members_and_names_given_twice_or_leading_out_are_refused(path):
+    members = members_of(path)
+    packed(path, members, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="is compressed"):
+        load_tagger(path)
+    for name, message in (("../a", "leads out"), ("/etc/a", "leads out"), ("C:a", "leads out")):
+        packed(path, members | {name: b""})
+        with pytest.raises(InputError, match=message):
+            load_tagger(path)
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        packed(path, [*members.items(), ("state.npy", members["state.npy"])])
+    with pytest.raises(InputError, match="twice"):
+        load_tagger(path)
+
+
+def test_strings_without_offsets_are_refused(path):
+    none = npy("{'descr': '<i8', 'fortran_order': False, 'shape': (0,), }")
+    packed(path, members_of(path) | {"values0.offsets.npy": none})
+    with pytest.raises(InputError, match="has no offsets"):
+        load_tagger(path)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from goldspan._notebook import counted
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_text
+from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.span_exports import ItemText, item_texts, known_texts
 from goldspan.crowd.losses import lost_in_gold
@@ -247,6 +248,7 @@ class Consensus:
         format: str | None = None,  # noqa: A002 - the word users know
         *,
         text: bool = True,
+        raw_csv: bool = False,
     ) -> list[str]:
         """Write the labels, and the items' texts where they are known.
 
@@ -259,6 +261,8 @@ class Consensus:
                 conll (single labels: csv).
             text: Whether conll shows the texts and the column of offsets; other readers of such
                 files may want neither.
+            raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before
+                those that a spreadsheet may take for formulas; goldspan's readers take it off.
 
         Returns:
             What the file does not give back of the items and their labels, in words, found by
@@ -286,7 +290,7 @@ class Consensus:
                 f"{target}: csv is for single labels; write tagged tokens as .conll or .jsonl"
             )
         else:
-            write_text(target, self._csv_lines())
+            write_text(target, self._csv_lines(raw=raw_csv))
         return self._lost(target, name)
 
     def _lost(self, path: Path, name: str) -> list[str]:
@@ -519,7 +523,7 @@ class Consensus:
             one |= {"start_token": first, "end_token": end}
         return one | {"confidence": round(float(self.span_confidence[i]), 4)}
 
-    def _csv_lines(self) -> Iterator[str]:
+    def _csv_lines(self, *, raw: bool) -> Iterator[str]:
         import csv
         import io
 
@@ -532,9 +536,17 @@ class Consensus:
         has_text = any(text is not None for text in texts)
         head = ["item", "label", "confidence", *self.item_columns]
         out.writerow([*head, "text"] if has_text else head)
+        ids, labels = self.crowd.item_ids.to_pylist(), self.label_array.to_pylist()
+        if not raw and any_formula(ids, self.tagset.tags, texts):
+            header = marked(buffer.getvalue())
+            buffer.seek(0)
+            buffer.truncate()
+            buffer.write(header)
+            ids, labels = [*map(guard, ids)], [*map(guard, labels)]
+            texts = [*map(guard, texts)]
         # A mean can lie between labels: its confidence is not that of the nearest one.
         sure = self.token_confidence if self.values is None else self.confidence
-        rows = zip(self.crowd.item_ids.to_pylist(), self.label_array.to_pylist(), sure, strict=True)
+        rows = zip(ids, labels, sure, strict=True)
         more = [[_number(x) for x in column] for column in self.item_columns.values()]
         extra = zip(*more, strict=True) if more else repeat(())
         out.writerows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -16,11 +15,6 @@ HOUR = 3_600_000
 """Milliseconds."""
 ENDED = "ended"
 """The kind and name of the record that ends a campaign from outside."""
-
-
-def wall_clock() -> int:
-    """Give milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
@@ -42,7 +36,7 @@ def awaited(
         setting: The campaign.
         ledger: Where it is kept.
         missing: Answers that are missing, by item.
-        now: Milliseconds since 1970.
+        now: The campaign's time, in milliseconds.
         where: What to do, in words.
     """
     totals, place = ledger.totals(), setting.pool.place

@@ -1,11 +1,11 @@
 """What the keys of a plan say against each other, and names that nothing has.
 
-Every check looks at some sections and is left out where one of these is faulty itself (None).
+A check that asks for a section which is faulty itself ends there; see `Sections`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from goldspan.errors import InputError
@@ -14,15 +14,42 @@ from goldspan.money import from_micro, to_micro
 Check = Callable[[Any], Iterator[str]]
 
 
+class Sections:
+    """The sections of a plan without those that are faulty themselves.
+
+    Args:
+        whole: Those that are whole, by name; None for an optional one that the plan leaves out.
+    """
+
+    def __init__(self, whole: Mapping[str, Any]) -> None:
+        self._whole = whole
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a section.
+
+        Raises:
+            FaultySectionError: It is faulty, which is told already.
+        """
+        if name not in self._whole:
+            raise FaultySectionError(name)
+        return self._whole[name]
+
+
+class FaultySectionError(Exception):
+    """A check asked for a section that is faulty itself; never leaves this package."""
+
+
 def contradictions(plan: Any) -> Iterator[str]:
     """List what contradicts itself; every message begins with a key.
 
     Args:
-        plan: A plan, or its sections as attributes, None for faulty ones.
+        plan: A plan, or its `Sections` where some are faulty.
     """
-    for check, sections in _CHECKS:
-        if all(getattr(plan, name) is not None for name in sections):
+    for check in _CHECKS:
+        try:
             yield from check(plan)
+        except FaultySectionError:
+            continue
 
 
 def _task(plan: Any) -> Iterator[str]:
@@ -137,6 +164,8 @@ def _page(plan: Any) -> Iterator[str]:
 
 
 def _unasked(plan: Any) -> Iterator[str]:
+    if plan.control is None:
+        return
     if not (plan.control.share or plan.control.first or plan.page.training):
         yield (
             "control.share: is 0 and there is no test, so no control question would be asked: "
@@ -153,6 +182,8 @@ def _provider(plan: Any) -> Iterator[str]:
 
 def _control(plan: Any) -> Iterator[str]:
     control = plan.control
+    if control is None:
+        return
     if plan.crowd.source == "replay":
         yield "control: a recorded crowd can be asked nothing but what it was asked then"
     if control.gold is None:
@@ -258,22 +289,22 @@ def _evaluate(plan: Any) -> Iterator[str]:
                 yield f"stop.{name}: there is no model to measure: model.name is none"
 
 
-_CHECKS: tuple[tuple[Check, tuple[str, ...]], ...] = (
-    (_task, ("task",)),
-    (_crowd, ("crowd",)),
-    (_annotators, ("crowd",)),
-    (_record, ("crowd",)),
-    (_redundancy, ("redundancy",)),
-    (_enough_workers, ("crowd", "redundancy")),
-    (_page, ("page",)),
-    (_unasked, ("control", "page")),
-    (_provider, ("crowd", "provider")),
-    (_control, ("control",)),
-    (_money, ("prices", "budget", "redundancy")),
-    (_gain, ("prices", "budget", "stop")),
-    (_select, ("select", "model", "evaluate")),
-    (_aggregate, ("aggregate", "task")),
-    (_method_and_rule, ("aggregate", "task", "redundancy")),
-    (_model, ("model", "task")),
-    (_evaluate, ("evaluate", "model", "stop")),
+_CHECKS: tuple[Check, ...] = (
+    _task,
+    _crowd,
+    _annotators,
+    _record,
+    _redundancy,
+    _enough_workers,
+    _page,
+    _unasked,
+    _provider,
+    _control,
+    _money,
+    _gain,
+    _select,
+    _aggregate,
+    _method_and_rule,
+    _model,
+    _evaluate,
 )

@@ -25,7 +25,8 @@ from typing import Any
 
 from goldspan.campaign.admission import Admission
 from goldspan.campaign.arrived import Arrived, campaign_in
-from goldspan.campaign.awaiting import awaited, missing_answers, wall_clock
+from goldspan.campaign.awaiting import awaited, missing_answers
+from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.judging import kept
 from goldspan.campaign.places import BARRED, FULL, MONEY, Places
 from goldspan.campaign.protocols import Waiting
@@ -68,8 +69,8 @@ class Files:
                 raise InputError(f"cannot make {folder}: {error.strerror}") from None
 
     def now(self) -> int:
-        """Give the time of the clock."""
-        return wall_clock()
+        """Return the campaign's time."""
+        return self._clock()
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Read what has come back, write the tasks that are left, say what is missing."""
@@ -206,6 +207,11 @@ class Files:
         """Say how many answers came that do not count, and why."""
         told = [f"{self._told[why]} {words}" for why, words in _WHY.items() if self._told[why]]
         return f" (not counted: {', '.join(told)})" if told else ""
+
+    @cached_property
+    def _clock(self) -> CampaignClock:
+        """The campaign's clock: days between two runs count, as nobody holds a lease."""
+        return open_clock(self.ledger, downtime=None)
 
     @cached_property
     def _id(self) -> str:

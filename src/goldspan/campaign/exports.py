@@ -6,12 +6,9 @@ resumed leaves the same bytes as one that ran through.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +16,7 @@ from goldspan.campaign.findings import keep_hidden_gold
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.record import CampaignRecord
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError
 from goldspan.hiring import PayPlan, make_bill
 from goldspan.tagger.base import Tagger
@@ -28,6 +26,8 @@ def write_exports(
     campaign: Campaign,
     out: str | Path,
     shown: Callable[[CampaignRecord], CampaignRecord] = lambda record: record,
+    *,
+    raw_csv: bool = False,
 ) -> list[Path]:
     """Write what a campaign found.
 
@@ -35,6 +35,8 @@ def write_exports(
         campaign: A campaign that has run, or waits.
         out: The folder; it is made if it is not there.
         shown: Gives the record as it may be shown: with other names for workers, for example.
+        raw_csv: Whether cells of gold.csv and predictions.csv stay as they are, also those that a
+            spreadsheet may take for formulas.
 
     Returns:
         The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.goldspan (single
@@ -51,7 +53,8 @@ def write_exports(
         raise InputError(f"cannot make {folder}: {error.strerror}") from None
     keep_hidden_gold(campaign.setting, campaign.ledger, campaign.steps.label.now())
     with campaign.progress.still():
-        written = [*_labels(campaign, folder), *_model(campaign, folder), *_bill(campaign, folder)]
+        written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
+        written += _bill(campaign, folder)
     record = CampaignRecord.of(campaign.ledger)
     rounds = folder / "rounds.jsonl"
     write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
@@ -60,19 +63,19 @@ def write_exports(
     return [*written, rounds, whole]
 
 
-def _labels(campaign: Campaign, folder: Path) -> Iterator[Path]:
+def _labels(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
     result = campaign.progress.result
     if result is None:
         return
     gold = folder / ("gold.csv" if campaign.setting.plan.is_single else "gold.conll")
-    result.write(gold)
+    result.write(gold, raw_csv=raw_csv)
     yield gold
     if not campaign.setting.plan.is_single:
         result.write(folder / "spans.jsonl")
         yield folder / "spans.jsonl"
 
 
-def _model(campaign: Campaign, folder: Path) -> Iterator[Path]:
+def _model(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
     trained = campaign.progress.trained
     if trained is None:
         return
@@ -83,7 +86,7 @@ def _model(campaign: Campaign, folder: Path) -> Iterator[Path]:
     pool = campaign.setting.pool
     labels = trained.predict(pool, np.arange(pool.n_items))
     rows = zip(campaign.setting.ids, (label[0] for label in labels), strict=True)
-    write_text(folder / "predictions.csv", [_csv(["item", "label"], rows)])
+    write_text(folder / "predictions.csv", [csv_text(["item", "label"], rows, raw=raw_csv)])
     yield folder / "predictions.csv"
 
 
@@ -96,12 +99,3 @@ def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
     )
     make_bill(crowd, plan, recorded="use").write(folder / "bill.csv")
     yield folder / "bill.csv"
-
-
-def _csv(head: list[str], rows: Any) -> str:
-    """Write labels of items, which are read again: as they are, also what looks like a formula."""
-    buffer = io.StringIO()
-    out = csv.writer(buffer, lineterminator="\n")
-    out.writerow(head)
-    out.writerows(rows)
-    return buffer.getvalue()

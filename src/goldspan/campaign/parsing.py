@@ -6,10 +6,9 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from goldspan.campaign.consistency import contradictions
+from goldspan.campaign.consistency import Sections, contradictions
 from goldspan.campaign.plan import Plan, Section
 from goldspan.errors import Fault, FaultsError, InputError
 
@@ -55,8 +54,9 @@ def read_plan(source: str | Path | Mapping[str, Any], *, overlap: int | None = N
     where, content = _content(source)
     if overlap is not None:
         kept = content.get("redundancy", {})
-        rest = {k: v for k, v in dict(kept).items() if k not in {"min", "max"}}
-        content = {**content, "redundancy": {**rest, "overlap": overlap}}
+        if isinstance(kept, Mapping):  # else the section says so
+            rest = {k: v for k, v in kept.items() if k not in {"min", "max"}}
+            content = {**content, "redundancy": {**rest, "overlap": overlap}}
     try:
         plan = Plan.model_validate(content)
         messages = list(contradictions(plan))
@@ -75,22 +75,23 @@ def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, 
         return str(source), tomllib.loads(Path(source).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, integers of too many digits
         raise InputError(f"{source}: it is no TOML: {error}") from None
+    except RecursionError:
+        message = "lists or tables are nested too deeply: a plan has tables of keys and values"
+        raise InputError(f"{source}: {message}") from None
 
 
-def _rest(content: Mapping[str, Any], faulty: set[str]) -> SimpleNamespace:
-    """Give the sections without faults; None in the place of the others."""
-    found = SimpleNamespace()
+def _rest(content: Mapping[str, Any], faulty: set[str]) -> Sections:
+    """Return the sections without faults."""
+    whole = {}
     for name, field in Plan.model_fields.items():
-        value = None
-        if name in content and name not in faulty and _is_section(field.annotation):
-            kind: Any = field.annotation
-            value = TypeAdapter(kind).validate_python(content[name])
+        kind: Any = field.annotation
+        if name in content and name not in faulty and _is_section(kind):
+            whole[name] = TypeAdapter(kind).validate_python(content[name])
         elif name not in content and not field.is_required():
-            value = field.get_default()
-        setattr(found, name, value)
-    return found
+            whole[name] = field.get_default()
+    return Sections(whole)
 
 
 def _messages(error: ValidationError) -> Iterator[str]:

@@ -201,7 +201,7 @@ class Budget(Section):
 
     Attributes:
         money: What may be spent at most; belongs to prices.
-        hours: From the first question on.
+        hours: From the first question on, by the campaign's clock: those in which it is served.
     """
 
     money: Money | None = None
@@ -285,6 +285,10 @@ class Page(Section):
         training: So many control questions come first as practice, with the right answer shown.
         skip_reasons: What can be said when a task is passed.
         finished: What is said to who has no more to do.
+        daily_writes: Requests of one worker on one day that change something, at most; by default
+            500 and ten times the items, 50,000 at most.
+        daily_joins: New people of a provider that does not say who they are, at most, on one day;
+            by default 100 and as many as all items can have answers, 10,000 at most.
     """
 
     title: str = ""
@@ -293,6 +297,9 @@ class Page(Section):
     training: Number = 0
     skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
     finished: str = "That was all for now. Thank you for your work."
+    # Bounds of the server: no record and no id of a campaign depends on them.
+    daily_writes: Annotated[int, Field(ge=20)] | None = Field(default=None, exclude=True)
+    daily_joins: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
 
 
 class Provider(Section):
@@ -305,6 +312,17 @@ class Provider(Section):
 
     name: str = "link"
     options: dict[str, Any] = {}
+
+
+class Privacy(Section):
+    """How long it is known who the workers are; nothing of it changes what is asked or paid.
+
+    Attributes:
+        keep_days: Days after the campaign's end from which on they are forgotten; None: nobody is
+            forgotten but by `goldspan forget PLAN WORKER`.
+    """
+
+    keep_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
 
 
 class Plan(Section):
@@ -332,6 +350,8 @@ class Plan(Section):
     stop: Stopping = Stopping()
     page: Page = Page()
     provider: Provider | None = None
+    # It is no part of what a campaign is known by, and may be set or changed at any time.
+    privacy: Privacy = Field(default=Privacy(), exclude=True)
 
     @property
     def is_single(self) -> bool:

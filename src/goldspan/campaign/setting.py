@@ -66,6 +66,19 @@ class Setting:
         return list(self.pool.item_ids.to_pylist())
 
     @cached_property
+    def daily_writes(self) -> int:
+        """How many requests of one worker on one day may change something."""
+        given = self.plan.page.daily_writes
+        return min(500 + 10 * len(self.ids), 50_000) if given is None else given
+
+    @cached_property
+    def daily_joins(self) -> int:
+        """How many new people may come in on one day where no provider says who they are."""
+        given, plan = self.plan.page.daily_joins, self.plan
+        most = min(100 + len(self.ids) * plan.redundancy.max, 10_000)
+        return most if given is None else given
+
+    @cached_property
     def costs(self) -> NDArray[np.int64]:
         """What an answer to every item costs, in millionths, int64 [n_items]."""
         single = self.plan.is_single

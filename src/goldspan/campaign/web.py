@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from goldspan.campaign.awaiting import awaited, missing_answers, wall_clock
+from goldspan.campaign.awaiting import awaited, missing_answers
+from goldspan.campaign.clock import open_clock
 from goldspan.campaign.protocols import Waiting
 from goldspan.campaign.setting import Setting
 from goldspan.protocols import Ledger
@@ -20,16 +21,18 @@ class Web:
     Args:
         setting: The campaign.
         ledger: Where it is kept.
-        now: The clock, milliseconds since 1970.
+        now: The campaign's clock; opened when it is first asked by default.
     """
 
     def __init__(
-        self, setting: Setting, ledger: Ledger, now: Callable[[], int] = wall_clock
+        self, setting: Setting, ledger: Ledger, now: Callable[[], int] | None = None
     ) -> None:
         self.setting, self.ledger, self._now = setting, ledger, now
 
     def now(self) -> int:
-        """Give the time of the clock."""
+        """Return the campaign's time."""
+        if self._now is None:
+            self._now = open_clock(self.ledger)
         return self._now()
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:

@@ -1,7 +1,8 @@
 """The `goldspan` command: a thin shell over the library.
 
-Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted. Messages go to standard
-error, results to standard output. Nothing heavy is imported before a command runs.
+Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 3 `verify` found a store that is not
+whole, 130 interrupted. Messages go to standard error, results to standard output.
+Nothing heavy is imported before a command runs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from goldspan.cli.compiling import notice
 from goldspan.cli.control import control
 from goldspan.cli.convert import convert
 from goldspan.cli.desk import desk
+from goldspan.cli.forget import forget
 from goldspan.cli.init import init
 from goldspan.cli.inspect import inspect
 from goldspan.cli.links import links
@@ -42,13 +44,14 @@ from goldspan.cli.study import study
 from goldspan.cli.tag import tag
 from goldspan.cli.tagger import tagger
 from goldspan.cli.train import train
+from goldspan.cli.verify import verify
 from goldspan.cli.workers import workers
 from goldspan.errors import GoldspanError
 from goldspan.old_name import OldNameWarning
 
 _GROUPS = {
     "Campaigns": ("init", "plan", "run", "serve", "links", "desk", "report"),
-    "A campaign's store and payments": ("backup", "restore", "outbox"),
+    "A campaign's store and payments": ("verify", "backup", "restore", "forget", "outbox"),
     "Answers": ("aggregate", "score", "agree"),
     "People": ("workers", "next", "plan-test", "control", "bill"),
     "Items": ("select", "simulate"),
@@ -160,8 +163,10 @@ _COMMANDS: dict[Callable[..., None], str] = {
     serve: "A campaign in browsers: a page for workers, a desk for its requester.",
     links: "Personal links for the workers of a campaign that is served.",
     outbox: "Approvals, rejections and bonuses for a crowd from outside, sent once.",
+    verify: "Whether a campaign's store is what its log says.",
     backup: "A copy of a campaign in one file, also while it is served.",
     restore: "A campaign again, of a backup.",
+    forget: "Erase a person from a campaign, or show what is stored of them.",
     study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():

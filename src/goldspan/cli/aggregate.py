@@ -110,6 +110,8 @@ def aggregate(
     rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
@@ -144,6 +146,7 @@ def aggregate(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
         strip=strip, rename_workers=rename_worker,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     params = method_params(method, param, ties=ties, raw=raw, seed=seed)
     from goldspan.aggregate import get_aggregator
@@ -166,7 +169,7 @@ def aggregate(
             result = honest(result, calibrate)
         step("writing")
         scored = _score(crowd, result, policy)
-        lost = _write(result, output, report, scored, text=not no_text)
+        lost = _write(result, output, report, scored, text=not no_text, raw_csv=raw_csv)
         if workers_table:
             _write_workers(result, workers_table)
         if tagger and result.tagger:
@@ -234,7 +237,13 @@ def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
 
 
 def _write(
-    result: Consensus, output: str | None, report: str | None, scored: Any, *, text: bool
+    result: Consensus,
+    output: str | None,
+    report: str | None,
+    scored: Any,
+    *,
+    text: bool,
+    raw_csv: bool,
 ) -> list[str]:
     lost: list[str] = []
     if output == "-":
@@ -244,10 +253,10 @@ def _write(
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "gold"
-            lost = result.write(path, text=text)
+            lost = result.write(path, text=text, raw_csv=raw_csv)
             sys.stdout.write(path.read_text(encoding="utf-8"))
     elif output:
-        lost = result.write(output, text=text)
+        lost = result.write(output, text=text, raw_csv=raw_csv)
     if report:
         from goldspan.crowd import agreement
         from goldspan.report import write_report

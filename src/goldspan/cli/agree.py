@@ -35,6 +35,7 @@ def agree(
     rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Measure how well the workers agree, with each other and with the gold.
@@ -55,6 +56,7 @@ def agree(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
         strip=strip, rename_workers=rename_worker,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.crowd import agreement
 

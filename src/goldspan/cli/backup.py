@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from goldspan.cli.output import Overwrite, check_outputs, check_part, say
+from goldspan.cli.output import Overwrite, check_outputs, check_part, say, warn
 from goldspan.cli.report import STORE
+from goldspan.cli.served import told_of_damage
+from goldspan.cli.verify import progress
 
 Store = Annotated[
     str | None,
@@ -24,9 +26,15 @@ def backup(
     out: Annotated[str, typer.Argument(metavar="OUT", help="The campaign's folder.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The copy.")],
     store: Store = None,
+    damaged: Annotated[
+        bool, typer.Option("--damaged", help="Copy also what is not whole, and say what is wrong.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Copy a campaign into one file, also while it is served: one moment of it, checked.
+
+    The copy's tables are compared with its log, as by `goldspan verify`; if they differ, nothing is
+    written, so that a damaged store does not replace a backup that is whole.
 
     The server's secret is not in it: keep server.key of the folder too, or all links and sessions
     end with a restore. For PostgreSQL use its own pg_dump.
@@ -41,16 +49,34 @@ def backup(
     check_outputs(file, inputs=[str(Path(out) / STORE)], overwrite=overwrite)
     from goldspan.store import backup_ledger, open_ledger
 
-    with open_ledger(store or Path(out) / STORE) as ledger:
-        backup_ledger(ledger, file)
-    say(f"copied to {file}")
+    place = store or Path(out) / STORE
+    with told_of_damage(place), open_ledger(place) as ledger, progress() as tell:
+        found = backup_ledger(ledger, file, damaged=damaged, tell=tell)
+    for line in found.lines():
+        warn(f"goldspan: {line}")
+    if not found.is_whole:
+        warn(f"goldspan: {file} is a copy of a damaged store: keep the backups made before it")
+    say(f"copied to {file}; head of its log: {found.head}")
 
 
 def restore(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What `goldspan backup` made.")],
     out: Annotated[str, typer.Argument(metavar="OUT", help="A folder without a campaign.")],
+    forgotten: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A list of the forgotten that lies elsewhere: campaign.sqlite.forgotten.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Make a campaign's folder of a backup, after checking it from its first entry to its last.
+    """Make a campaign's folder of a backup, after comparing all its tables with its log.
+
+    A backup that is not whole is refused, and nothing is written.
+
+    Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
+    folder are read for that.
 
     Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
 
@@ -66,6 +92,11 @@ def restore(
     with NewPlaces() as new:
         new.folder(out)
         new.expect(place)
-        with restore_ledger(file, place) as ledger:
-            name, n = ledger.name, ledger.n_events
+        with (
+            progress() as tell,
+            restore_ledger(file, place, lists=forgotten or (), tell=tell) as ledger,
+        ):
+            name, n, gone = ledger.name, ledger.n_events, ledger.n_forgotten
     say(f"{place} holds the campaign {name!r}, {n} entries of its log")
+    if gone:
+        say(f"forgotten in it: {gone}")

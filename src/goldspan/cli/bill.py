@@ -86,6 +86,7 @@ def bill(
     missing: r.Missing = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Make the bill of a crowd's answers, exact to the millionth.
@@ -117,6 +118,7 @@ def bill(
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.hiring import make_bill
 

@@ -21,6 +21,7 @@ def check(
     label: r.Labels = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Check tags against the rules of their encoding: a CoNLL file, or a crowd with its gold.
@@ -38,6 +39,7 @@ def check(
         format=format, encoding=encoding, columns=columns, workers=workers, labels=label,
         delimiter=delimiter, text_encoding=text_encoding, unknown="outside",
         unlabelled="keep",
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.crowd.convert import all_faults
 

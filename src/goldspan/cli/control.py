@@ -65,6 +65,8 @@ def control(
     missing: r.Missing = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Choose control questions among the items with gold, or check those in use.
@@ -84,6 +86,7 @@ def control(
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.hiring import check_leaks, choose_control
 
@@ -100,7 +103,7 @@ def control(
                 found = choose_control(
                     crowd, 20 if n is None else n, **_given(hard=hard, random_state=seed)
                 )
-            for what in found.write(output) if output else []:
+            for what in found.write(output, raw_csv=raw_csv) if output else []:
                 warn(not_held(what))
     if json:
         emit_json({"output": output, **found.to_dict()})

@@ -52,6 +52,8 @@ def convert(
     rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
@@ -76,6 +78,7 @@ def convert(
         format, gold, from_, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
         strip=strip, rename_workers=rename_worker, unlabelled="keep",
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.crowd.convert import convert_crowd
     from goldspan.crowd.io import write_crowd, write_to_stdout
@@ -91,9 +94,9 @@ def convert(
         only_gold = not crowd.n_workers
         name = to_format or ("conll" if only_gold and output in {None, "-"} else None)
         if output in {None, "-"}:
-            lost = write_to_stdout(crowd, name or "wide", text=not no_text)
+            lost = write_to_stdout(crowd, name or "wide", text=not no_text, raw_csv=raw_csv)
         else:
-            lost = write_crowd(crowd, str(output), format=name, text=not no_text)
+            lost = write_crowd(crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv)
     facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
     if json and output not in {None, "-"}:
         emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})

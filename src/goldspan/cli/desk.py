@@ -109,16 +109,21 @@ def items(
 
 @desk.command(short_help="All that is known of an item.")
 def item(
-    source: Plan, name: Item, out: Out = "out", store: Store = None, json: r.AsJson = False
+    source: Plan,
+    name: Item,
+    page: Annotated[int, typer.Option(min=1, help="Page of its answers, 50 on each.")] = 1,
+    out: Out = "out",
+    store: Store = None,
+    json: r.AsJson = False,
 ) -> None:
-    """Show an item: every answer, what they say together, what else it may be.
+    """Show an item: its answers, what they say together, what else it may be.
 
     Examples:
 
       goldspan desk item campaign.toml D017
     """
     with _open(source, out, store, look=True) as at:
-        _show(at.item(name), view.item, as_json=json)
+        _show(at.item(name, page), view.item, as_json=json)
 
 
 @desk.command(short_help="Hand out no new tasks.")
@@ -271,17 +276,19 @@ def _open(source: str, out: str, store: str | None, *, look: bool = False) -> It
     """Open the desk over the store of a campaign; with `look`, work the labels out."""
     check_part("server")
     from goldspan.cli.report import write_findings
-    from goldspan.cli.served import check_served
+    from goldspan.cli.served import check_served, place_in, told_of_damage
     from goldspan.server import load_keys, open_service
 
     check_served(source, out, store)
-    service = open_service(source, out, load_keys(out), store, report=write_findings)
-    try:
-        if look:
-            service.engine.look()
-        yield service.desk
-    finally:
-        service.close()
+    with told_of_damage(store or place_in(out)):
+        service = open_service(source, out, load_keys(out), store, report=write_findings)
+        try:
+            service.ledger.check_facts()
+            if look:
+                service.engine.look()
+            yield service.desk
+        finally:
+            service.close()
 
 
 def _user() -> str:

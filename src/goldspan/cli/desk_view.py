@@ -129,6 +129,7 @@ def item(one: dict[str, Any]) -> str:
         lines.append(f"{row['worker']}: {_labels(row['labels'], one)}{counts}")
     lines += [f"skipped by {row['worker']}: {row['reason']}" for row in one["skipped"]]
     lines += [f"reported by {row['worker']}: {row['reason']} {row['note']}" for row in one["flags"]]
+    lines += [f"more: --page {one['page'] + 1}"] if one["page"] < one["pages"] else []
     return "\n".join(line.rstrip() for line in lines)
 
 

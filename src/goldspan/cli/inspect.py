@@ -9,6 +9,7 @@ import typer
 
 from goldspan.cli import reading as r
 from goldspan.cli.output import emit_json, say, steps
+from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,7 @@ def inspect(
     rename_worker: r.RenameWorkers = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     text_column: r.TextColumn = None,
     id_column: r.IdColumn = None,
     document_column: r.DocumentColumn = None,
@@ -61,6 +63,7 @@ def inspect(
         format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
         offsets, cut, delimiter, text_encoding, overlapping=overlapping, strip=strip,
         rename_workers=rename_worker, unlabelled="keep",
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     named = {"text": text_column, "id": id_column, "document": document_column}
     pool, opened = _as_pool(source, options, named, tokens)
@@ -100,7 +103,8 @@ def _as_pool(
         read_pool,
     )
 
-    opened = open_source(source, options.text_encoding)
+    with in_options(r.OPTIONS):
+        opened = open_source(source, options.text_encoding, options.max_decompressed)
     own = [one for one in FORMATS if one not in {CROWD, CONLL, ATTRIBUTES}]
     is_about_crowds = options.gold or options.columns or options.workers or options.labels
     kind = options.format

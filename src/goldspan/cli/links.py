@@ -113,6 +113,7 @@ def _entrance(
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
+    from goldspan.campaign.clock import CampaignClock, wall_clock
     from goldspan.cli.served import check_served, read_setting
     from goldspan.server import Entrance, ServerSettings, load_keys
     from goldspan.server.opening import open_store, with_id
@@ -120,7 +121,8 @@ def _entrance(
     setting = read_setting(source)
     check_served(source, out, store)
     settings = ServerSettings(load_keys(out))
-    with open_store(setting, out, store, settings.clock()) as ledger:
+    with open_store(setting, out, store, wall_clock()) as ledger:
+        settings = replace(settings, clock=CampaignClock(ledger))
         setting = with_id(setting, ledger, settings.clock())
         entrance = Entrance.of(ledger, setting.key, settings)
         place = public_url or entrance.links.place() or settings.public_url

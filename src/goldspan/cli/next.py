@@ -110,6 +110,8 @@ def next(  # noqa: A001 - the command's name
     missing: r.Missing = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Say which items need another answer, whom to ask, and what it costs.
@@ -137,6 +139,7 @@ def next(  # noqa: A001 - the command's name
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.hiring import next_answers
 
@@ -155,7 +158,7 @@ def next(  # noqa: A001 - the command's name
             random_state=seed,
         )  # fmt: skip
         if output:
-            _write(found, output)
+            _write(found, output, raw_csv=raw_csv)
     _tell(found, result, output, as_json=json)
 
 
@@ -207,10 +210,10 @@ def _aggregate(
     return result
 
 
-def _write(found: NextAnswers, output: str) -> None:
+def _write(found: NextAnswers, output: str, *, raw_csv: bool) -> None:
     from goldspan.crowd.atomic import write_text
 
-    text = csv_text(found.to_arrow())
+    text = csv_text(found.to_arrow(), raw=raw_csv)
     if output == "-":
         say(text.rstrip("\n"))
     else:

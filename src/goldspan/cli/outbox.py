@@ -103,17 +103,30 @@ def outbox(
 
 @contextmanager
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
-    from goldspan.campaign.awaiting import wall_clock
-    from goldspan.cli.served import check_served, read_setting
+    from goldspan.campaign.clock import open_clock, wall_clock
+    from goldspan.cli.served import check_served, place_in, read_setting, told_of_damage
     from goldspan.server.opening import open_store
     from goldspan.server.providers.outbox import Outbox
     from goldspan.server.providers.registry import open_provider
 
     setting = read_setting(source)
     check_served(source, out, store)
-    with open_store(setting, out, store, wall_clock()) as ledger:
-        provider = open_provider(setting.plan, ledger, wall_clock)
-        yield _Desk(setting, ledger, provider, Outbox(ledger, wall_clock))
+    with (
+        told_of_damage(store or place_in(out)),
+        open_store(setting, out, store, wall_clock()) as ledger,
+    ):
+        ledger.check_facts()
+        clock = open_clock(ledger, _settling(setting))
+        provider = open_provider(setting.plan, ledger, clock)
+        yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
+
+
+def _settling(setting: Setting) -> int:
+    """Return how many milliseconds without a server count: a payment may settle meanwhile."""
+    options = {} if setting.plan.provider is None else setting.plan.provider.options
+    minutes = options.get("settle_minutes", 60)
+    # What is no number is refused when the provider is opened.
+    return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
 
 
 def _everybody(desk: _Desk, names: list[str] | None) -> list[str]:

@@ -62,16 +62,11 @@ def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
     return "\n".join(lines)
 
 
-def csv_text(rows: Any) -> str:
-    """Write an Arrow table as CSV, a heading and a line per row."""
-    import csv
-    import io
+def csv_text(rows: Any, *, raw: bool) -> str:
+    """Return an Arrow table as CSV, a heading and a line per row; `raw` as of `crowd.cells`."""
+    from goldspan.crowd.cells import csv_text as written
 
-    buffer = io.StringIO()
-    out = csv.DictWriter(buffer, rows.column_names, lineterminator="\n")
-    out.writeheader()
-    out.writerows(rows.to_pylist())
-    return buffer.getvalue()
+    return written(rows.column_names, map(list, map(dict.values, rows.to_pylist())), raw=raw)
 
 
 def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from goldspan.crowd import Crowd
 
 _READ = "Reading"
-_OPTIONS = {"text_encoding=…": "--text-encoding"}
+OPTIONS = {"text_encoding=…": "--text-encoding", "max_decompressed=…": "--max-decompressed"}
 """What messages say of arguments, and of options."""
 
 
@@ -60,6 +60,13 @@ NoText = Annotated[
     typer.Option(
         "--no-text",
         help="Columns of tokens (conll, wide, long) without the items' texts and offsets.",
+    ),
+]
+RawCsv = Annotated[
+    bool,
+    typer.Option(
+        "--raw-csv",
+        help="Write cells of CSV as they are, also what a spreadsheet may take for a formula.",
     ),
 ]
 Gold = Annotated[
@@ -177,6 +184,17 @@ Delimiter = Annotated[
 TextEncoding = Annotated[
     str | None, typer.Option(help="Of the text, such as cp1252.", rich_help_panel=_READ)
 ]
+MaxDecompressed = Annotated[
+    str | None,
+    typer.Option(
+        "--max-decompressed",
+        metavar="SIZE",
+        help="Most that compressed input may grow to, such as 20GiB; 4GiB by default, and beyond "
+        "256MiB 100 times its size.",
+        rich_help_panel=_READ,
+        show_default=False,
+    ),
+]
 _POOL = "Pools"
 TextColumn = Annotated[
     str | None,
@@ -234,12 +252,13 @@ class Reading:
     strip: bool = False
     rename_workers: list[str] | None = None
     unlabelled: str = "refuse"
+    max_decompressed: str | None = None
 
     def read(self, source: Any, progress: Callable[[int, int], None] | None = None) -> Crowd:
         """Read a crowd."""
         from goldspan.crowd import read_crowd
 
-        with in_options(_OPTIONS):
+        with in_options(OPTIONS):
             return read_crowd(source, progress=progress, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
@@ -266,6 +285,7 @@ class Reading:
             "strip": self.strip,
             "rename_workers": key_values(self.rename_workers, "OLD=NEW"),
             "unlabelled": self.unlabelled,
+            "max_decompressed": self.max_decompressed,
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,9 +29,14 @@ def report(
             show_default=False,
         ),
     ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="With the workers' ids in place of pseudonyms.")
+    ] = False,
     json: r.AsJson = False,
 ) -> None:
     """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
+
+    Workers who came by a browser have pseudonyms, unless --names is given.
 
     With --json the campaign's numbers are printed, and nothing is written.
 
@@ -46,12 +51,28 @@ def report(
         check_part("report")
     from goldspan.campaign.findings import Findings
     from goldspan.campaign.record import CampaignRecord
+    from goldspan.cli.served import told_of_damage
 
-    with open_campaign(out, store) as ledger:
+    with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
+        ledger.check_facts()
         if json:
-            emit_json(CampaignRecord.of(ledger).to_dict())
+            record = CampaignRecord.of(ledger)
+            emit_json((record if names else without_names(ledger, record)).to_dict())
             return
-        say(f"written: {write_page(Findings.of(ledger), out)}")
+        findings = Findings.of(ledger)
+        page = write_page(findings if names else without_names(ledger, findings), out)
+        say(f"written: {page}")
+
+
+def without_names(ledger: SqlLedger, what: Any) -> Any:
+    """Return a record, or findings, with pseudonyms in place of people's ids, if there are any."""
+    if not ledger.is_private:
+        return what
+    from goldspan.campaign.record import CampaignRecord
+    from goldspan.server.desk.pseudonyms import Pseudonyms
+
+    names = Pseudonyms(None, "", ledger.pseudonyms)
+    return names.record(what) if isinstance(what, CampaignRecord) else names.findings(what)
 
 
 def open_campaign(out: str, store: str | None) -> SqlLedger:
@@ -70,7 +91,12 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
             "`goldspan run --out` wrote to, or --store for a campaign that is kept elsewhere"
         )
     ledger = open_ledger(place)
-    if "plan" not in ledger.records("plan"):
+    try:
+        is_begun = "plan" in ledger.records("plan")
+    except BaseException:
+        ledger.close()
+        raise
+    if not is_begun:
         ledger.close()
         raise InputError(f"{place} holds a campaign that never ran: `goldspan run` begins it")
     return ledger

@@ -12,7 +12,7 @@ from goldspan.cli.output import check_part, emit_json, say, warn
 from goldspan.cli.report import PAGE, missing_for_pages, write_page
 from goldspan.cli.run_view import shown
 from goldspan.cli.run_watch import Course, watched
-from goldspan.cli.served import command_line, read_setting
+from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
     from goldspan.campaign import CampaignRecord, Setting, Waiting
@@ -31,6 +31,7 @@ def run(
         ),
     ] = None,
     overlap: r.Overlap = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Run a campaign until it stops, or until answers from outside are awaited.
@@ -56,11 +57,13 @@ def run(
 
     setting = read_setting(source, overlap=overlap)
     again = ["run", source, *([] if overlap is None else ["--overlap", str(overlap)])]
+    again += ["--raw-csv"] * raw_csv
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no {PAGE}: {lacks}")
     try:
         with (
+            told_of_damage(store or place_in(out)),
             NewPlaces(HeldError) as new,
             open_store(setting, out, store, _begin(setting), private=False, new=new) as ledger,
         ):
@@ -72,7 +75,7 @@ def run(
                 new.keep()
                 found = campaign.run()
                 tell("writing")
-                files = [str(path) for path in write_exports(campaign, out)]
+                files = [str(path) for path in write_exports(campaign, out, raw_csv=raw_csv)]
                 findings = Findings.of(ledger, campaign.progress.result)
                 files += [] if lacks else [write_page(findings, out)]
             if isinstance(found, Waiting):
@@ -86,12 +89,11 @@ def run(
 
 def _begin(setting: Setting) -> int:
     """Return the time at which a campaign begins, in milliseconds since 1970."""
-    import time
-
+    from goldspan.campaign.clock import wall_clock
     from goldspan.simulate.crowd import BEGIN
 
     by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
-    return BEGIN if by_itself else time.time_ns() // 1_000_000
+    return BEGIN if by_itself else wall_clock()
 
 
 def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:

@@ -28,6 +28,7 @@ def score(
     columns: r.Columns = None,
     label: r.Labels = None,
     format: r.Format = None,  # noqa: A002 - the word users know
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Compare tags with the truth: precision, recall and F1 of spans, and token accuracy.
@@ -51,7 +52,10 @@ def score(
             "fewer resamples means nothing"
         )
 
-    options = r.Reading(format=format, encoding=encoding, columns=columns, labels=label)
+    options = r.Reading(
+        format=format, encoding=encoding, columns=columns, labels=label,
+        max_decompressed=max_decompressed,
+    )  # fmt: skip
     found, gold = aligned_sides(options.read(predicted), options.read(truth))
     result = compare(
         gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong

@@ -19,6 +19,7 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.cli.wording import in_options
 from goldspan.select.schedule import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ def select(
         bool,
         typer.Option("--list", help="List the rules.", callback=_show_rules, is_eager=True),
     ] = False,
+    max_decompressed: r.MaxDecompressed = None,
+    raw_csv: r.RawCsv = False,
     json: r.AsJson = False,
 ) -> None:
     """Choose the items of a pool that are worth labelling.
@@ -176,15 +179,19 @@ def select(
     kind = "attributes" if attributes else format
     with steps(4, quiet=json) as step:
         step(f"reading {source}")
-        read = read_pool(
-            source, kind, text=text_column, id=id_column, document=document_column, tokens=tokens
-        )
+        with in_options(r.OPTIONS):
+            read = read_pool(
+                source, kind, text=text_column, id=id_column, document=document_column,
+                tokens=tokens, max_decompressed=max_decompressed,
+            )  # fmt: skip
         for note in read.notes:
             warn(f"goldspan: {source}: {note}")
         given: dict[str, Any] = {"budget": budget, "n": number, "costs": cost}
         if labelled:
             other = "attributes" if attributes else None
-            given["labelled"] = read_pool(labelled, other, tokens=tokens).pool
+            with in_options(r.OPTIONS):
+                known = read_pool(labelled, other, tokens=tokens, max_decompressed=max_decompressed)
+            given["labelled"] = known.pool
         if errors:
             given["errors"] = read_errors(errors)
         if model:
@@ -201,7 +208,7 @@ def select(
         )
         step("writing")
         if output:
-            _write(found, output, selection_lines(found, read.fields))
+            _write(found, output, selection_lines(found, read.fields), raw_csv=raw_csv)
     _tell(found, by, output, as_json=json)
 
 
@@ -267,7 +274,7 @@ def _features(
     return found
 
 
-def _write(found: Selection, output: str, lines: Any) -> None:
+def _write(found: Selection, output: str, lines: Any, *, raw_csv: bool) -> None:
     from goldspan.crowd.atomic import write_text
 
     if output == "-":
@@ -276,7 +283,7 @@ def _write(found: Selection, output: str, lines: Any) -> None:
     elif output.endswith((".jsonl", ".jsonl.gz")):
         write_text(output, lines)
     else:
-        write_text(output, [csv_text(found.to_arrow())])
+        write_text(output, [csv_text(found.to_arrow(), raw=raw_csv)])
 
 
 def _tell(found: Selection, by: str, output: str | None, *, as_json: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,11 @@ import typer
 from goldspan.cli import reading as r
 from goldspan.cli.compiling import notice
 from goldspan.cli.output import check_part, say, warn
-from goldspan.cli.served import command_line, read_setting
+from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
     from goldspan.server import Entrance, ServerSettings
+    from goldspan.server.service import Service
 
 DAYS = 30
 """How long the links of the plan's annotators hold."""
@@ -76,7 +78,7 @@ def serve(
     from goldspan.campaign import read_plan
     from goldspan.cli.report import missing_for_pages, write_findings
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.server import Entrance, ServerSettings, create_app, load_keys, open_service
+    from goldspan.server import ServerSettings, create_app, load_keys, open_service
     from goldspan.server import serve as run
     from goldspan.server.running import check_exposure, listen
     from goldspan.server.security.secret import FILE as SECRET
@@ -92,35 +94,49 @@ def serve(
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
     # What is refused until `keep` leaves neither a secret nor a store behind.
-    with listen(host, port) as listening, NewPlaces(HeldError) as new:
+    with (
+        told_of_damage(store or place_in(out)),
+        listen(host, port) as listening,
+        NewPlaces(HeldError) as new,
+    ):
         url = public_url or _url(host, listening.getsockname()[1])
         new.folder(out, 0o700)
         new.expect(Path(out) / SECRET)
         settings = ServerSettings(load_keys(out), url)
         report = None if lacks else write_findings
-        options: dict[str, Any] = {"clock": settings.clock, "report": report, "new": new}
+        options: dict[str, Any] = {"report": report, "new": new}
         service = open_service(setting, out, settings.keys, store, **options)
-        try:
-            with serving(service.ledger.database, settings.public_url):
-                _log()
+        with _closing(service):
+            _log()
+            with serving(service.ledger.database, settings.public_url, service.deployment):
                 service.begin()
                 app = create_app(service, settings)
                 new.keep()
-                entrance = Entrance.of(service.ledger, service.setting.key, settings)
+                entrance = app.state.house.entrance
                 entrance.links.move(settings.public_url)
                 people = service.setting.plan.crowd.annotators
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
-                if not no_loop:
-                    service.start()
+                service.start(loop=not no_loop)
                 with notice.beside_another_display():  # the log
                     run(app, listening)
-        except KeyboardInterrupt:
-            warn("goldspan: stopped; all answers are kept, the same command goes on")
-            raise typer.Exit(130) from None
-        finally:
-            service.close()
+
+
+@contextmanager
+def _closing(service: Service) -> Iterator[None]:
+    """Let go of a campaign at the end, and say why the server ended."""
+    from goldspan.store.engine import LostError
+
+    try:
+        yield
+    except LostError:  # the log has said why
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        warn("goldspan: stopped; all answers are kept, the same command goes on")
+        raise typer.Exit(130) from None
+    finally:
+        service.close()
 
 
 def _url(host: str, port: int) -> str:

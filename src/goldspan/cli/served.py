@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+import typer
+
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
+    from goldspan.errors import GoldspanError
 
 
 def read_setting(source: str, *, overlap: int | None = None) -> Setting:
@@ -73,6 +78,52 @@ def check_served(source: str, out: str, store: str | None) -> None:
             f"{out} holds no {SECRET}, the server's secret, and links signed by another would not "
             f"hold; {start}"
         )
+
+
+def place_in(out: str) -> Path:
+    """Return where a campaign's folder keeps it, if no other store is named."""
+    from goldspan.server.opening import FILE
+
+    return Path(out) / FILE
+
+
+@contextmanager
+def told_of_damage(place: str | Path | None) -> Iterator[None]:
+    """Turn a failure that a damaged store explains into a message; others stay what they are.
+
+    Numbers and words of a damaged page reach every part of a command, which may fail in any way.
+
+    Args:
+        place: Path or address of the store.
+
+    Raises:
+        StoreError: The store is damaged.
+    """
+    from goldspan.errors import GoldspanError
+
+    try:
+        yield
+    except (GoldspanError, typer.Exit, typer.Abort, click.ClickException, BrokenPipeError):
+        raise
+    except Exception as error:
+        why = None if place is None else _damage(place)
+        if why is None:
+            raise
+        raise why from error
+
+
+def _damage(place: str | Path) -> GoldspanError | None:
+    """Return what is wrong with a store, None if nothing is."""
+    from goldspan.errors import GoldspanError
+    from goldspan.store import open_ledger
+    from goldspan.store.verify import check_whole
+
+    try:
+        with open_ledger(place) as ledger:
+            check_whole(ledger.database)
+    except GoldspanError as error:
+        return error
+    return None
 
 
 def command_line(words: Sequence[str], out: str, store: str | None) -> str:

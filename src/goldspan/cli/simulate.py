@@ -106,6 +106,7 @@ def simulate(
     label: r.Labels = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     list_: Annotated[
         bool,
         typer.Option(
@@ -150,6 +151,7 @@ def simulate(
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, labels=label,
         delimiter=delimiter, text_encoding=text_encoding,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     if items and options != r.Reading():
         raise typer.BadParameter("--items draws the truth: leave out the options of reading a FILE")

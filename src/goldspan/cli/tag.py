@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, TextIO, cast
 
 import typer
 
+from goldspan.cli import reading as r
 from goldspan.cli.output import Overwrite, check_outputs, say
+from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
     from goldspan.select.reading import PoolFile
@@ -53,6 +55,7 @@ def tag(
             show_default=False,
         ),
     ] = None,
+    max_decompressed: r.MaxDecompressed = None,
 ) -> None:
     """Tag a file of any size; only a few thousand tokens are in memory at a time.
 
@@ -92,7 +95,8 @@ def tag(
         is_free = given == "jsonl" or format == "text"
         checked = file if is_free else cast("TextIO", _NoTable(file, source))
         rule = tokens or model.tokens_
-        whole = _of_pool(source, rule) if format is None and _is_pool(source) else None
+        is_whole = format is None and _is_pool(source)
+        whole = _of_pool(source, rule, max_decompressed) if is_whole else None
         found = label(model, whole or read_items(checked, given, source, rule))
         chunks = writers[wanted](count.of(found))
         if output in {None, "-"}:
@@ -108,7 +112,7 @@ def _is_pool(source: str) -> bool:
     return Path(source.removesuffix(".gz")).suffix.lower() in _WHOLE
 
 
-def _of_pool(source: str, rule: str) -> Iterator[Item] | None:
+def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[Item] | None:
     """Read the texts of a table or of JSON; None if it is something else, to be read by lines.
 
     Raises:
@@ -117,7 +121,8 @@ def _of_pool(source: str, rule: str) -> Iterator[Item] | None:
     from goldspan.crowd.source import open_source
     from goldspan.select.reading import CROWD, pool_format, read_pool
 
-    file = open_source(source)
+    with in_options(r.OPTIONS):
+        file = open_source(source, max_decompressed=max_decompressed)
     kind = pool_format(file)
     return None if kind == CROWD else _items(read_pool(file, kind, otherwise=rule))
 

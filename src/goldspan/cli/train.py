@@ -60,6 +60,7 @@ def train(
     columns: r.Columns = None,
     label: r.Labels = None,
     format: r.Format = None,  # noqa: A002 - the word users know
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Train a tagger on items whose tags are known, and write it to one file.
@@ -79,7 +80,10 @@ def train(
     check_outputs(output, inputs=[source, validation, start], overwrite=overwrite)
     r.check_files(output=output)
     _check_start(start, model)
-    options = r.Reading(format=format, encoding=encoding, columns=columns, labels=label)
+    options = r.Reading(
+        format=format, encoding=encoding, columns=columns, labels=label,
+        max_decompressed=max_decompressed,
+    )  # fmt: skip
     chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
     params = {name: value for name, value in chosen.items() if value is not None}
     params |= {"min_count": min_count, "hash_bits": hash_bits, "hard": not soft}

@@ -100,6 +100,7 @@ def workers(
     missing: r.Missing = None,
     delimiter: r.Delimiter = None,
     text_encoding: r.TextEncoding = None,
+    max_decompressed: r.MaxDecompressed = None,
     json: r.AsJson = False,
 ) -> None:
     """Say whom to keep, drop or test more and why, and which team to hire.
@@ -129,6 +130,7 @@ def workers(
     options = r.Reading(
         format=format, gold=gold, encoding=encoding, columns=columns, workers=workers,
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
+        max_decompressed=max_decompressed,
     )  # fmt: skip
     from goldspan.compute import Threads
     from goldspan.hiring import review_workers

@@ -6,21 +6,21 @@ import os
 import struct
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from goldspan.archives import StoredArchive
 from goldspan.errors import InputError
 
 VERSION = 1
 DAMAGED = (
-    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
-    zlib.error, struct.error,
+    OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError,
+    NotImplementedError, zipfile.BadZipFile, struct.error,
 )  # fmt: skip
-"""What NumPy and zipfile raise when they read something else, or what is left of a file."""
+"""What zipfile and `goldspan.archives` raise when they read something else, or a damaged file."""
 
 
 class FileCheckpoint:
@@ -44,8 +44,11 @@ class FileCheckpoint:
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                state = {name: file[name] for name in file.files}
+            with StoredArchive(self.path) as file:
+                state: dict[str, Any] = {
+                    name.removesuffix(".npy"): file.array(name.removesuffix(".npy"))
+                    for name in file
+                }
             version, name = int(state.pop("version")), str(state.pop("fingerprint"))
         except DAMAGED:
             raise InputError(

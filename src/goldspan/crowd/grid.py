@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan.crowd.cells import is_marked, unguard
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 
@@ -272,7 +273,9 @@ def _read_quoted(
     source: Source, mark: str
 ) -> tuple[tuple[str, ...], list[list[str]], NDArray[np.int64], NDArray[np.int64]]:
     # In a quoted cell, such as a text, line ends stay what they are.
-    value = io.StringIO(source.exact_text.value, newline="")
+    whole = source.exact_text.value
+    is_guarded = mark == "," and is_marked(whole)
+    value = io.StringIO(whole, newline="")
     reader = csv.reader(value, delimiter=mark, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -288,7 +291,7 @@ def _read_quoted(
                 continue
             block += was_blank
             was_blank = False
-            rows.append(row)
+            rows.append([unguard(cell) for cell in row] if is_guarded else row)
             lines.append(reader.line_num)
             blocks.append(block)
     except csv.Error as error:

@@ -100,6 +100,7 @@ def read_crowd(
     rename_workers: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     text_encoding: str | None = None,
+    max_decompressed: int | str | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Crowd:
     r"""Read a crowd: items, workers, their answers, and gold if there is some.
@@ -137,6 +138,9 @@ def read_crowd(
         delimiter: Of a table; guessed by default.
         text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
             be that.
+        max_decompressed: Most bytes that a compressed file, an archive or a Parquet file may
+            become in memory, as a number or as text such as "20GiB"; by default 4 GiB, and beyond
+            256 MiB no more than 100 times its size.
         progress: Called with (done, total) now and then by readers that may take long.
 
     Returns:
@@ -168,6 +172,7 @@ def read_crowd(
         strip=strip,
         rename_workers=dict(rename_workers or {}),
         delimiter=delimiter,
+        max_decompressed=max_decompressed,
         progress=progress,
     )
     source = _opened_rows(source, format)
@@ -176,7 +181,7 @@ def read_crowd(
 
         crowd = read_table(source, options, format)
     else:
-        opened = open_source(source, text_encoding)
+        opened = open_source(source, text_encoding, max_decompressed)
         name = format or guess_format(opened, columns)
         crowd = get_format(name).read(opened, options)
     crowd = check_names(_with_labels(crowd, unlabelled), options)
@@ -184,7 +189,7 @@ def read_crowd(
         from goldspan.crowd.gold import attach_gold
 
         known = hasattr(type(gold), "tagged_by_id") or is_dataframe(rows_as_table(gold))
-        given = gold if known else open_source(gold, text_encoding)
+        given = gold if known else open_source(gold, text_encoding, max_decompressed)
         crowd = attach_gold(crowd, given, options, refine=True)
     return crowd
 
@@ -248,6 +253,7 @@ def write_crowd(
     *,
     format: str | None = None,  # noqa: A002 - the word users know
     text: bool = True,
+    raw_csv: bool = False,
     **reading: Any,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
@@ -262,6 +268,8 @@ def write_crowd(
             `.jsonl` spans, `.parquet` parquet, `.conll` the gold only.
         text: Whether columns of tokens (conll, wide, long) come with the items' texts and offsets;
             other readers of such files may want neither.
+        raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before those
+            that a spreadsheet may take for formulas; goldspan's reader takes it off.
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
             guessed.
 
@@ -279,10 +287,12 @@ def write_crowd(
     module = get_format(name)
     if not hasattr(module, "write"):
         raise InputError(f"format {name!r} can only be read")
+    takes = signature(module.write).parameters
+    given = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
     if text:
-        module.write(crowd, Path(path))
-    elif "text" in signature(module.write).parameters:
-        module.write(crowd, Path(path), text=False)
+        module.write(crowd, Path(path), **given)
+    elif "text" in takes:
+        module.write(crowd, Path(path), text=False, **given)
     else:
         rule = "text=False (--no-text) is for conll, wide and long"
         raise InputError(f"format {name!r} always has the text: {rule}")
@@ -294,6 +304,7 @@ def write_to_stdout(
     format: str,  # noqa: A002 - the word users know
     *,
     text: bool = True,
+    raw_csv: bool = False,
 ) -> list[str]:
     """Write a crowd to standard output; returns what the format cannot hold."""
     import sys
@@ -301,7 +312,7 @@ def write_to_stdout(
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
-        lost = write_crowd(crowd, path, format=format, text=text)
+        lost = write_crowd(crowd, path, format=format, text=text, raw_csv=raw_csv)
         if path.is_dir():
             raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
         sys.stdout.flush()

@@ -62,6 +62,8 @@ class ReadOptions:
         strip: Take white space and quotation marks off the ends of labels and of workers' ids.
         rename_workers: Other ids for workers: {"Ann": "ann"}.
         delimiter: Of a table; None guesses it.
+        max_decompressed: Most bytes that a second file (of gold) may decompress to; see
+            `goldspan.crowd.source.open_source`.
         progress: Called with (done, total) now and then by slow readers.
     """
 
@@ -81,6 +83,7 @@ class ReadOptions:
     strip: bool = False
     rename_workers: Mapping[str, str] = field(default_factory=dict)
     delimiter: str | None = None
+    max_decompressed: int | str | None = None
     progress: Callable[[int, int], Any] | None = None
 
     def __post_init__(self) -> None:

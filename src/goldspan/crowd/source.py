@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import lzma
 import os
@@ -11,11 +10,12 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from goldspan.archives import MAX_DEPTH, Allowance, gunzip, members, read_member
 from goldspan.errors import Fault, FormatError, GoldspanError, InputError
 
 _DAMAGED = (
@@ -95,12 +95,15 @@ class Source:
         name: For messages.
         data: The bytes, decompressed; empty for a folder.
         files: The files of a folder or of a zip archive by relative path; None for a single file.
+        text_encoding: The encoding of the text, if it was named.
+        max_decompressed: Most bytes that what is in it may decompress to, if it was named.
     """
 
     name: str
     data: bytes = field(default=b"", repr=False)
     files: dict[str, Source] | None = field(default=None, repr=False)
     text_encoding: str | None = None
+    max_decompressed: int | str | None = None
 
     @property
     def is_folder(self) -> bool:
@@ -163,21 +166,27 @@ class Text:
         return self.value.encode("utf-8", "surrogatepass")
 
 
-def open_source(source: Any, text_encoding: str | None = None) -> Source:
+def open_source(
+    source: Any, text_encoding: str | None = None, max_decompressed: int | str | None = None
+) -> Source:
     """Open a path, "-" (standard input), bytes or a binary file.
 
     Args:
         source: A file (plain or gzip), a folder, a zip archive, "-", bytes or a binary file.
         text_encoding: The encoding of the text; by default UTF-8 (or UTF-16 with a byte order
             mark), and cp1252 where the bytes can only be that.
+        max_decompressed: Most bytes that a compressed file or an archive, with all that is nested
+            in it, may decompress to, as a number or as text such as "20GiB"; by default 4 GiB, and
+            beyond 256 MiB no more than 100 times its size.
 
     Raises:
-        InputError: There is no such file, it cannot be read, or it is an office document, a
-            picture or another file that holds no table and no text.
+        InputError: There is no such file, it cannot be read, it decompresses to more than is
+            allowed, or it is an office document, a picture or another file that holds no table
+            and no text.
     """
     if isinstance(source, Source):
         return source
-    opened = _open(source, text_encoding)
+    opened = _open(source, _How(text_encoding, max_decompressed))
     if not opened.is_folder:
         refuse_document(opened.name, opened.data)
     return opened
@@ -214,6 +223,13 @@ def document_kind(data: bytes) -> tuple[str, str] | None:
         return "a video, audio or picture file (MP4, HEIC)", _NO_TEXT
     if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
         return "a file packed with bzip2", _UNPACK
+    return _by_magic(head)
+
+
+def _by_magic(head: bytes) -> tuple[str, str] | None:
+    """What a file is by bytes at fixed places."""
+    if head[257:262] == b"ustar":
+        return "a tar archive", _UNPACK
     if not head.isascii() or b"\0" in head or head.startswith(b"{"):  # else it may be text
         for magic, what, remedy in _MAGIC:
             if head.startswith(magic):
@@ -262,24 +278,43 @@ def _ole_kind(data: bytes) -> tuple[str, str]:
     return next((kind for name, kind in kinds.items() if name in names), unknown)
 
 
-def _open(source: Any, text_encoding: str | None) -> Source:
+@dataclass(frozen=True)
+class _How:
+    """How to open a source: the options of `open_source`."""
+
+    text_encoding: str | None
+    max_decompressed: int | str | None
+
+    def allowance(self, packed: int) -> Allowance:
+        """Return what a file of this size may decompress to."""
+        return Allowance(packed, self.max_decompressed)
+
+    def source(
+        self, name: str, data: bytes = b"", files: dict[str, Source] | None = None
+    ) -> Source:
+        """Return what was opened."""
+        return Source(name, data, files, self.text_encoding, self.max_decompressed)
+
+
+def _open(source: Any, how: _How) -> Source:
     if isinstance(source, bytes | bytearray | memoryview):
-        return _from_bytes("<bytes>", bytes(source), text_encoding)
+        return _from_bytes("<bytes>", bytes(source), how)
     if hasattr(source, "read"):
         data = source.read()
         name = str(getattr(source, "name", "<stream>"))
         if isinstance(data, str):
-            data, text_encoding = data.encode("utf-8", "surrogatepass"), "utf-8"
-        return _from_bytes(name, data, text_encoding)
+            data = data.encode("utf-8", "surrogatepass")
+            how = replace(how, text_encoding="utf-8")
+        return _from_bytes(name, data, how)
     if str(source) == "-":
         stdin: BinaryIO = sys.stdin.buffer
-        return _from_bytes("<stdin>", stdin.read(), text_encoding)
+        return _from_bytes("<stdin>", stdin.read(), how)
     if not isinstance(source, str | os.PathLike):
         kind = type(source).__name__
         raise InputError(f"cannot read a {kind}: pass a path, bytes, an open file or a DataFrame")
     if not str(source):
         raise InputError("the path is empty: name a file, a folder, or - for standard input")
-    return _open_path(Path(source), text_encoding)
+    return _open_path(Path(source), how)
 
 
 def decode(
@@ -354,12 +389,11 @@ def _decode_legacy(data: bytes, name: str) -> str:
     return value
 
 
-def _open_path(path: Path, text_encoding: str | None) -> Source:
+def _open_path(path: Path, how: _How) -> Source:
     try:
         if path.is_dir():
-            files = _folder(path, text_encoding)
-            return Source(str(path), files=files, text_encoding=text_encoding)
-        return _from_bytes(str(path), path.read_bytes(), text_encoding)
+            return how.source(str(path), files=_folder(path, how))
+        return _from_bytes(str(path), path.read_bytes(), how)
     except (OSError, ValueError) as error:
         if isinstance(error, GoldspanError):
             raise
@@ -371,49 +405,71 @@ def _open_path(path: Path, text_encoding: str | None) -> Source:
         raise InputError(f"{_shortened(name)}: {why}: {hint}") from None
 
 
-def _from_bytes(name: str, data: bytes, text_encoding: str | None) -> Source:
+def _from_bytes(
+    name: str, data: bytes, how: _How, allowance: Allowance | None = None, depth: int = 0
+) -> Source:
+    """Decompress what is compressed, and open what is in an archive.
+
+    Args:
+        name: For messages.
+        data: The bytes.
+        how: The options.
+        allowance: What is left of what the file that this lies in may decompress to.
+        depth: In how many archives it lies.
+    """
+    if allowance is None:
+        allowance = how.allowance(len(data))
     if data[:2] == _GZIP:
-        data = _gunzip(name, data)
+        data = _gunzip(name, data, allowance)
     if data[:4] == _ZIP and document_kind(data) is None:
-        return Source(name, files=_unzip(name, data, text_encoding), text_encoding=text_encoding)
-    return Source(name, data, text_encoding=text_encoding)
+        if depth == MAX_DEPTH:
+            message = f"archives are nested deeper than {MAX_DEPTH}: unpack it and pass the folder"
+            raise FormatError([Fault(message, file=name, kind="zip")])
+        return how.source(name, files=_unzip(name, data, how, allowance, depth + 1))
+    return how.source(name, data)
 
 
-def _gunzip(name: str, data: bytes) -> bytes:
+def _gunzip(name: str, data: bytes, allowance: Allowance) -> bytes:
     try:
-        return gzip.decompress(data)
+        return gunzip(data, allowance)
+    except InputError as error:
+        raise FormatError([Fault(str(error), file=name, kind="too-large")]) from None
     except _DAMAGED as error:
         message = f"the gzip file is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="gzip")]) from None
 
 
-def _unzip(name: str, data: bytes, text_encoding: str | None) -> dict[str, Source]:
+def _unzip(
+    name: str, data: bytes, how: _How, allowance: Allowance, depth: int
+) -> dict[str, Source]:
+    found = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return {
-                info.filename: _from_bytes(
-                    f"{name}/{info.filename}", archive.read(info), text_encoding
-                )
-                for info in archive.infolist()
-                if not info.is_dir() and not _hidden(info.filename)
-            }
+            for path, info in members(archive).items():
+                if not _hidden(path):
+                    content = read_member(archive, info, allowance)
+                    found[path] = _from_bytes(f"{name}/{path}", content, how, allowance, depth)
     except FormatError:
         raise
-    except RuntimeError as error:  # a password, or a method of packing that Python does not know
+    except InputError as error:
+        raise FormatError([Fault(str(error), file=name, kind="zip")]) from None
+    except RuntimeError as error:  # a password, or a method of packing that cannot be bounded
         message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None
     except _DAMAGED as error:
         message = f"the zip archive is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None
-
-
-def _folder(path: Path, text_encoding: str | None) -> dict[str, Source]:
-    found = {}
-    for file in sorted(path.rglob("*")):
-        relative = file.relative_to(path).as_posix()
-        if file.is_file() and not _hidden(relative):
-            found[relative] = _from_bytes(str(file), file.read_bytes(), text_encoding)
     return found
+
+
+def _folder(path: Path, how: _How) -> dict[str, Source]:
+    paths = {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*"))}
+    files = {name: file for name, file in paths.items() if file.is_file() and not _hidden(name)}
+    allowance = how.allowance(sum(file.stat().st_size for file in files.values()))
+    return {
+        name: _from_bytes(str(file), file.read_bytes(), how, allowance)
+        for name, file in files.items()
+    }
 
 
 def _shortened(name: str) -> str:

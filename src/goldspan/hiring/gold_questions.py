@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from goldspan.aggregate.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import find_spans
 
@@ -188,12 +187,14 @@ class ControlSet:
             texts=chosen.texts, token_start=chosen.token_start, attributes=chosen.attributes,
         )  # fmt: skip
 
-    def write(self, path: str | Path) -> list[str]:
+    def write(self, path: str | Path, *, raw_csv: bool = False) -> list[str]:
         """Write the questions with their gold, to be read with `gold=`.
 
         Args:
             path: Single labels go into a table item, label, reason (.csv), tagged tokens into a
                 file of any format that holds gold (.tsv, .jsonl, .conll, .parquet).
+            raw_csv: Whether cells of CSV stay as they are, also those that a spreadsheet may take
+                for formulas.
 
         Returns:
             What the format cannot hold, in words.
@@ -207,12 +208,9 @@ class ControlSet:
             raise InputError(f"{path}: write control questions that are {rule}")
         if not single:
             return write_crowd(self.questions(), path)
-        buffer = io.StringIO()
-        out = csv.writer(buffer, lineterminator="\n")
-        out.writerow(["item", "label", "reason"])
         # The stratum of a single label is its gold.
-        out.writerows(zip(self.item_ids, self.stratum, self.reasons(), strict=True))
-        write_text(path, [buffer.getvalue()])
+        rows = zip(self.item_ids, self.stratum, self.reasons(), strict=True)
+        write_text(path, [csv_text(["item", "label", "reason"], rows, raw=raw_csv)])
         return []
 
     def to_arrow(self) -> pa.Table:

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from goldspan.crowd import Crowd, read_crowd
+from goldspan.crowd.cells import is_marked, unguard
 from goldspan.crowd.entries import half_character, string_faults
 from goldspan.crowd.grid import guess_delimiter
 from goldspan.crowd.source import Source, open_source
@@ -88,6 +89,7 @@ def read_pool(
     document: str | None = None,
     tokens: str | None = None,
     otherwise: str = "fine",
+    max_decompressed: int | str | None = None,
 ) -> PoolFile:
     r"""Read a pool.
 
@@ -106,6 +108,7 @@ def read_pool(
             `goldspan.spans.tokenize`; "given": as the pool says. By default given tokens are
             taken, and other texts are cut by the rule `otherwise`.
         otherwise: See `tokens`.
+        max_decompressed: Most bytes that compressed input may become, as for `read_crowd`.
 
     Returns:
         The pool and how it was read. Items without anything to label are left out and counted in
@@ -129,7 +132,7 @@ def read_pool(
     if _is_table(source):
         found = _of_columns(_frame(source), "<DataFrame>", names)
         return _made(found, tokens, otherwise)
-    file = open_source(source)
+    file = open_source(source, max_decompressed=max_decompressed)
     chosen = format or pool_format(file, text)
     if chosen in {ATTRIBUTES, CROWD, TEXT, FOLDER, CONLL} and (given := _named(names)):
         message = (
@@ -222,7 +225,7 @@ def read_errors(source: Any) -> dict[str, float]:
     {'D1': 0.5, 'D2': 0.0}
     """
     file = open_source(source)
-    rows = csv.DictReader(io.StringIO(file.text.value))
+    rows, is_guarded = csv.DictReader(io.StringIO(file.text.value)), is_marked(file.text.value)
     names = [name.strip().lower() for name in rows.fieldnames or []]
     rows.fieldnames = names
     key = next((name for name in IDS if name in names), None)
@@ -232,6 +235,7 @@ def read_errors(source: Any) -> dict[str, float]:
     found: dict[str, float] = {}
     for row in rows:
         name, cell = (row[key] or "").strip(), row.get("error", "1")
+        name = unguard(name) if is_guarded else name
         try:
             share = float(cell or "")
         except ValueError:
@@ -628,11 +632,12 @@ def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int
     quotes = mark != "\t" or value.startswith('"') or _QUOTED.search(value) is not None
     options: dict[str, Any] = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
     reader = csv.reader(io.StringIO(value, newline=""), delimiter=mark, **options)
+    is_guarded = mark == "," and is_marked(value)
     rows, limit, line = [], csv.field_size_limit(sys.maxsize), before + 1
     try:
         for cells in reader:
             if any(cells):
-                rows.append((line, cells))
+                rows.append((line, [unguard(cell) for cell in cells] if is_guarded else cells))
             line = before + 1 + reader.line_num
     except csv.Error as error:
         message = f"{error}: a quoted cell is not closed, or a quote is inside a quoted cell"

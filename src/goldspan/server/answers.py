@@ -14,7 +14,14 @@ from starlette.responses import JSONResponse, Response
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.server.errors import Refused
+from goldspan.store.engine import LostError
+from goldspan.store.people import ForgottenError
 
+REPLACED = (
+    "Another server has taken over this campaign, and this one takes nothing more. Whatever was "
+    "confirmed is kept. Load the page again in a moment."
+)
+UNSURE = "The campaign cannot be read or written now; nothing was lost. Try again soon."
 log = logging.getLogger("goldspan.server")
 CODES = {400: "unreadable", 404: "unknown", 405: "method", 413: "too-large", 415: "type"}
 WORDS = {
@@ -56,18 +63,25 @@ def refusal_of(error: Exception, path: str) -> tuple[Refused, dict[str, str]]:
         return Refused(code, words, error.status_code), dict(error.headers or {})
     if isinstance(error, RequestValidationError):
         return Refused("invalid", _places(error), 422), {}
+    if isinstance(error, ForgottenError):
+        return Refused("session", "Open your personal link again to go on.", 401), {}
     if isinstance(error, InputError):
         # The requester is told what is wrong; to a worker it is the inside of a campaign.
         words = str(error) if path.startswith("/api/desk/") else "The campaign cannot take this."
         return Refused("invalid", words, 422), {}
-    words = "The campaign cannot be read or written now; nothing was lost. Try again soon."
-    return Refused("unavailable", words, 503, retry=10), {}
+    return unavailable(lost=isinstance(error, LostError)), {}
+
+
+def unavailable(*, lost: bool) -> Refused:
+    """Return the refusal of a server whose database is silent, or whose campaign it lost."""
+    code, words = ("replaced", REPLACED) if lost else ("unavailable", UNSURE)
+    return Refused(code, words, 503, retry=10)
 
 
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
-    if isinstance(error, GoldspanError) and not isinstance(error, Refused):
+    if isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError):
         log_fault(f"{request.method} {route_of(request.scope)}", error)
     return tell(request.url.path, refused, headers)
 

@@ -3,15 +3,25 @@
 A control question looks like any other task, costs the same and comes at a moment that cannot be
 guessed: once in every 1/share answers, at a place in that stretch that is drawn for each worker
 and stretch.
+
+What a worker gets, and whether a test is failed, is decided in the transaction that keeps it, by
+what the store holds then: several processes decide like one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
 from goldspan.campaign import Setting
-from goldspan.campaign.control import Tested
-from goldspan.protocols import Lease
+from goldspan.campaign.control import Tested, tested
+from goldspan.protocols import Lease, Receipt
 from goldspan.server.people import BAR, People, Person
-from goldspan.store import SqlLedger
+from goldspan.store import SqlLedger, answers, leases, reading, records, watching, workers
+from goldspan.store.bounds import Bound
+from goldspan.store.journal import Entry
+from goldspan.store.watching import Came
 from goldspan.tagger.features import hash64
 
 FAILED_TEST = "right in the test"
@@ -34,24 +44,56 @@ class Asking:
         self.seconds = 60 * setting.plan.page.lease_minutes
         self._ready = False
 
-    def next(self, worker: str, now: int) -> Lease | None:
+    def next(self, worker: str, now: int, bound: Bound | None = None) -> Lease | None:
         """Hold a task for a worker: the one that is held already, or a new one.
 
         Before the practice and the test are done there is nothing else.
+
+        Raises:
+            BoundError: A new one would be one more than the bound allows.
         """
         held = self.ledger.held(worker, now)
         if held or not self.is_ready():
+            self.people.look()
             return held[0] if held else None
+        got = self.ledger.transact(now, lambda entry: self._lease(entry, worker), bound)
+        return got[0] if got else None
+
+    def take(
+        self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
+    ) -> tuple[Receipt, Came | None]:
+        """Keep an answer, and ask nothing more of a worker who fails the test with it.
+
+        Returns:
+            What became of it, and the answer if it is a new one.
+
+        Raises:
+            FaultsError: It does not fit the item.
+        """
+        last = self.people.catch_up(entry.connection)
+        receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset)
+        if receipt.repeated or receipt.status == "conflict":
+            return receipt, None
+        why = self._failure(worker, item, labels)
+        if why and reading.read_fact(entry.connection, BAR, worker) is None:
+            records.record(entry, BAR, worker, {"why": why})
+            workers.bar(entry, worker, barred=True)
+        counts = int(receipt.counts)
+        return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
+
+    def _lease(self, entry: Entry, worker: str) -> list[Lease]:
+        held = leases.holding(entry, worker)
+        if held:  # another request came first
+            return held
+        self.people.catch_up(entry.connection)
         person = self.people[worker]
         if self._is_due(worker, person):
-            for item in self._questions(worker, person)[:TRIES]:
-                got = self.ledger.lease(worker, now, self.seconds, 1, [item])
-                if got:
-                    return got[0]
-            if len(person.control) < self._opening:
-                return None
-        got = self.ledger.lease(worker, now, self.seconds, 1)
-        return got[0] if got else None
+            questions = self._questions(entry.connection, worker, person)[:TRIES]
+            if questions:
+                held = leases.lease(entry, worker, self.seconds, 1, questions)
+            if held or len(person.control) < self._opening:
+                return held
+        return leases.lease(entry, worker, self.seconds, 1, None)
 
     def is_ready(self) -> bool:
         """Whether the first round is open."""
@@ -60,8 +102,12 @@ class Asking:
 
     def is_at_an_end(self, worker: str) -> bool:
         """Whether a worker has passed on so many questions that the test cannot be finished."""
-        person = self.people[worker]
-        return len(person.control) < self._opening and not self._questions(worker, person)
+        with self.ledger.database.read() as connection:
+            self.people.catch_up(connection)
+            person = self.people[worker]
+            if len(person.control) >= self._opening:
+                return False
+            return not self._questions(connection, worker, person)
 
     def is_practice(self, worker: str, item: str) -> bool:
         """Whether the right answer to an item is shown to the worker afterwards."""
@@ -72,20 +118,20 @@ class Asking:
             return person.control.index(item) < n
         return len(person.control) < n
 
-    def qualify(self, worker: str, now: int) -> None:
-        """Ask nothing more of a worker who has failed the test; asked again, it changes nothing."""
+    def _failure(self, worker: str, item: str, labels: Sequence[str | None]) -> str:
+        """Say why a worker has failed the test with an answer that comes now, "" if not."""
         control, person = self.setting.plan.control, self.people[worker]
         if control is None or not control.first or not control.least:
-            return
+            return ""
+        given = list(person.right)
+        if item in self.setting.control and item not in person.control:
+            given.append(tested([self.setting.control[item]], [labels]))
         start = self.setting.plan.page.training
-        test = person.right[start : start + control.first]
+        test = given[start : start + control.first]
         found = Tested(sum(one.right for one in test), sum(one.total for one in test))
         if len(test) < control.first or found.share >= control.least:
-            return
-        if worker not in self.ledger.records(BAR):
-            why = f"{found.right} of {found.total} {FAILED_TEST}"
-            self.ledger.record(BAR, worker, {"why": why}, now)
-            self.ledger.bar(worker, now)
+            return ""
+        return f"{found.right} of {found.total} {FAILED_TEST}"
 
     def total(self, worker: str, regular: int) -> int:
         """Count a worker's answers after so many to other items, control questions among them."""
@@ -123,9 +169,9 @@ class Asking:
         drawn = hash64(f"{self.setting.plan.seed}\0{worker}\0{stretch}") % others
         return stretch + (place >= drawn)
 
-    def _questions(self, worker: str, person: Person) -> list[str]:
+    def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
         """Order the control questions that the worker has neither answered nor passed on."""
         seed = self.setting.plan.seed
-        seen = {*person.control, *person.passed}
+        seen = {*person.control, *watching.passed(connection, worker)}
         rest = [item for item in self.setting.control if item not in seen]
         return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))

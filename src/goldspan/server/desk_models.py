@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from goldspan.server.models import LabelsBody, Name, Request, SpanBody, Text
+from goldspan.server.models import LabelsBody, Name, Note, Request, SpanBody
 
 Labels = list[SpanBody] | str | None
 """Spans, one label, or nothing yet."""
@@ -16,7 +16,7 @@ class VerdictBody(Request):
     """What is decided about a worker: go on, asked no more, or more control questions."""
 
     verdict: Literal["keep", "drop", "test"]
-    why: Annotated[Text, Field(max_length=1_000)] = ""
+    why: Note = ""
 
 
 class GoldBody(LabelsBody):
@@ -290,7 +290,10 @@ class Flag(Skip):
 
 
 class Item(Shown):
-    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file."""
+    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file.
+
+    Of the answers, skips and reports there are 50 each on a page; the numbers are of all.
+    """
 
     kind: Literal["spans", "single"]
     control: bool
@@ -300,6 +303,11 @@ class Item(Shown):
     found: Found | None
     skipped: list[Skip]
     flags: list[Flag]
+    n_answers: int
+    n_skipped: int
+    n_flags: int
+    page: int
+    pages: int
 
 
 class Gold(BaseModel):

@@ -25,6 +25,7 @@ from goldspan.campaign.judging import judge
 from goldspan.crowd import Crowd
 from goldspan.errors import GoldspanError
 from goldspan.server.people import BAR, GOLD
+from goldspan.store.engine import LostError
 
 log = logging.getLogger("goldspan.server.engine")
 LOOK = 5.0
@@ -42,6 +43,7 @@ REPORT = (
     "`goldspan serve` says where it happened; report it, and start the server again."
 )
 """What to do about a failure that has a message for people, and about any other."""
+LOST = "This server ends. Use the one that has taken over."
 SWITCH = 0.0005
 """Seconds after which Python lets another thread go on while the loop computes. By default it is
 5 ms, and a request, which waits some ten times for the database, would wait for the loop as often.
@@ -137,6 +139,7 @@ class Engine:
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
+        self._n_forgotten = 0
 
     def start(self) -> None:
         """Begin."""
@@ -153,6 +156,12 @@ class Engine:
             self._thread.join(seconds)
             if self.trouble is not None:
                 self.trouble.remove()
+
+    def abandon(self) -> None:
+        """End without a word to files and database: another process steers or serves now."""
+        with self._changed:
+            self._halt, self.trouble = True, None
+            self._changed.notify_all()
 
     def notify(self) -> None:
         """Hear that an answer came, or that the requester changed something."""
@@ -195,6 +204,9 @@ class Engine:
                     return
                 self._publish(state="waiting", waiting=found)
                 self._watch(found)
+            except LostError as error:
+                self._publish(state="failed", error=str(error), advice=LOST)
+                return
             except Exception as error:  # noqa: BLE001 - the pages must go on, and the requester must see it
                 self._fail(error)
 
@@ -240,6 +252,9 @@ class Engine:
             stale, self._stale = self._stale, False
         n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
         is_new, self._n_gold = n_gold != self._n_gold, n_gold
+        n_forgotten = self.campaign.ledger.n_forgotten
+        if n_forgotten != self._n_forgotten:  # names that are shown have changed
+            self._n_forgotten, stale = n_forgotten, True
         if is_new:  # the decision is kept before the gold is: what was read may lack it
             self._stale = True
         if stale or is_new:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import cast
 
 from starlette.requests import HTTPConnection
 
+from goldspan.campaign.clock import wall_clock
 from goldspan.old_name import OLD_NAME
 from goldspan.server.protocols import ServiceFace
 from goldspan.server.security.csrf import FormSeal
 from goldspan.server.security.entrance import Entrance
 from goldspan.server.security.limits import Buckets
 from goldspan.server.settings import ServerSettings
+from goldspan.store.journal import Held
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class House:
         entrance: Who may come in, and how they are known again.
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `goldspan.server.settings.Rates`.
+        held: Whether this process still serves the campaign.
         leaving: Set when the server stops: what would go on for ever ends.
     """
 
@@ -35,18 +38,23 @@ class House:
     entrance: Entrance
     forms: FormSeal
     buckets: dict[str, Buckets]
+    held: Held
     leaving: Event = field(default_factory=Event)
 
     @classmethod
     def of(cls, service: ServiceFace, settings: ServerSettings) -> House:
         """Give the house of a service."""
+        if settings.clock is wall_clock:
+            settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
+        database = getattr(service.ledger, "database", None)  # a ledger in memory has none
         return cls(
             service,
             settings,
             Entrance.of(service.ledger, service.setting.key, settings),
             FormSeal(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
+            Held() if database is None else database.held,
         )
 
     def cookie_name(self, kind: str) -> str:

@@ -13,6 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from goldspan.spans import Span
 
 MOST_SPANS = 5_000
+LONGEST_NOTE = 1_000
+"""Characters of what a worker writes about an item."""
 
 
 def _plain(text: str) -> str:
@@ -22,10 +24,10 @@ def _plain(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_plain)]
-TaskId = Annotated[Text, Field(min_length=1, max_length=2_000)]
+TaskId = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_plain)]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{8,64}$", description="New for every answer.")]
-Name = Annotated[Text, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain)]
+Note = Annotated[str, Field(max_length=LONGEST_NOTE), AfterValidator(_plain)]
 Index = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -91,7 +93,7 @@ class SkipBody(Request):
 class FlagBody(SkipBody):
     """An item with which something is wrong."""
 
-    note: Annotated[Text, Field(max_length=2_000)] = ""
+    note: Note = ""
 
 
 class GivenBody(Request):

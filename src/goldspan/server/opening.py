@@ -10,7 +10,7 @@ from goldspan.campaign import Setting
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.store import SqlLedger, create_ledger
+from goldspan.store import SqlLedger, create_ledger, honour, list_beside, write_list
 from goldspan.store.engine import to_url
 
 FILE = "campaign.sqlite"
@@ -51,10 +51,31 @@ def open_store(
                 made.expect(*(file.with_name(file.name + end) for end in (*BESIDE[1:], *LOCKS)))
             if private:
                 _make_private(file)
-        return create_ledger(
+        ledger = create_ledger(
             place, name=plan.name, cap=plan.cap,
             currency=plan.prices.currency, tagset=setting.codec, now=now,
+            private=plan.crowd.source == "web",
         )  # fmt: skip
+        try:
+            _honour(ledger, list_of(out, store))
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+
+def list_of(out: str | Path, store: str | None) -> Path:
+    """Return the path of a campaign's list of the forgotten: beside its file, or in its folder."""
+    file = _file_of(store or Path(out) / FILE)
+    return list_beside(Path(out) / FILE if file is None else file)
+
+
+def _honour(ledger: SqlLedger, path: Path) -> None:
+    """Forget who was forgotten, where a backup was put in the place of the store."""
+    if path.is_file():
+        honour(ledger.database, [path])
+    if ledger.n_forgotten:
+        write_list(ledger.database, path)
 
 
 def with_id(setting: Setting, ledger: Ledger, now: int) -> Setting:

@@ -1,19 +1,23 @@
-"""What every worker has done, kept in memory; at the start it is read from the ledger."""
+"""What every worker has done: made of the store's answers, and read on before it is used."""
 
 from __future__ import annotations
 
 import threading
+import time
 from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sqlalchemy import Connection
+
 from goldspan.campaign import Setting
 from goldspan.campaign.control import Tested, tested
 from goldspan.campaign.judging import DECISION
-from goldspan.protocols import Receipt
-from goldspan.store import SqlLedger
+from goldspan.store import SqlLedger, reading, watching
 from goldspan.store.answers import CHANGED
+from goldspan.store.people import n_forgotten as n_forgotten_in
+from goldspan.store.watching import Came
 
 BAR = "bar"
 """Kind of the records of who was barred by the campaign, and why."""
@@ -21,6 +25,8 @@ GOLD = "adjudicated"
 """Kind of the records of items whose labels the requester decided."""
 TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
+FRESH = 1.0
+"""Seconds after which it is looked again whether somebody was forgotten."""
 Labels = Sequence[str | None]
 
 
@@ -32,7 +38,6 @@ class Person:
         control: Control questions that were answered, in order, whether the answer counts or not.
         right: Of each of them, how much was right in the first answer: a test is decided by it,
             whatever is changed afterwards.
-        passed: Control questions that the worker passed on: others are asked instead.
         regular: Answers to other items.
         counting: Answers that count, control questions among them.
         drafts: Answers that are kept and do not count.
@@ -42,7 +47,6 @@ class Person:
 
     control: list[str] = field(default_factory=list)
     right: list[Tested] = field(default_factory=list)
-    passed: set[str] = field(default_factory=set)
     regular: int = 0
     counting: int = 0
     drafts: int = 0
@@ -51,7 +55,11 @@ class Person:
 
 
 class People:
-    """All workers of a campaign; safe to use from several threads.
+    """All workers of a campaign; safe to use from several threads and several processes.
+
+    What is kept in memory was made of the answers up to a number, which never change in what counts
+    here; those that came since are read before anything is decided or told (`catch_up`, `look`). So
+    another process may take answers of the same store.
 
     Args:
         setting: The campaign.
@@ -60,52 +68,56 @@ class People:
 
     def __init__(self, setting: Setting, ledger: SqlLedger) -> None:
         self.setting, self.ledger = setting, ledger
-        self.lock = threading.Lock()
+        self._turn = threading.Lock()
         self._known: dict[str, Person] = {}
+        self._seen = 0
         self._asked, self._n_decisions = Counter[str](), 0
-        labels: dict[tuple[str, str], Labels | None] = {}
-        for item in setting.control:
-            for row in ledger.given(item):
-                labels.setdefault((row.item, row.worker), row.labels)
-        for row in ledger.given():
-            if row.status == CHANGED:  # its first version was counted, and is paid with it
-                self._known[row.worker].earned += row.cost
-                continue
-            given, counts = labels.get((row.item, row.worker)), row.counts or row.is_replaced
-            self._add(row.worker, row.item, given, counts=counts, cost=row.cost)
-        for skip in ledger.skipped():
-            self.passed(skip.worker, skip.item)
+        self._n_forgotten, self._looked = ledger.n_forgotten, time.monotonic()
+        self.look()
 
     def __getitem__(self, worker: str) -> Person:
-        """Give what a worker has done; nothing for a new one."""
-        with self.lock:
-            return self._known.setdefault(worker, Person())
+        """Return what a worker has done, as far as it was read; nothing for a new one."""
+        with self._turn:
+            return self._known.get(worker) or Person()
 
     def all(self) -> dict[str, Person]:
-        """Give everybody who was seen."""
-        with self.lock:
+        """Return everybody who was seen."""
+        self.look()
+        with self._turn:
             return dict(self._known)
 
-    def took(self, worker: str, item: str, labels: Labels, receipt: Receipt) -> Person:
-        """Count an answer that was not counted before, and give the worker."""
-        with self.lock:
-            self._add(worker, item, labels, counts=receipt.counts, cost=receipt.cost)
-            return self._known[worker]
+    def look(self) -> None:
+        """Read what came since it was last read."""
+        with self.ledger.database.read() as connection:
+            self.catch_up(connection)
 
-    def passed(self, worker: str, item: str) -> None:
-        """Hear that a worker passed an item on."""
-        if item in self.setting.control:
-            with self.lock:
-                self._known.setdefault(worker, Person()).passed.add(item)
+    def catch_up(self, connection: Connection) -> int:
+        """Read what came since it was last read; return the number of the last answer.
+
+        In a transaction that writes, this comes before its first answer: what is rolled back must
+        not be remembered.
+        """
+        with self._turn:
+            self._forget(connection)
+            rows = watching.since(connection, self._seen)
+            if rows:
+                control = [row.number for row in rows if row.item in self.setting.control]
+                labels = watching.labels_of(connection, control) if control else {}
+                first: set[tuple[str, str]] = set()
+                for row in rows:
+                    self._add(row, labels.get(row.number), first)
+            if self.setting.control:
+                self._count_tests(connection)
+            return self._seen
+
+    def took(self, came: Came, labels: Labels) -> None:
+        """Count an answer that is kept now, if it was not read meanwhile."""
+        with self._turn:
+            if came.number == self._seen + 1:
+                self._add(came, labels, set())
 
     def tests(self, worker: str) -> int:
         """Count the further control questions that the requester asked of a worker."""
-        n_decisions = self.ledger.count(DECISION)
-        if n_decisions != self._n_decisions:
-            asked: Counter[str] = Counter()
-            for row in self.ledger.records(DECISION).values():
-                asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
-            self._asked, self._n_decisions = asked, n_decisions
         return self._asked[worker]
 
     def why_barred(self, worker: str) -> str | None:
@@ -114,24 +126,42 @@ class People:
             return None
         return str((self.ledger.fact(BAR, worker) or {}).get("why", ""))
 
-    def _add(
-        self,
-        worker: str,
-        item: str,
-        labels: Sequence[str | None] | None,
-        *,
-        counts: bool,
-        cost: int,
-    ) -> None:
-        person = self._known.setdefault(worker, Person())
+    def _forget(self, connection: Connection) -> None:
+        """Begin anew if somebody was forgotten, perhaps by another process."""
+        if time.monotonic() - self._looked < FRESH:
+            return
+        self._looked, n_forgotten = time.monotonic(), n_forgotten_in(connection)
+        if n_forgotten != self._n_forgotten:
+            self._n_forgotten, self._n_decisions = n_forgotten, -1
+            self._known, self._seen = {}, 0
+
+    def _count_tests(self, connection: Connection) -> None:
+        n_decisions = reading.count_records(connection, DECISION)
+        if n_decisions != self._n_decisions:
+            asked: Counter[str] = Counter()
+            for row in reading.read_records(connection, DECISION).values():
+                asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
+            self._asked, self._n_decisions = asked, n_decisions
+
+    def _add(self, row: Came, labels: Labels | None, first: set[tuple[str, str]]) -> None:
+        """Count an answer; `first` holds the first versions among those that are read with it."""
+        self._seen = row.number
+        person, who = self._known.setdefault(row.worker, Person()), (row.worker, row.item)
+        if row.status == CHANGED:
+            # What was paid for the first version moved here: counted with it, unless both are new.
+            person.earned += row.cost if who in first else 0
+            return
+        counts = row.status in {"accepted", "late"}
+        if counts:
+            first.add(who)
         person.counting += counts
         person.drafts += not counts
-        person.earned += cost
-        place = self.setting.pool.place.get(item)  # None: it is gone, and the start is refused
+        person.earned += row.cost
+        place = self.setting.pool.place.get(row.item)  # None: it is gone, and the start is refused
         if counts and place is not None:
             person.given.append(place)
-        if item not in self.setting.control:
+        if row.item not in self.setting.control:
             person.regular += counts
-        elif item not in person.control:
-            person.control.append(item)
-            person.right.append(tested([self.setting.control[item]], [labels or []]))
+        elif row.item not in person.control:
+            person.control.append(row.item)
+            person.right.append(tested([self.setting.control[row.item]], [labels or []]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from goldspan.campaign import Setting
@@ -72,6 +72,11 @@ class ServiceFace(Protocol):
     @property
     def ledger(self) -> Ledger:
         """Where the campaign is kept."""
+        ...
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The campaign's clock, in milliseconds."""
         ...
 
     @property

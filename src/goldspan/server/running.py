@@ -6,6 +6,7 @@ import errno
 import gc
 import signal
 import socket
+import sys
 import threading
 from importlib.util import find_spec
 from typing import Any
@@ -20,6 +21,10 @@ from goldspan.server.settings import LOOPBACK
 LEAVING = 5
 """Seconds that requests get to end after Ctrl-C."""
 MOST_CONNECTIONS = 2_000
+"""Connections that have a place. Those without one are told 503, for which they are held a moment:
+so many that twice as many, and what waits to be accepted, need open files too."""
+OTHER_FILES = 200
+"""Files that the rest of the server may have open."""
 THREADS = 16
 """Threads in which routes run. A request takes some milliseconds, and whoever writes waits for its
 turn in the store: more threads would only wait there, each with a heap and a connection's cache."""
@@ -75,6 +80,8 @@ def check_exposure(host: str, public_url: str) -> None:
 def serve(app: Any, listening: socket.socket) -> None:
     """Serve until the process is told to stop (SIGINT or SIGTERM), then end what is going on.
 
+    It returns when another server has taken over the campaign.
+
     Args:
         app: What `create_app` gives.
         listening: What `listen` gives.
@@ -88,13 +95,38 @@ def serve(app: Any, listening: socket.socket) -> None:
     gc.freeze()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is open is closed too
+    places = make_places()
     config = uvicorn.Config(
         app, http=_protocol(), log_config=None, access_log=False, server_header=False,
         date_header=True, ws="none", lifespan="off", timeout_graceful_shutdown=LEAVING,
-        timeout_keep_alive=30, limit_concurrency=MOST_CONNECTIONS, proxy_headers=True,
-        forwarded_allow_ips="127.0.0.1,::1",
+        timeout_keep_alive=30, limit_concurrency=places, backlog=min(WAITING, places),
+        proxy_headers=True, forwarded_allow_ips="127.0.0.1,::1",
     )  # fmt: skip
     _Server(config).run(sockets=[listening])
+
+
+def make_places() -> int:
+    """Return how many connections may have a place, after raising the limit of open files for them.
+
+    The limit that a shell begins with is often 1,024: a server that accepts more connections than
+    it may open files can no longer open its store.
+    """
+    if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
+        return MOST_CONNECTIONS
+    import resource
+
+    wanted = 4 * MOST_CONNECTIONS + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    there = resource.RLIM_INFINITY
+    if soft != there and soft < wanted:
+        soft = wanted if hard == there else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):  # the system allows fewer than it says
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == there or soft >= wanted:
+        return MOST_CONNECTIONS
+    return max((soft - OTHER_FILES) // 4, 10)
 
 
 def _protocol() -> Any:
@@ -107,7 +139,20 @@ def _protocol() -> Any:
 
 
 class _Server(uvicorn.Server):
-    """Tells the application that it stops: an open desk's stream would keep it waiting."""
+    """Tells the application that it stops: an open desk's stream would keep it waiting.
+
+    It also stops when another server has taken over the campaign.
+    """
+
+    @property
+    def _house(self) -> Any:
+        return getattr(getattr(self.config.app, "state", None), "house", None)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop; called ten times a second."""
+        house = self._house
+        is_lost = house is not None and house.held.lost is not None
+        return is_lost or await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bound the threads of routes, then begin."""
@@ -116,7 +161,6 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell, then let requests end."""
-        house = getattr(getattr(self.config.app, "state", None), "house", None)
-        if house is not None:
-            house.leaving.set()
+        if self._house is not None:
+            self._house.leaving.set()
         await super().shutdown(sockets)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +20,7 @@ from goldspan.campaign import (
     read_plan,
     write_exports,
 )
-from goldspan.campaign.awaiting import wall_clock
+from goldspan.campaign.clock import Keeper, open_clock, wall_clock
 from goldspan.campaign.findings import Findings
 from goldspan.campaign.stopping import Stopping
 from goldspan.campaign.web import Web
@@ -33,6 +35,7 @@ from goldspan.server.providers.sending import Sending, open_sending
 from goldspan.server.security.secret import Keys
 from goldspan.server.work import Completion, Work
 from goldspan.store import SqlLedger
+from goldspan.store.engine import LostError
 
 if TYPE_CHECKING:
     from goldspan.campaign import Plan
@@ -52,7 +55,7 @@ class Service:
         ledger: Where the campaign is kept.
         keys: The server's secret.
         out: The folder of what comes out.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock; opened here by default.
         completion: What a worker who is finished is given.
         sending: Sends letters to a provider.
         report: Writes the campaign's report; the room `report` is handed in.
@@ -68,14 +71,16 @@ class Service:
         keys: Keys,
         out: str | Path = "out",
         *,
-        clock: Callable[[], int] = wall_clock,
+        clock: Callable[[], int] | None = None,
         completion: Completion = lambda _: None,
         sending: Sending | None = None,
         report: Report | None = None,
     ) -> None:
         check_web(setting.plan)
+        clock = clock or open_clock(ledger)
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
         self.clock, self.report, self.sending = clock, report, sending
+        self._keeper = Keeper(clock)
         steps = Steps.of(
             setting, ledger, label=Web(setting, ledger, clock),
             stop=Ending(Stopping(setting.plan), setting.plan, ledger),
@@ -87,6 +92,14 @@ class Service:
             setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
         )  # fmt: skip
+        ledger.database.held.told.append(self._abandon)
+
+    @property
+    def deployment(self) -> str:
+        """What processes have in common that may serve the campaign together: plan and secret."""
+        plan = json.dumps(self.setting.plan.model_dump(mode="json"), sort_keys=True)
+        key = self.keys.of("deployment")
+        return blake2b(plan.encode(), key=key, digest_size=16).hexdigest()
 
     @cached_property
     def desk(self) -> Desk:
@@ -105,17 +118,20 @@ class Service:
         """
         self.campaign.begin()
 
-    def start(self) -> None:
-        """Start the loop."""
-        self.engine.start()
-        if self.sending is not None:
-            self.sending.start()
+    def start(self, *, loop: bool = True) -> None:
+        """Start the loop and what sends letters, or without a loop only what keeps the time."""
+        self._keeper.start()
+        if loop:
+            self.engine.start()
+            if self.sending is not None:
+                self.sending.start()
 
     def close(self) -> None:
         """Stop the loop and let go of the store."""
         if self.sending is not None:
             self.sending.stop()
         self.engine.stop()
+        self._keeper.stop()
         self.ledger.close()
 
     def __enter__(self) -> Self:
@@ -131,6 +147,13 @@ class Service:
     ) -> None:
         """Stop."""
         self.close()
+
+    def _abandon(self, error: LostError) -> None:
+        """Stop, as another process has taken over; called in any thread."""
+        log.error("this server ends: %s", error)
+        self.engine.abandon()
+        if self.sending is not None:
+            self.sending.abandon()
 
     def _export(self, campaign: Campaign) -> None:
         write_exports(campaign, self.out, self.desk.names.record)
@@ -179,9 +202,11 @@ def open_service(
         read = read_plan(plan)
         check_web(read)
         setting = open_setting(read, Path(plan).parent)
-    clock = options.get("clock", wall_clock)
-    ledger = open_store(setting, out, store, clock(), new=new)
+    begin = options.get("clock") or wall_clock
+    ledger = open_store(setting, out, store, begin(), new=new)
     try:
+        clock = options.setdefault("clock", None) or open_clock(ledger)
+        options["clock"] = clock
         setting = with_id(as_begun(setting, ledger), ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)
         options.setdefault("completion", provider.completion)

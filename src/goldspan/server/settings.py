@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import SplitResult, urlsplit
 
-from goldspan.campaign.awaiting import wall_clock
+from goldspan.campaign.clock import wall_clock
 from goldspan.errors import InputError
 from goldspan.server.security.secret import Keys
 
@@ -51,7 +51,7 @@ class ServerSettings:
     Attributes:
         keys: Its secret.
         public_url: The address that people type: scheme, host and port.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock; by default that of the service.
         rates: How often things may be done.
         body: Most bytes of a request's body.
         desk_body: The same of a requester's.

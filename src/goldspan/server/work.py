@@ -11,28 +11,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from hashlib import blake2b
+from typing import Any, TypeVar
 
 from goldspan.campaign import Setting
 from goldspan.campaign.awaiting import ENDED
+from goldspan.campaign.clock import wall_of
 from goldspan.errors import FaultsError
 from goldspan.money import from_micro
-from goldspan.protocols import Lease, Receipt
+from goldspan.protocols import Lease
 from goldspan.server.asking import FAILED_TEST, Asking
 from goldspan.server.errors import Refused
 from goldspan.server.people import GOLD, People, Person
 from goldspan.server.security.secret import Keys
 from goldspan.server.tasks import Tasks
 from goldspan.spans import Span
-from goldspan.store import SqlLedger
+from goldspan.store import SqlLedger, answers, leases, reading, records
 from goldspan.store.answers import CHANGED
+from goldspan.store.bounds import Bound, BoundError
+from goldspan.store.journal import Entry
 from goldspan.store.watching import Own
 
 FLAG = "flag"
 """Kind of the records of items that workers found faulty."""
 POLL = 10
 """Seconds after which a page asks again."""
-LONGEST_NOTE = 1_000
 RECENT = 200
 """Answers of a session that a worker can go back to."""
 MANY = 5_000
@@ -47,12 +50,21 @@ _SAID = {
     "duplicate": "Your answer is kept, but does not count: {reason}.",
     "changed": "Your answer is changed.",
 }
+_NOT_KEPT = (
+    "Your answer does not count: {reason}. An earlier one that does not count is kept; this one is "
+    "not kept."
+)
 _FAILED = (
     "Your answers to the first texts did not agree enough with what is known of them, so there "
     "are no more for you in this campaign."
 )
 _NO_MORE = "There are no more tasks for you in this campaign."
+_ENOUGH = (
+    "You have reached the most that one person can send in a day ({most} requests). Come back "
+    "tomorrow; nothing that you were told is kept is lost."
+)
 Completion = Callable[[str], dict[str, Any] | None]
+Result = TypeVar("Result")
 
 
 class Work:
@@ -63,7 +75,7 @@ class Work:
         ledger: Where it is kept.
         people: What they have done.
         keys: The server's.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
         is_over: Whether the campaign has ended.
         took: Who is told that an answer came.
         completion: What a worker who is finished is given: an address or a code of a provider.
@@ -87,15 +99,17 @@ class Work:
 
     def next(self, worker: str) -> dict[str, Any]:
         """Give the next task, or say why there is none."""
-        lease = None if self.is_over() else self.asking.next(worker, self.clock())
+        lease = None if self.is_over() else self._next(worker)
         if lease is not None:
             practice = self.asking.is_practice(worker, lease.item)
             task = self.tasks.show(lease, practice=practice)
-            return {"state": "task", "task": task, "me": self.me(worker)}
+            # The page compares it with the date of the replies.
+            task["expires"] += wall_of(self.clock)() - self.clock()
+            return {"state": "task", "task": task, "me": self._me(worker)}
         known = self._counted.get(worker)
         if known is not None and known[2] > self.people[worker].regular - known[1]:
             del self._counted[worker]  # others were faster than it was counted on
-        return {**self._without_task(worker), "me": self.me(worker)}
+        return {**self._without_task(worker), "me": self._me(worker)}
 
     def submit(
         self, worker: str, task: str, key: str, answer: Sequence[Span] | str
@@ -107,19 +121,27 @@ class Work:
         """
         item = self.tasks.item(worker, task)
         labels = self.tasks.labels(item, answer)
-        receipt = self._take(_key(worker, key), worker, item, labels)
+        name = _key(worker, key)
+        try:
+            receipt, came = self._write(
+                worker, lambda entry: self.asking.take(entry, name, worker, item, labels)
+            )
+        except FaultsError as error:
+            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
         if receipt.status in {"conflict", CHANGED}:
             raise Refused("conflict", "Another answer was sent under this key.", 409)
-        if not receipt.repeated:
-            self.people.took(worker, item, labels, receipt)
-            self.asking.qualify(worker, self.clock())
+        if came is not None:
+            self.people.took(came, labels)
             self.took()
+        said = _SAID[receipt.status]
+        if receipt.reason and came is None and not self.ledger.is_sent(name):
+            said = _NOT_KEPT
         return {
             "status": receipt.status,
-            "message": _SAID[receipt.status].format(reason=receipt.reason),
+            "message": said.format(reason=receipt.reason),
             "paid": self._amount(receipt.cost),
             "feedback": self._feedback(worker, item, labels),
-            "me": self.me(worker),
+            "me": self._me(worker),
         }
 
     def given(self, worker: str, since: int) -> dict[str, Any]:
@@ -127,8 +149,9 @@ class Work:
 
         Args:
             worker: The worker.
-            since: When they logged in, in milliseconds since 1970.
+            since: When they logged in, by the campaign's clock, in milliseconds.
         """
+        self.people.look()
         ids, recent = self.setting.ids, self.people[worker].given[-RECENT:]
         found = self.ledger.own(worker, [str(ids[place]) for place in recent])
         why_closed = self._closing(worker, since)
@@ -145,6 +168,7 @@ class Work:
         Raises:
             Refused: The worker has given no answer to it that counts.
         """
+        self.people.look()
         own = self._own(worker, self.tasks.item(worker, task))
         why = self._closing(worker, since)(own)
         labels = [label or "O" for label in own.labels]
@@ -167,11 +191,15 @@ class Work:
         item, name = self.tasks.item(worker, task), _key(worker, key)
         labels = self.tasks.labels(item, answer)
         if not self.ledger.is_sent(name):
+            self.people.look()
             why = self._closing(worker, since)(self._own(worker, item))
             if why:
                 raise Refused("closed", f"{why} Your answer stays as you gave it.", 409)
+        tags = self.ledger.tagset
         try:
-            receipt = self.ledger.change(name, worker, item, labels, self.clock())
+            receipt = self._write(
+                worker, lambda entry: answers.change(entry, name, worker, item, labels, tags)
+            )
         except FaultsError as error:
             raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
         if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
@@ -179,32 +207,53 @@ class Work:
         if not receipt.repeated:
             self.took()
         said = _SAID[receipt.status].format(reason=receipt.reason)
-        return {"status": receipt.status, "message": said, "me": self.me(worker)}
+        return {"status": receipt.status, "message": said, "me": self._me(worker)}
 
     def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
         """Give a task back for good."""
         _key(worker, key)
-        self._pass(worker, self.tasks.item(worker, task), reason)
+        item = self.tasks.item(worker, task)
+        self._write(worker, lambda entry: _pass(entry, worker, item, reason))
         return {"status": "skipped", "me": self.me(worker)}
 
     def flag(self, worker: str, task: str, key: str, reason: str, note: str) -> dict[str, Any]:
-        """Keep that something is wrong with an item, and give it back for good."""
-        name = _key(worker, key)
-        item = self.tasks.item(worker, task)
-        facts = {"item": item, "worker": worker, "reason": reason, "note": note[:LONGEST_NOTE]}
-        if (self.ledger.fact(FLAG, name) or facts) != facts:
-            raise Refused("conflict", "Something else was sent under this key.", 409)
-        self.ledger.record(FLAG, name, facts, self.clock())
-        self._pass(worker, item, reason)
+        """Keep that something is wrong with an item, and give it back for good.
+
+        One report of a worker on an item is kept, the first.
+        """
+        sent, item = _key(worker, key), self.tasks.item(worker, task)
+        facts = {"item": item, "worker": worker, "reason": reason, "note": note, "sent": sent}
+        name = blake2b(f"{item}\0{worker}".encode(), digest_size=16).hexdigest()
+
+        def keep(entry: Entry) -> None:
+            for one in (sent, name):  # version 0.1 kept it under its key
+                there = reading.read_fact(entry.connection, FLAG, one)
+                if there is not None and there.setdefault("sent", one) == sent and there != facts:
+                    raise Refused("conflict", "Something else was sent under this key.", 409)
+                if there is not None:
+                    return
+            records.record(entry, FLAG, name, facts)
+
+        def act(entry: Entry) -> None:
+            keep(entry)
+            _pass(entry, worker, item, reason)
+
+        self._write(worker, act)
         return {"status": "flagged", "me": self.me(worker)}
 
     def release(self, worker: str, task: str) -> dict[str, Any]:
         """Give a task back for others."""
-        self.ledger.release(worker, self.tasks.item(worker, task), self.clock())
+        item = self.tasks.item(worker, task)
+        self._write(worker, lambda entry: leases.release(entry, worker, item, ""))
         return {"status": "released", "me": self.me(worker)}
 
     def me(self, worker: str) -> dict[str, Any]:
         """Return what the worker has done, may still get, and has earned."""
+        self.people.look()
+        return self._me(worker)
+
+    def _me(self, worker: str) -> dict[str, Any]:
+        """Return the same without reading on."""
         person = self.people[worker]
         return {
             "done": person.counting,
@@ -217,6 +266,26 @@ class Work:
     def _amount(self, micro: int) -> str | None:
         """Write an amount; nothing where nobody is paid."""
         return from_micro(micro) if self.setting.plan.is_paid else None
+
+    def _next(self, worker: str) -> Lease | None:
+        try:
+            return self.asking.next(worker, self.clock(), self._bound(worker))
+        except BoundError as error:
+            raise _enough(error) from None
+
+    def _write(self, worker: str, act: Callable[[Entry], Result]) -> Result:
+        """Do what a worker wants in one transaction, within what they may do in a day.
+
+        Raises:
+            Refused: They have done so much today, or have changed an answer too often.
+        """
+        try:
+            return self.ledger.transact(self.clock(), act, self._bound(worker))
+        except BoundError as error:
+            raise _enough(error) from None
+
+    def _bound(self, worker: str) -> Bound:
+        return Bound("writes", worker, self.setting.daily_writes)
 
     def _own(self, worker: str, item: str) -> Own:
         found = self.ledger.own(worker, [item])
@@ -289,12 +358,6 @@ class Work:
             return MANY  # when it ends, nobody knows
         return n_held + later + self.ledger.n_left(worker, MANY)
 
-    def _take(self, key: str, worker: str, item: str, labels: list[str]) -> Receipt:
-        try:
-            return self.ledger.submit(key, worker, item, labels, self.clock())
-        except FaultsError as error:
-            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
-
     def _feedback(self, worker: str, item: str, labels: Sequence[str]) -> dict[str, Any] | None:
         """Show the right answer, in practice alone."""
         if not self.asking.is_practice(worker, item):
@@ -304,14 +367,6 @@ class Work:
         if self.setting.plan.is_single:
             return {"right": right, "label": truth[0]}
         return {"right": right, "spans": self.tasks.spans(truth)}
-
-    def _pass(self, worker: str, item: str, reason: str) -> None:
-        """Give an item back for good, also after its time is over."""
-        now, why = self.clock(), reason.strip() or "no reason given"
-        self.people.passed(worker, item)
-        if not self.ledger.release(worker, item, now, skip=why):
-            self.ledger.lease(worker, now, 60, 1, [item])
-            self.ledger.release(worker, item, now, skip=why)
 
     def _without_task(self, worker: str) -> dict[str, Any]:
         """Say why there is no task."""
@@ -337,6 +392,22 @@ class Work:
             paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
         said = f"{message} {paid}" if me["done"] else message
         return {"state": "done", "message": said, "completion": self.completion(worker)}
+
+
+def _pass(entry: Entry, worker: str, item: str, reason: str) -> None:
+    """Give an item back for good, also after its time is over."""
+    why = reason.strip() or "no reason given"
+    if not leases.release(entry, worker, item, why):
+        leases.lease(entry, worker, 60, 1, [item])
+        leases.release(entry, worker, item, why)
+
+
+def _enough(error: BoundError) -> Refused:
+    """Word a bound that is reached for the worker."""
+    if error.seconds:
+        return Refused("daily", _ENOUGH.format(most=error.most), 429, retry=error.seconds)
+    words = f"You have changed this answer {error.most} times: it stays as you last gave it."
+    return Refused("closed", words, 409)
 
 
 def _key(worker: str, key: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from goldspan.store.backup import backup_ledger, restore_ledger
     from goldspan.store.check import faults_of
     from goldspan.store.engine import StoreError
+    from goldspan.store.erasing import honour, list_beside, scrub, write_list
     from goldspan.store.export import export_ledger, import_ledger
     from goldspan.store.ledger import SqlLedger
     from goldspan.store.opening import create_ledger, open_ledger
@@ -25,10 +26,14 @@ __all__ = [
     "create_ledger",
     "export_ledger",
     "faults_of",
+    "honour",
     "import_ledger",
+    "list_beside",
     "open_ledger",
     "pool_items",
     "restore_ledger",
+    "scrub",
+    "write_list",
 ]
 
 _HOME = {
@@ -38,10 +43,14 @@ _HOME = {
     "create_ledger": "goldspan.store.opening",
     "export_ledger": "goldspan.store.export",
     "faults_of": "goldspan.store.check",
+    "honour": "goldspan.store.erasing",
     "import_ledger": "goldspan.store.export",
+    "list_beside": "goldspan.store.erasing",
     "open_ledger": "goldspan.store.opening",
     "pool_items": "goldspan.store.pool",
     "restore_ledger": "goldspan.store.backup",
+    "scrub": "goldspan.store.erasing",
+    "write_list": "goldspan.store.erasing",
 }
 
 __getattr__ = lazy(__name__, _HOME, extra="store", needs={"sqlalchemy"}, purpose="the store")

@@ -19,28 +19,35 @@ from sqlalchemy import bindparam, func, select
 from goldspan.errors import Fault, FaultsError
 from goldspan.protocols import Receipt
 from goldspan.spans import Codec
+from goldspan.store.bounds import BoundError
 from goldspan.store.chain import canonical
 from goldspan.store.leases import expire_due
 from goldspan.store.names import check_name, is_name
+from goldspan.store.people import SHOWN, known_by
 from goldspan.store.schema import answers, items, leases, skips, slots, workers
 from goldspan.store.workers import Worker, find_worker, worker_of
 
 if TYPE_CHECKING:
     from goldspan.store.journal import Entry
 
+WHAT = "a worker's id"
 OFTEN = "you have answered this item already"
 PASSED = "you have passed this item on"
 FULL = "enough others have answered this item meanwhile"
 BROKE = "the budget is used up"
 BARRED = "you are asked no more in this campaign"
 OTHER = "another answer was sent under this key"
+MOST_CHANGES = 20
+"""Changes of one answer that are kept."""
 CHANGED = "changed"
 """Status of an answer that took the place of an earlier one of the same worker."""
+_KEPT = ["draft", "duplicate"]
+"""Of answers that are kept and do not count."""
 
 
 # Statements of the short transactions are built once.
 _BEFORE = (
-    select(answers, items.c.id.label("item_id"), workers.c.id.label("worker_id"))
+    select(answers, items.c.id.label("item_id"), SHOWN.label("worker_id"))
     .join(items, items.c.number == answers.c.item)
     .join(workers, workers.c.number == answers.c.worker)
     .where(answers.c.key == bindparam("sent"))
@@ -57,10 +64,15 @@ _ITEM = (
 )
 _LEASE = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
 _HELD, _END = select(leases).where(_LEASE), leases.delete().where(_LEASE)
-_COUNTS = select(answers.c.number, answers.c.cost, answers.c.started, answers.c.submitted).where(
+_COUNTS = select(*(answers.c[name] for name in ("number", "cost", "started", "submitted"))).where(
     (answers.c.item == bindparam("number"))
     & (answers.c.worker == bindparam("who"))
     & (answers.c.counts == 1)
+)
+_OTHERS = select(answers.c.number).where(
+    (answers.c.item == bindparam("number"))
+    & (answers.c.worker == bindparam("who"))
+    & answers.c.status.in_(bindparam("kinds", expanding=True))
 )
 _REPLACE = answers.update().where(answers.c.number == bindparam("before")).values(counts=0, cost=0)
 _SKIPPED = select(skips.c.item).where(
@@ -88,10 +100,12 @@ def submit(
 ) -> Receipt:
     """Take an answer, and pay for it if it counts.
 
+    Of the answers of a worker to an item that do not count, the first is kept.
+
     Raises:
         FaultsError: The item is in no batch, or the labels do not fit it.
     """
-    check_name(key, "the key of an answer")
+    key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     before = _replay(entry, sent)
     if before is not None:
@@ -114,8 +128,9 @@ def change(
 
     Raises:
         FaultsError: No answer of the worker to the item counts, or the labels do not fit it.
+        BoundError: The answer was changed too often.
     """
-    check_name(key, "the key of an answer")
+    key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     replayed = _replay(entry, sent)
     if replayed is not None:
@@ -130,6 +145,8 @@ def change(
         message = "has no answer of this worker that counts: submit one first"
         raise FaultsError([Fault(message, item=item, worker=worker)])
     check_labels(labels, row.n_tokens, item, worker, tagset)
+    if len(entry.connection.execute(_OTHERS, {**mine, "kinds": [CHANGED]}).all()) >= MOST_CHANGES:
+        raise BoundError(f"an answer can be changed {MOST_CHANGES} times", MOST_CHANGES)
     # The version that counts keeps the seconds of the first one: those are what was worked.
     started = before.started
     if started >= 0:
@@ -187,6 +204,14 @@ def put_change(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.connection.execute(answers.insert(), row)
 
 
+def _kept_key(entry: Entry, key: str, worker: str) -> str:
+    """Return the key under which an answer is kept: a pseudonym in place of an id at its end."""
+    check_name(key, "the key of an answer")
+    if not entry.private or not key.endswith(f":{worker}"):
+        return key
+    return f"{key.removesuffix(worker)}{known_by(entry, check_name(worker, WHAT))}"
+
+
 def _replay(entry: Entry, sent: Sent) -> Receipt | None:
     """Return the reply to a key that was sent before: the same, also if the answer was changed."""
     row = entry.connection.execute(_BEFORE, {"sent": sent.key}).one_or_none()
@@ -211,6 +236,8 @@ def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker) -> Receipt:
         status, reason = _without_lease(entry, item, worker)
     cost = held.cost if held is not None else item.cost
     receipt = Receipt(sent.key, status, cost if not reason else 0, reason)
+    if reason and entry.connection.execute(_OTHERS, {**mine, "kinds": _KEPT}).first() is not None:
+        return Receipt(sent.key, status, 0, reason, repeated=True)
     last = entry.connection.execute(_LAST).scalar_one() or 0
     body = {"number": last + 1, "key": sent.key, "item": item.number, "worker": worker.number}
     body |= {"labels": sent.labels, "status": status, "reason": reason, "cost": receipt.cost}

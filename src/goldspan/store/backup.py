@@ -1,7 +1,8 @@
 """Copies of a campaign's SQLite file while others write to it; PostgreSQL has its own tools.
 
-The copy is one moment of the database, checked before it takes its name. For PostgreSQL use its
-`pg_dump`, or `export_ledger`, which also works online.
+The copy is one moment of the database, and its tables are compared with its log before it takes its
+name: a damaged campaign does not become its own only backup. For PostgreSQL use its `pg_dump`, or
+`export_ledger`, which also works online.
 """
 
 from __future__ import annotations
@@ -9,24 +10,49 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sqlalchemy.exc import DatabaseError as SQLDatabaseError
 
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import InputError
-from goldspan.store.engine import StoreError, is_sqlite
-from goldspan.store.opening import open_ledger
+from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
+from goldspan.store.erasing import honour, list_beside, lists_near, write_list
+from goldspan.store.journal import Database
+from goldspan.store.migrate import HEAD, upgrade, version_of
+from goldspan.store.opening import open_ledger, where_of
+from goldspan.store.schema import openings
+from goldspan.store.verify import Tell, Verification, verify
+from goldspan.store.verify import damaged as damage
 
 if TYPE_CHECKING:
     from goldspan.store.ledger import SqlLedger
 
+_RESTORE = "restore a backup (`goldspan restore`)"
 
-def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
-    """Copy a campaign into a file of its own, while work goes on.
+
+def backup_ledger(
+    ledger: SqlLedger, path: str | Path, *, damaged: bool = False, tell: Tell | None = None
+) -> Verification:
+    """Copy a campaign into a file of its own, while work goes on, and compare it with its log.
+
+    Args:
+        ledger: The campaign.
+        path: Where to; nothing is written there if the copy is not whole.
+        damaged: Write it also then, as far as the pages can be copied.
+        tell: Is told how far it is.
+
+    Returns:
+        What was found, which `damaged` lets pass.
 
     Raises:
         InputError: The campaign is in PostgreSQL, the path cannot be written, or the disk is full.
-        StoreError: The campaign's file cannot be read.
+        StoreError: The campaign's file cannot be read, or is damaged.
     """
     engine = ledger.database.engine
     if not is_sqlite(engine):
@@ -38,41 +64,135 @@ def backup_ledger(ledger: SqlLedger, path: str | Path) -> None:
         try:
             _copy(connection.driver_connection, temporary)
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"cannot copy {ledger.database.where}: {error}") from None
+            raise StoreError(f"cannot copy {ledger.database.where}: {error}; {_RESTORE}") from None
         finally:
             connection.close()
+        with _opened(temporary, ledger.database.where) as copy:
+            found = verify(copy, tell=tell)
+        if not found.is_whole and not damaged:
+            raise damage(
+                ledger.database.where, found.summary(),
+                "no backup was written, and older ones are untouched: keep them, and restore the "
+                "newest that is whole; `goldspan verify` lists what differs, and `goldspan backup "
+                "--damaged` copies it as it is",
+            )  # fmt: skip
+    return found
 
 
-def restore_ledger(backup: str | Path, place: str | Path) -> SqlLedger:
-    """Copy a backup to a new path, check it, and open it.
+def restore_ledger(
+    backup: str | Path, place: str | Path, *, lists: Sequence[str | Path] = (),
+    tell: Tell | None = None,
+) -> SqlLedger:  # fmt: skip
+    """Copy a backup to a new path, compare it with its log, forget who was forgotten, and open it.
+
+    Who was forgotten since the backup is told by the files `*.forgotten` in the folders of the
+    backup and of the new path.
+
+    Args:
+        backup: What `backup_ledger` made.
+        place: The new path.
+        lists: Lists of the forgotten that lie elsewhere.
+        tell: Is told how far it is.
 
     Raises:
         InputError: There is no such backup, it is damaged, or the place is taken.
+        StoreError: A newer goldspan made it.
     """
     if not Path(backup).is_file():
         raise InputError(f"there is no backup at {backup}")
     if Path(place).exists():
         raise InputError(f"{place} exists already: choose another name, or remove it")
     with new_file(place) as temporary:
-        source = sqlite3.connect(f"file:{Path(backup).absolute()}?mode=ro", uri=True)
+        # Without what may lie in a journal beside it, it would be another moment of the campaign.
+        source = sqlite3.connect(f"file:{quote(str(Path(backup).absolute()))}?mode=ro", uri=True)
         try:
             _copy(source, temporary)
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"the backup {backup} is damaged: {error}") from None
+            with _opened(temporary, str(backup)) as copy:
+                upgrade(copy.engine, str(backup))
+                found = verify(copy, tell=tell)
+                why = found.summary()
+                if found.is_whole:
+                    with copy.engine.begin() as connection:  # nobody has opened this one yet
+                        connection.execute(openings.delete())
+        except (sqlite3.DatabaseError, SQLDatabaseError) as error:
+            why = str(getattr(error, "orig", error))
         finally:
             source.close()
+        if why:
+            raise InputError(
+                f"the backup {backup} is damaged: {why}: take another backup; nothing was written"
+            )
+        # Before the copy takes its name: it never holds them in a place where it is served.
+        found_lists = [*map(Path, lists), *lists_near(backup, place)]
+        with open_ledger(temporary) as opened:
+            honour(opened.database, found_lists)
+        for end in ("-wal", "-shm"):
+            temporary.with_name(temporary.name + end).unlink(missing_ok=True)
+        _sync(temporary)
     ledger = open_ledger(place)
-    ledger.verify()
+    write_list(ledger.database, list_beside(place))
     return ledger
 
 
+@contextmanager
+def opened_unchanged(place: str | Path) -> Iterator[Database]:
+    """Open a campaign's database to be verified, and change nothing of a SQLite file.
+
+    A file with tables of an older goldspan is copied, and the copy is brought to this one's.
+
+    Raises:
+        InputError: There is none.
+        StoreError: A newer goldspan made it, or it cannot be read at all.
+    """
+    url, where = to_url(place), where_of(place)
+    if url.get_backend_name() != "sqlite":
+        with open_ledger(place) as ledger:
+            yield ledger.database
+        return
+    path = Path(str(url.database)).absolute()
+    if not path.is_file():
+        raise InputError(f"there is no campaign at {where}")
+    try:
+        with _opened(path, where, sync=False) as database:
+            with database.read() as connection:
+                found = version_of(connection)
+            if found == HEAD:
+                yield database
+                return
+            if found is None:
+                raise InputError(f"{where} holds no campaign")
+            with TemporaryDirectory() as folder:
+                copy = Path(folder) / "copy.sqlite"
+                source = database.engine.raw_connection()
+                try:
+                    _copy(source.driver_connection, copy)
+                finally:
+                    source.close()
+                with _opened(copy, where) as migrated:
+                    upgrade(migrated.engine, where)
+                    yield migrated
+    except (sqlite3.DatabaseError, SQLDatabaseError) as error:
+        raise StoreError(f"{where}: {getattr(error, 'orig', error)}; {_RESTORE}") from None
+
+
+@contextmanager
+def _opened(path: Path, where: str, *, sync: bool = True) -> Iterator[Database]:
+    """Open a file as it is, without write-ahead log if it has none."""
+    engine = connect_unchanged(path)
+    try:
+        yield Database(engine, where)
+    finally:
+        engine.dispose()
+        if sync:
+            _sync(path)
+
+
 def _copy(source: Any, target: Path) -> None:
-    """Copy a database to a file, check it, and leave nothing beside it.
+    """Copy a database to a file, and leave nothing beside it.
 
     Raises:
         OSError: The disk is full.
         DatabaseError: The source cannot be read.
-        StoreError: The copy is damaged.
     """
     try:
         _copied(source, target)
@@ -83,7 +203,11 @@ def _copy(source: Any, target: Path) -> None:
     finally:
         # SQLite leaves the journal of a transaction that it could not end.
         target.with_name(f"{target.name}-journal").unlink(missing_ok=True)
-    handle = os.open(target, os.O_RDONLY)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -96,8 +220,5 @@ def _copied(source: Any, target: Path) -> None:
         # All pages in one step: a copy in several would begin anew with every commit of others.
         source.backup(copy, pages=-1)
         copy.execute("PRAGMA journal_mode=DELETE")
-        (found,) = copy.execute("PRAGMA integrity_check").fetchone()
     finally:
         copy.close()
-    if found != "ok":
-        raise StoreError(f"the copy is damaged: {found}")

@@ -3,6 +3,9 @@
 hash_n = SHA-256(hash_{n-1} newline canonical JSON of [n, time, kind, body]), in hexadecimal digits;
 hash_0 is "". The campaign's row holds the last number and hash, so that a log that was cut off is
 seen too.
+
+A log may begin anew (`goldspan.store.rebase`): its first entry is then of kind "begin" and holds
+the number and the hash of the last entry before it, onto which it is hashed as any other.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ from typing import Any
 from goldspan.errors import InputError
 from goldspan.protocols import Event
 from goldspan.store.engine import StoreError
+
+BEGIN = "begin"
+"""Kind of the first entry of a log that took the place of an older one."""
 
 
 def canonical(value: Any) -> str:
@@ -58,6 +64,8 @@ def check_chain(events: Iterable[Event], before: str = "", number: int = 0) -> t
         InputError: An entry is missing or was changed.
     """
     for event in events:
+        if not number and event.kind == BEGIN:
+            number, before = int(event.body["events"]), str(event.body["head"])
         number += 1
         if event.number != number:
             raise InputError(f"the log is broken: event {number} is missing")

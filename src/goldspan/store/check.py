@@ -51,12 +51,12 @@ _SUMS = {
 def faults_of(database: Database) -> list[str]:
     """Say what is wrong with a database, in sentences; empty if it is whole.
 
-    The log is checked by `SqlLedger.verify`.
+    The log and the tables are compared by `goldspan.store.verify`.
     """
     if not is_sqlite(database.engine):
         return sums_of(database)
     with database.read() as connection:
-        faults = _page_faults(connection)
+        faults = page_faults(connection) + foreign_faults(connection)
     return faults + sums_of(database)
 
 
@@ -70,10 +70,13 @@ def _counts(connection: Connection, query: str) -> bool:
     return bool(connection.execute(text(query)).scalar_one())
 
 
-def _page_faults(connection: Connection) -> list[str]:
-    pages = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+def page_faults(connection: Connection) -> list[str]:
+    """Return what SQLite says is wrong with the pages and indexes of a file."""
+    found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    return [line for words in found if words != "ok" for line in str(words).splitlines()]
+
+
+def foreign_faults(connection: Connection) -> list[str]:
+    """Return which rows of a SQLite file name a row that is not there."""
     links = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-    faults = [str(page) for page in pages if page != "ok"]
-    return faults + [
-        f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links
-    ]
+    return [f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links]

@@ -25,6 +25,7 @@ from sqlalchemy import (
     text,
 )
 
+from goldspan.store.people import is_worker
 from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slots, workers
 from goldspan.store.workers import Worker
 
@@ -58,7 +59,7 @@ _WINDOW = (
     .order_by(slots.c.position)
     .limit(bindparam("size"))
 )
-_LOOKS = select(workers.c.number, workers.c.cursor).where(workers.c.id == bindparam("name"))
+_LOOKS = select(workers.c.number, workers.c.cursor).where(is_worker())
 _PLACES = _FREE_PLACES.where(slots.c.position >= bindparam("start")).subquery()
 _LEFT = select(func.count()).select_from(
     select(_PLACES.c.item)

@@ -19,6 +19,7 @@ from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.spans import Codec
 from goldspan.store.chain import canonical, read_json
+from goldspan.store.people import SHOWN
 from goldspan.store.schema import answers, gold, items, workers
 
 ITEM = tuple(items.c[name] for name in ("number", "id", "tokens", "extra"))
@@ -102,7 +103,8 @@ def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec
         tagset: The campaign's tags.
     """
     people, worker = np.unique(given.worker, return_inverse=True)
-    known = {row.number: row.id for row in connection.execute(select(workers))}
+    rows = connection.execute(select(workers.c.number, SHOWN.label("id")))
+    known = {row.number: row.id for row in rows}
     item = np.searchsorted(found.number, given.item)
     tokens = found.column("tokens")
     return Crowd(

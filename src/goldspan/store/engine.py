@@ -6,6 +6,7 @@ keys enforced, and transactions that begin as the caller says. PostgreSQL throug
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy.exc import (
     InternalError,
     OperationalError,
 )
+from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
 
@@ -26,8 +28,12 @@ KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": Tr
 and opening one takes longer than a short transaction."""
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process's."""
+CONNECT_SECONDS = 10
+"""How long PostgreSQL may take to answer a new connection."""
 WRITE = {"goldspan_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection that will write."""
+
+_RESTORE = "restore a backup (`goldspan restore`)"
 
 
 class StoreError(GoldspanError):
@@ -36,6 +42,10 @@ class StoreError(GoldspanError):
 
 class HeldError(StoreError):
     """Another process works on the campaign."""
+
+
+class LostError(HeldError):
+    """Another process took over what this one did: it writes nothing more."""
 
 
 def to_url(place: str | Path) -> URL:
@@ -61,19 +71,38 @@ def to_url(place: str | Path) -> URL:
     return url.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
 
 
-def connect(url: URL) -> Engine:
+def connect(url: URL, sign: str = "") -> Engine:
     """Make the engine; nothing is opened yet.
+
+    Args:
+        url: Where the database is.
+        sign: How PostgreSQL is to name its connections, so that those of a process that is gone
+            can be found and ended.
 
     Raises:
         MissingExtraError: psycopg is not installed and the address is PostgreSQL's.
     """
     if url.get_backend_name() == "postgresql":
         try:
-            return create_engine(url, pool_pre_ping=True, **KEPT)
+            words: dict[str, Any] = {"application_name": sign} if sign else {}
+            if "connect_timeout" not in url.query:
+                words["connect_timeout"] = CONNECT_SECONDS
+            return create_engine(url, pool_pre_ping=True, connect_args=words, **KEPT)
         except ImportError:
             raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, **KEPT)
     event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def connect_unchanged(path: str | Path) -> Engine:
+    """Make the engine of a SQLite file that keeps the journal mode it has: a backup has none."""
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None),
+        poolclass=NullPool,
+    )
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -110,10 +139,11 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
         "disk is full": "make room on the disk",
         "No space left": "make room on the disk",
         "disk I/O error": "is the disk full, or gone?",
-        "malformed": "the file is damaged: restore a backup, or import an export",
+        "malformed": f"the file is damaged: {_RESTORE}, or import an export",
+        "Could not decode": f"the file is damaged: {_RESTORE}",
         "unable to open": "does the folder exist, and may you write to it?",
         "locked": "another process is writing: try again",
-        "not a database": "choose another name",
+        "not a database": f"it is damaged, or something else: {_RESTORE}, or give another path",
     }
     hint = next((say for word, say in hints.items() if word in why), "")
     return StoreError(f"{where}: {why}{'; ' + hint if hint else ''}; nothing was changed")
@@ -122,7 +152,8 @@ def store_error(error: DBAPIError, where: str) -> StoreError:
 def _set_pragmas(connection: Any, _: Any) -> None:
     # No transaction begins but by `_begin`: the driver would begin them late.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    # What is deleted is overwritten with zeros: somebody who is forgotten leaves no bytes.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -12,6 +12,7 @@ from goldspan.protocols import Lease
 from goldspan.store.batches import look_back
 from goldspan.store.chain import read_json
 from goldspan.store.choosing import Choice, next_items, these_items
+from goldspan.store.people import keep_reason
 from goldspan.store.pool import FEW, numbers_of
 from goldspan.store.schema import items, leases, skips, slots, workers
 from goldspan.store.workers import Worker, find_worker, worker_of
@@ -23,7 +24,7 @@ MOST_AT_ONCE = 1_000
 
 
 # Statements of the short transactions are built once.
-_DUE = leases.c.expires <= bindparam("clock")
+_DUE = leases.c.expires <= bindparam("now")
 _OF_WORKER = leases.c.worker == bindparam("who")
 _OF_ITEM = _OF_WORKER & (leases.c.item == bindparam("number"))
 _USE = slots.update().where(slots.c.item == bindparam("number"))
@@ -73,6 +74,13 @@ def lease(
     return held[:n]
 
 
+def holding(entry: Entry, name: str) -> list[Lease]:
+    """Return what a worker holds, in the order in which places are given."""
+    expire_due(entry)
+    worker = find_worker(entry, name)
+    return [] if worker is None else _held(entry, worker, None)
+
+
 def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
     """Write new leases, reserve their money, and move the worker's cursor."""
     worker, taken = body["worker"], body["leases"]
@@ -86,8 +94,11 @@ def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def expire_due(entry: Entry) -> int:
-    """Give back the places whose time is over; count them."""
-    return free_leases(entry, DUE, {"clock": entry.clock}, "expired")
+    """Give back the places whose time is over; count them.
+
+    It is over by the clock of who asks: an event of another process whose clock is ahead ends none.
+    """
+    return free_leases(entry, DUE, {"now": entry.now}, "expired")
 
 
 def release(entry: Entry, name: str, item: str, skip: str) -> bool:
@@ -106,7 +117,8 @@ def free_leases(
     """Give back the places of some leases; count them."""
     rows = [list(row) for row in entry.connection.execute(which, values)]
     if rows:
-        entry.log("free", {"why": why, "leases": rows, "skip": skip})
+        told = keep_reason(entry, rows, skip)
+        entry.log("free", {"why": why, "leases": rows, "skip": told})
     return len(rows)
 
 

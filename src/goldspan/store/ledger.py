@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import select
 
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
 from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import (
     answers,
     batches,
+    bounds,
     choosing,
     leases,
     money,
     paging,
+    people,
     pool,
     reading,
     records,
     watching,
     workers,
 )
-from goldspan.store.alone import alone, check_sums
-from goldspan.store.chain import check_chain, read_json
+from goldspan.store.alone import alone, check_start, mark_closed, mark_opened
+from goldspan.store.bounds import Bound
+from goldspan.store.chain import read_json
 from goldspan.store.engine import StoreError
 from goldspan.store.grown import Grown
-from goldspan.store.journal import Database
+from goldspan.store.journal import Database, Entry
 from goldspan.store.order import Asked, Order
 from goldspan.store.paging import Slot
 from goldspan.store.schema import campaign
@@ -38,6 +41,8 @@ from goldspan.store.watching import Given, Own, Skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Result = TypeVar("Result")
 
 
 class SqlLedger:
@@ -52,7 +57,8 @@ class SqlLedger:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database, self._is_checked = database, False
+        self.database, self._opening = database, ""
+        self._has_facts, self._checking = False, threading.Lock()
         self._order = Order(database)
 
     @cached_property
@@ -146,7 +152,9 @@ class SqlLedger:
 
     def charge(self, name: str, amount: int, now: int) -> bool:
         """Pay something other than an answer, once per name; False if the money is short."""
-        return self.database.write(now, lambda e: money.charge(e, name, amount))
+        return self.database.write(
+            now, lambda e: money.charge(e, people.charge_name(e, name), amount)
+        )
 
     def set_gold(
         self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
@@ -158,6 +166,37 @@ class SqlLedger:
     def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
         """Keep a fact under a name: the version of a model, a verdict, a note."""
         self.database.write(now, lambda e: records.record(e, kind, name, body))
+
+    def transact(
+        self, now: int, work: Callable[[Entry], Result], bound: Bound | None = None
+    ) -> Result:
+        """Do several things in one transaction, deciding in it by what it sees.
+
+        Args:
+            now: Milliseconds since 1970.
+            work: Does it with the functions of the store; it may be called again.
+            bound: What is counted if `work` wrote anything.
+
+        Raises:
+            BoundError: It wrote, and the bound is reached; nothing was changed.
+        """
+
+        def act(entry: Entry) -> Result:
+            before = entry.n_events
+            result = work(entry)
+            if bound is not None and entry.n_events > before:
+                bounds.count(entry, bound)
+            return result
+
+        return self.database.write(now, act)
+
+    def take(self, kind: str, name: str, most: int, now: int) -> None:
+        """Count something that may be done so many times a day (UTC).
+
+        Raises:
+            BoundError: It was done as often today.
+        """
+        self.database.write(now, lambda e: bounds.count(e, Bound(kind, name, most)))
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
         """Give all facts of a kind by name, in the order in which they came."""
@@ -205,10 +244,67 @@ class SqlLedger:
 
     def crowd(self, which: str = "answered") -> Crowd:
         """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        self.check_facts()
         if which == "answered":
             return self._grown.crowd()
         with self.database.read() as connection:
             return reading.read_crowd(connection, self.tagset, which)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the log and the tables name workers by pseudonym; see `goldspan.store.people`."""
+        with self.database.read() as connection:
+            return people.is_private(connection)
+
+    def pseudonyms(self) -> dict[str, str]:
+        """Return the pseudonym of everybody who is known, by id; empty if it is not private."""
+        with self.database.read() as connection:
+            return {person: known for known, person in people.ids(connection).items()}
+
+    def about(self, who: str) -> dict[str, Any]:
+        """Return all that is stored of a worker, as plain values.
+
+        Args:
+            who: An id, a pseudonym, or an id of a provider.
+
+        Raises:
+            InputError: Nobody is known by this name.
+        """
+        with self.database.read() as connection:
+            return people.about(connection, who)
+
+    def forget(
+        self, who: str, now: int, *, dry: bool = False, unsettled: bool = False
+    ) -> people.Forgotten:
+        """Delete what is known of a worker, all or nothing; answers and payments stay.
+
+        The same call again finds nothing to remove, and says so. The bytes are gone from a SQLite
+        file when `goldspan.store.erasing.scrub` was called after it.
+
+        Args:
+            who: An id, a pseudonym, or an id of a provider.
+            now: Milliseconds since 1970.
+            dry: Whether nothing is to be changed.
+            unsettled: Whether they are forgotten although a payment is under way.
+
+        Raises:
+            InputError: The campaign is not private, nobody is known by this name, or a payment is
+                under way.
+        """
+        return self.database.write(
+            now, lambda e: people.forget(e, who, dry=dry, unsettled=unsettled)
+        )
+
+    def forgotten(self) -> list[dict[str, Any]]:
+        """Return the tombstones of who was forgotten, in their order: person, hash, salt, time."""
+        with self.database.read() as connection:
+            return people.graves(connection)
+
+    @property
+    def n_forgotten(self) -> int:
+        """How many people were forgotten; while it stays, what is known of workers holds."""
+        with self.database.read() as connection:
+            return people.n_forgotten(connection)
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Give the log after a number; entries that come meanwhile are among them."""
@@ -275,6 +371,7 @@ class SqlLedger:
 
     def given(self, item: str | None = None) -> list[Given]:
         """Give all answers as rows, drafts among them; those to an item with their labels."""
+        self.check_facts()
         with self.database.read() as connection:
             return watching.given(connection, item)
 
@@ -298,6 +395,11 @@ class SqlLedger:
         with self.database.read() as connection:
             return reading.read_fact(connection, kind, name)
 
+    def last_time(self, kind: str) -> int | None:
+        """Return when the last fact of a kind was kept, None if there is none."""
+        with self.database.read() as connection:
+            return reading.last_time(connection, kind)
+
     def count(self, kind: str) -> int:
         """Count the facts of a kind: they only grow, so that what was made of them may be kept."""
         with self.database.read() as connection:
@@ -310,35 +412,52 @@ class SqlLedger:
             return watching.is_paused(connection)
 
     def verify(self) -> int:
-        """Check the chain of the log against the campaign's row, and count the events.
+        """Compare log and tables (see `goldspan.store.verify`), and count the events.
 
         Raises:
-            InputError: An entry is missing or was changed.
+            StoreError: They differ, or the database is damaged; the message names the first rows.
         """
-        with self.database.read() as connection:
-            row = connection.execute(select(campaign)).one()
-            number, head = check_chain(reading.read_events(connection))
-        if (number, head) != (row.n_events, row.head):
-            raise InputError(
-                f"the log is broken: it ends at event {number}, and should at {row.n_events}"
-            )
-        return number
+        from goldspan.store.verify import check_whole
+
+        return check_whole(self.database).n_events
+
+    def check_facts(self) -> None:
+        """Check once that answers and what belongs to them are those of the log.
+
+        It is done before answers are read for the first time, which is when labels are made of
+        them.
+
+        Raises:
+            StoreError: They are not.
+        """
+        from goldspan.store.facts import check_facts
+
+        with self._checking:
+            if not self._has_facts:
+                check_facts(self.database)
+                self._has_facts = True
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep out others who would steer the campaign, for `with`; answers are still taken.
 
+        At the first time the sums are checked, and everything if a process that had the campaign
+        open did not end cleanly.
+
         Raises:
             StoreError: Another process steers it, or the database is damaged.
         """
         with alone(self.database):
-            if not self._is_checked:
-                check_sums(self.database)
-                self._is_checked = True
+            if not self._opening:
+                self._has_facts = check_start(self.database) or self._has_facts
+                self._opening = mark_opened(self.database)
             yield
 
     def close(self) -> None:
         """Let go of the database."""
+        if self._opening:
+            mark_closed(self.database, self._opening)
+            self._opening = ""
         self.database.engine.dispose()
 
     def __enter__(self) -> Self:

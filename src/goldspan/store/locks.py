@@ -1,6 +1,7 @@
 """Locks that end with the process that holds them, however that ends: of a file, or of PostgreSQL.
 
-What is held, by whom, and what is said to who is kept out, is said by `alone` and `serving`.
+What is held, by whom, and what is said to who is kept out, is said by `roles`, `alone` and
+`serving`.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from typing import IO
 
 from sqlalchemy import Connection, text
 
-from goldspan.old_name import OLD_NAME
 from goldspan.store.engine import HeldError, StoreError
 from goldspan.store.journal import Database
 
-# CASE, as AND would not say which comes first.
-_TAKE = text(
-    "SELECT CASE "
-    "WHEN pg_try_advisory_lock(hashtextextended(CAST(:new AS text) || current_schema(), 0)) "
-    "THEN pg_try_advisory_lock(hashtextextended(CAST(:old AS text) || current_schema(), 0)) "
-    "ELSE false END"
+_BOTH = (
+    # CASE, as AND would not say which comes first. The lock of the old name is taken after that of
+    # the new one: a process from before the package was called goldspan holds the old one only.
+    "SELECT CASE WHEN {take}(hashtextextended(CAST(:new AS text) || current_schema(), 0)) "
+    "THEN {take}(hashtextextended(CAST(:old AS text) || current_schema(), 0)) ELSE false END"
 )
+TAKE = text(_BOTH.format(take="pg_try_advisory_lock"))
+TAKE_SHARED = text(_BOTH.format(take="pg_try_advisory_lock_shared"))
+"""Try to take PostgreSQL's locks on the campaign of this schema, to the end of the session."""
 PATIENCE = 3.0
 """Seconds until a lock counts as taken: PostgreSQL sees late that a process was killed."""
 
@@ -62,14 +64,19 @@ def session(database: Database) -> Iterator[Connection]:
             plain.invalidate()
 
 
-def taken(connection: Connection, what: str = "") -> bool:
-    """Try to take PostgreSQL's lock on the campaign of this schema, to the end of the session.
+def sign(file: IO[bytes], who: str) -> None:
+    """Write into a file that is held who holds it."""
+    file.truncate(0)
+    file.write(who.encode())
+    file.flush()
 
-    The lock of the old name is taken after that of the new one: a process from before the package
-    was called goldspan holds the old one only.
-    """
-    names = {"new": f"goldspan {what}", "old": f"{OLD_NAME} {what}"}
-    return bool(connection.execute(_TAKE, names).scalar_one())
+
+def signed(path: Path) -> str:
+    """Return who has signed; on Windows a file that is held cannot be read."""
+    try:
+        return path.read_bytes()[:200].decode("utf-8", "replace")
+    except OSError:  # pragma: no cover - the tests run elsewhere
+        return ""
 
 
 def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -> None:
@@ -98,14 +105,29 @@ if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
             return False
         return True
 
+    def shared(_: IO[bytes]) -> bool:
+        """Return False: Windows shares no such lock."""
+        return False
+
 else:
 
     def locked(file: IO[bytes]) -> bool:
         """Try to take a file."""
         import fcntl
 
+        return _flock(file, fcntl.LOCK_EX)
+
+    def shared(file: IO[bytes]) -> bool:
+        """Try to take a file together with others, or share one that is held alone."""
+        import fcntl
+
+        return _flock(file, fcntl.LOCK_SH)
+
+    def _flock(file: IO[bytes], how: int) -> bool:
+        import fcntl
+
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, how | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True

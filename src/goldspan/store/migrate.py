@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from goldspan.store.engine import WRITE, StoreError, is_sqlite
 
-HEAD = "0001"
+HEAD = "0006"
 """The version of `schema.py`."""
 FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 7_210_468_013

@@ -10,8 +10,16 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from goldspan.errors import InputError
 from goldspan.spans import Codec
-from goldspan.store.engine import WRITE, StoreError, connect, is_outside, store_error, to_url
-from goldspan.store.journal import Database, first_entry
+from goldspan.store.engine import (
+    WRITE,
+    StoreError,
+    connect,
+    is_outside,
+    is_sqlite,
+    store_error,
+    to_url,
+)
+from goldspan.store.journal import Database, Held, first_entry
 from goldspan.store.migrate import upgrade
 from goldspan.store.money import check_amount
 from goldspan.store.names import check_name
@@ -22,8 +30,9 @@ if TYPE_CHECKING:
 
 
 def create_ledger(
-    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int
-) -> SqlLedger:
+    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int,
+    private: bool = False,
+) -> SqlLedger:  # fmt: skip
     """Make the ledger of a new campaign; the same call again opens it.
 
     Args:
@@ -34,6 +43,8 @@ def create_ledger(
         currency: Its unit.
         tagset: The tags and their encoding.
         now: Milliseconds since 1970.
+        private: Whether the log and the tables name workers by random pseudonyms, and what is
+            known of them can be deleted; a campaign that is there stays what it is.
 
     Raises:
         InputError: Another campaign is there, or an argument is out of range.
@@ -59,6 +70,7 @@ def create_ledger(
     check_name(name, "a campaign's name")
     body = {"name": name, "currency": currency, "cap": check_amount(cap, "the cap")}
     body |= {"tags": list(tagset.tags), "encoding": tagset.encoding}
+    body |= {"private": 1} if private else {}
     database = _database(place, new=True)
     try:
         _found(database, body, now)
@@ -117,13 +129,14 @@ def _database(place: str | Path, *, new: bool) -> Database:
     url, where = to_url(place), where_of(place)
     if url.get_backend_name() == "sqlite" and not new and not Path(str(url.database)).is_file():
         raise InputError(f"there is no campaign at {where}: create one first")
-    engine = connect(url)
+    held = Held()
+    engine = connect(url, held.sign)
     try:
         _upgrade(engine, where)
     except BaseException:
         engine.dispose()
         raise
-    return Database(engine, where)
+    return Database(engine, where, held)
 
 
 def _upgrade(engine: Engine, where: str) -> None:
@@ -132,6 +145,8 @@ def _upgrade(engine: Engine, where: str) -> None:
     except OperationalError as error:
         raise store_error(error, where) from None
     except DatabaseError as error:
+        if is_sqlite(engine) and is_outside(error):
+            raise store_error(error, f"{where} is no campaign's database") from None
         why = str(error.orig).strip().splitlines()[0]
         raise StoreError(f"{where} is no campaign's database: {why}") from None
 
@@ -152,8 +167,9 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
             raise
         raise store_error(error, database.where) from None
     first = next(_face(database).events()).body
-    # The cap is one of those that were set since.
-    other = [name for name in body if name != "cap" and body[name] != first[name]]
+    # The cap is one of those that were set since; a campaign of before is not private.
+    fixed = [name for name in body if name not in {"cap", "private"}]
+    other = [name for name in fixed if body[name] != first[name]]
     if other:
         told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
         raise InputError(

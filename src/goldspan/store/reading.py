@@ -11,15 +11,22 @@ from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.protocols import Event
 from goldspan.spans import Codec
+from goldspan.store import people
 from goldspan.store.chain import read_json
 from goldspan.store.columns import ANSWER, ITEM, Items, answers_of, crowd_of
-from goldspan.store.schema import answers, events, items, records, slots
+from goldspan.store.schema import answers, events, items, notes, records, slots
 
 WHICH = ("answered", "batch", "pool")
 AT_ONCE = 1_000
 _FACT = select(records.c.body).where(
     (records.c.kind == bindparam("asked")) & (records.c.name == bindparam("known"))
 )
+_NOTE = select(notes.c.body).where(
+    (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
+)
+_COUNT_NOTES = select(func.count()).select_from(notes).where(notes.c.kind == bindparam("asked"))
+_NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS}
+"""Kinds of records that name workers."""
 _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 
 
@@ -42,19 +49,42 @@ def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -
 
 def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
     """Give all facts of a kind by name, in the order in which they came."""
-    query = select(records).where(records.c.kind == kind).order_by(records.c.number)
-    return {row.name: read_json(row.body) for row in connection.execute(query)}
+    found = people.read_notes(connection, kind) if kind in people.KEPT_APART else {}
+    if not found:
+        query = select(records).where(records.c.kind == kind).order_by(records.c.number)
+        found = {row.name: read_json(row.body) for row in connection.execute(query)}
+    names = people.ids(connection) if found and kind in _NAMING else {}
+    return dict(people.shown(kind, name, body, names) for name, body in found.items())
 
 
 def read_fact(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
     """Give one fact of a kind, None if there is none."""
-    body = connection.execute(_FACT, {"asked": kind, "known": name}).scalar_one_or_none()
-    return None if body is None else dict(read_json(body))
+    if kind == people.BAR:
+        name = people.pseudonym_of(connection, name)
+    elif kind == people.FLAG:
+        name = people.key_of(connection, name)
+    elif kind in _NAMING:
+        return read_records(connection, kind).get(name)
+    query = _NOTE if kind in people.KEPT_APART and people.is_private(connection) else _FACT
+    body = connection.execute(query, {"asked": kind, "known": name}).scalar_one_or_none()
+    if body is None:
+        return None
+    names = people.ids(connection) if kind in _NAMING else {}
+    return people.shown(kind, name, dict(read_json(body)), names)[1]
 
 
 def count_records(connection: Connection, kind: str) -> int:
     """Count the facts of a kind."""
+    if kind in people.KEPT_APART and people.is_private(connection):
+        return int(connection.execute(_COUNT_NOTES, {"asked": kind}).scalar_one())
     return int(connection.execute(_COUNT, {"asked": kind}).scalar_one())
+
+
+def last_time(connection: Connection, kind: str) -> int | None:
+    """Return when the last fact of a kind was kept, None if there is none."""
+    query = select(func.max(records.c.time)).where(records.c.kind == kind)
+    found = connection.execute(query).scalar_one()
+    return None if found is None else int(found)
 
 
 def read_events(connection: Connection) -> Iterator[Event]:

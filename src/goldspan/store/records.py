@@ -13,6 +13,7 @@ from goldspan.store.answers import check_labels
 from goldspan.store.batches import look_back
 from goldspan.store.chain import canonical
 from goldspan.store.names import check_name
+from goldspan.store.people import KEPT_APART, keep_note, masked
 from goldspan.store.pool import FEW, numbers_of
 from goldspan.store.schema import gold, items, records
 
@@ -63,6 +64,11 @@ def record(entry: Entry, kind: str, name: str, facts: Mapping[str, Any]) -> None
     """
     check_name(kind, "the kind of a record")
     check_name(name, "the name of a record")
+    if entry.private:
+        name, facts = masked(entry, kind, name, facts)
+        if kind in KEPT_APART:
+            keep_note(entry, kind, name, facts)
+            return
     words = canonical(dict(facts))
     query = select(records.c.body).where((records.c.kind == kind) & (records.c.name == name))
     there = entry.connection.execute(query).scalar_one_or_none()

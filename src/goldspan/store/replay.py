@@ -9,26 +9,31 @@ from sqlalchemy import Connection, select
 
 from goldspan.errors import InputError
 from goldspan.protocols import Event
+from goldspan.store.chain import BEGIN
 from goldspan.store.engine import WRITE
 from goldspan.store.journal import Database, Entry, first_entry
-from goldspan.store.schema import metadata
+from goldspan.store.schema import BESIDE_THE_LOG, metadata
 
 State = dict[str, list[dict[str, Any]]]
 
 
 def state_of(database: Database) -> State:
-    """Give all rows of all tables, sorted by their keys."""
+    """Return all rows of all tables that the log determines, sorted by their keys."""
+    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE_THE_LOG]
     with database.read() as connection:
-        return {table.name: _rows(connection, table) for table in metadata.sorted_tables}
+        return {table.name: _rows(connection, table) for table in tables}
 
 
 def replay(events: Iterable[Event], database: Database, head: str | None = None) -> int:
-    """Do all events again in a database without a campaign, and count them; all or nothing.
+    """Do all events again in a database without a campaign, all or nothing.
 
     Args:
         events: The log.
         database: Where to.
         head: The last hash, if known.
+
+    Returns:
+        The number of the last event.
 
     Raises:
         InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
@@ -48,6 +53,8 @@ def replay(events: Iterable[Event], database: Database, head: str | None = None)
 
 
 def _again(entry: Entry, event: Event) -> None:
+    if not entry.n_events and event.kind == BEGIN:
+        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
     number = entry.n_events + 1
     if event.number != number:
         raise InputError(f"the log is broken: event {number} is missing")
@@ -60,7 +67,14 @@ def _again(entry: Entry, event: Event) -> None:
 
 def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
     query = select(table).order_by(*table.primary_key.columns)
-    return [_plain(row) for row in connection.execute(query).mappings()]
+    return [log_part(table.name, _plain(row)) for row in connection.execute(query).mappings()]
+
+
+def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without what is not in the log: of a sealed note, what it says."""
+    if table == "notes" and row["salt"] is not None:  # what was reduced stands in it, without salt
+        return {**row, **dict.fromkeys(("name", "body", "salt"))}
+    return row
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

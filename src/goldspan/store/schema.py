@@ -61,6 +61,7 @@ campaign = Table(
     _number("clock"),
     _number("n_events"),
     _word("head"),
+    Column("private", Whole, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="one_campaign"),
     CheckConstraint("reserved >= 0 AND spent >= 0", name="money_not_negative"),
     CheckConstraint("reserved + spent <= cap", name="money_within_cap"),
@@ -140,6 +141,7 @@ skips = Table(
     _number("time"),
     _word("reason"),
     PrimaryKeyConstraint("item", "worker", name="skip_of_item_and_worker"),
+    Index("skips_worker", "worker"),
 )
 
 answers = Table(
@@ -210,3 +212,92 @@ events = Table(
     _word("body"),
     _word("hash"),
 )
+
+# How often something was done on a day (UTC): `goldspan.store.bounds`. It is in no event, and a log
+# that is replayed does not bring it back.
+usage = Table(
+    "usage",
+    metadata,
+    _word("kind"),
+    _word("name"),
+    _number("day"),
+    _number("n"),
+    PrimaryKeyConstraint("kind", "name", name="usage_of_kind_and_name"),
+    Index("usage_day", "day"),
+)
+
+# What is known of people stands here and in `notes`, and nowhere else in a store whose campaign
+# says `private = 1`: all other tables and the log name workers by pseudonym. Rows of these two are
+# deleted when somebody is to be forgotten; see `goldspan.store.people`.
+people = Table(
+    "people",
+    metadata,
+    Column("pseudonym", Text, primary_key=True),
+    _word("id"),
+    _number("since"),
+    UniqueConstraint("id", name="person_id"),
+)
+
+# `name`, `body` and `salt` come from outside the log, which holds `seal`, a hash of them, alone.
+notes = Table(
+    "notes",
+    metadata,
+    _key(),
+    _word("kind"),
+    _word("person"),
+    _word("seal"),
+    _number("time"),
+    Column("name", Text),
+    Column("body", Text),
+    Column("salt", Text),
+    UniqueConstraint("kind", "name", name="note_name"),
+    Index("notes_person", "person"),
+)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    _key(),
+    _word("person"),
+    _word("hash"),
+    _word("salt"),
+    _number("time"),
+    UniqueConstraint("person", name="tombstone_of_person"),
+)
+
+# Who steers and who serves: `goldspan.store.roles`. Facts about processes, not about the campaign:
+# they are in no event, and a log that is replayed does not bring them back.
+roles = Table(
+    "roles",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _number("epoch"),
+    _word("deployment"),
+)
+
+processes = Table(
+    "processes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("role", Text, ForeignKey("roles.name"), primary_key=True),
+    _number("epoch"),
+    _word("who"),
+    _number("beat"),
+)
+
+# A process that has the campaign open to steer it; taken away when it lets go.
+openings = Table(
+    "openings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _word("process"),
+)
+
+BESIDE_THE_LOG = {
+    "roles": "who steers and who serves",
+    "processes": "which processes do so",
+    "usage": "how often something was done on a day",
+    "people": "which ids the pseudonyms stand for: rows that can be deleted",
+    "openings": "which processes have the campaign open, not what it holds",
+}
+"""Tables that the log does not determine, and why: they are not compared with it."""

@@ -13,20 +13,22 @@ from sqlalchemy import Connection, bindparam, func, select
 from goldspan.protocols import Lease
 from goldspan.store.answers import CHANGED
 from goldspan.store.chain import read_json
+from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
+from goldspan.store.pool import FEW
 from goldspan.store.schema import answers, batches, campaign, items, leases, skips, slots, workers
 
 _HELD = (
     select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
     .join(items, items.c.number == leases.c.item)
     .join(workers, workers.c.number == leases.c.worker)
-    .where((workers.c.id == bindparam("name")) & (leases.c.expires > bindparam("now")))
+    .where(is_worker() & (leases.c.expires > bindparam("now")))
     .order_by(leases.c.taken)
 )
-_BARRED = select(workers.c.barred).where(workers.c.id == bindparam("name"))
+_BARRED = select(workers.c.barred).where(is_worker())
 _BRIEF = ("status", "reason", "counts", "started", "submitted", "cost")
 _FILLED = select(func.coalesce(func.sum(slots.c.filled), 0))
 _ANSWERS = (
-    select(items.c.id.label("item"), workers.c.id.label("worker"), *(answers.c[n] for n in _BRIEF))
+    select(items.c.id.label("item"), SHOWN.label("worker"), *(answers.c[n] for n in _BRIEF))
     .join(items, items.c.number == answers.c.item)
     .join(workers, workers.c.number == answers.c.worker)
     .order_by(answers.c.number)
@@ -42,9 +44,50 @@ _OWN = (
     select(items.c.id, answers.c.labels, answers.c.submitted, answers.c.counts, answers.c.status)
     .join(items, items.c.number == answers.c.item)
     .join(workers, workers.c.number == answers.c.worker)
-    .where((workers.c.id == bindparam("name")) & items.c.id.in_(bindparam("ids", expanding=True)))
+    .where(is_worker() & items.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(answers.c.number)
 )
+
+
+_SINCE = (
+    select(
+        answers.c.number, items.c.id.label("item"), SHOWN.label("worker"),
+        *(answers.c[name] for name in ("status", "counts", "cost")),
+    )
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where(answers.c.number > bindparam("after"))
+    .order_by(answers.c.number)
+)  # fmt: skip
+_LABELS = select(answers.c.number, answers.c.labels).where(
+    answers.c.number.in_(bindparam("numbers", expanding=True))
+)
+_PASSED = (
+    select(items.c.id)
+    .join(skips, skips.c.item == items.c.number)
+    .join(workers, workers.c.number == skips.c.worker)
+    .where(is_worker())
+)
+
+
+class Came(NamedTuple):
+    """An answer that came, in short.
+
+    Attributes:
+        number: Of the answer; later ones have higher numbers.
+        item: Id of the item.
+        worker: Id of the worker.
+        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
+        counts: Whether it counts.
+        cost: What was paid, in millionths of the currency unit.
+    """
+
+    number: int
+    item: str
+    worker: str
+    status: str
+    counts: int
+    cost: int
 
 
 class Given(NamedTuple):
@@ -118,6 +161,25 @@ def given(connection: Connection, item: str | None = None) -> list[Given]:
     return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
 
 
+def since(connection: Connection, after: int) -> list[Came]:
+    """Return the answers with higher numbers, in the order in which they came."""
+    return [Came(*row) for row in connection.execute(_SINCE, {"after": after})]
+
+
+def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
+    """Return the labels of some answers by number."""
+    found = {}
+    for start in range(0, len(numbers), FEW):
+        rows = connection.execute(_LABELS, {"numbers": list(numbers[start : start + FEW])})
+        found.update({row.number: read_json(row.labels) for row in rows})
+    return found
+
+
+def passed(connection: Connection, worker: str) -> set[str]:
+    """Return the items that a worker has passed on."""
+    return set(connection.execute(_PASSED, {"name": worker}).scalars())
+
+
 def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]:
     """Return the answers of a worker to some items that count, by the time of their first version.
 
@@ -134,7 +196,7 @@ def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]
 
 def is_sent(connection: Connection, key: str) -> bool:
     """Whether an answer is kept under a key."""
-    return connection.execute(_SENT, {"sent": key}).first() is not None
+    return connection.execute(_SENT, {"sent": key_of(connection, key)}).first() is not None
 
 
 def last_answer(connection: Connection) -> int:
@@ -150,19 +212,26 @@ def last_batch(connection: Connection) -> tuple[str, int] | None:
 
 def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
     """Give what was skipped, in the order in which it happened."""
-    columns = (items.c.id.label("item"), workers.c.id.label("worker"), skips.c.reason, skips.c.time)
-    query = select(*columns).select_from(skips)
+    columns = (items.c.id.label("item"), SHOWN.label("worker"), skips.c.reason, skips.c.time)
+    query = select(*columns, skips.c.item, skips.c.worker).select_from(skips)
     query = query.join(items, items.c.number == skips.c.item)
     query = query.join(workers, workers.c.number == skips.c.worker)
     if item is not None:
         query = query.where(items.c.id == item)
     rows = connection.execute(query.order_by(skips.c.time, skips.c.item, skips.c.worker))
-    return [Skipped(*row) for row in rows]
+    found, reasons = rows.all(), dict[str, str]()
+    if any(row.reason == APART for row in found):
+        reasons = skip_reasons(connection)
+    return [
+        Skipped(item, worker, reasons.get(f"{n}:{who}", "") if why == APART else why, time)
+        for item, worker, why, time, n, who in found
+    ]
 
 
 def standing(connection: Connection) -> dict[str, bool]:
     """Give all workers by id, and whether they are asked nothing more."""
-    rows = connection.execute(select(workers.c.id, workers.c.barred).order_by(workers.c.number))
+    query = select(SHOWN.label("id"), workers.c.barred).order_by(workers.c.number)
+    rows = connection.execute(query)
     return {row.id: bool(row.barred) for row in rows}
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import func, select
 
 from goldspan.store.names import check_name
+from goldspan.store.people import SHOWN, is_worker, known_by
 from goldspan.store.schema import workers
 
 if TYPE_CHECKING:
     from goldspan.store.journal import Entry
 
 
-_FIND = select(workers).where(workers.c.id == bindparam("name"))
+_FIND = select(workers.c.number, SHOWN, workers.c.cursor, workers.c.barred).where(is_worker())
 
 
 class Worker(NamedTuple):
@@ -31,11 +32,13 @@ def worker_of(entry: Entry, name: str) -> Worker:
 
     Raises:
         InputError: The name cannot be one.
+        ForgottenError: It is that of somebody who was forgotten.
     """
     found = find_worker(entry, name)
     if found is None:
+        known = known_by(entry, check_name(name, "a worker's id"))
         last = entry.connection.execute(select(func.max(workers.c.number))).scalar_one() or 0
-        entry.log("worker", {"number": last + 1, "id": check_name(name, "a worker's id")})
+        entry.log("worker", {"number": last + 1, "id": known})
         found = Worker(last + 1, name, 0, 0)
     return found
 

@@ -2,7 +2,9 @@
 
 `meta.json` says what it is; strings are UTF-8 bytes with offsets. A file is read as a whole and
 checked before a tagger is made of it, so that a truncated, foreign or newer one is an error that
-says so, and nothing in a file is ever run.
+says so, and nothing in a file is ever run. Only the members that a tagger has are read, by name;
+what else is in the archive is ignored. They are not compressed: reading takes memory in proportion
+to the file's size.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import os
 import struct
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan.archives import StoredArchive
 from goldspan.errors import InputError, NotFittedError
 from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
@@ -38,7 +40,7 @@ KINDS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
 WEIGHTS = ("state", "start", "step", "end")
 DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, IndexError,
-    NotImplementedError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error,
+    NotImplementedError, MemoryError, OverflowError, zipfile.BadZipFile, struct.error,
     pa.ArrowException,
 )  # fmt: skip
 """What zipfile, NumPy and JSON raise when they read something else, or what is left of a file."""
@@ -92,10 +94,8 @@ def load_tagger(path: str | Path) -> Tagger:
             version.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            meta = _meta(archive, path)
-            members = {name: archive.read(name) for name in archive.namelist()}
-        return _tagger_of(meta, _Members(members))
+        with StoredArchive(path) as archive:
+            return _tagger_of(_meta(archive, path), _Members(archive))
     except FileNotFoundError:
         raise InputError(f"cannot read {path}: there is no such file") from None
     except IsADirectoryError:
@@ -114,15 +114,13 @@ class _WrongFile(Exception):  # noqa: N818 - never leaves this file
 
 
 class _Members:
-    """The arrays of an archive, whose bytes were checked when it was read."""
+    """The arrays of an archive."""
 
-    def __init__(self, members: Mapping[str, bytes]) -> None:
-        self._members = members
+    def __init__(self, archive: StoredArchive) -> None:
+        self._archive = archive
 
     def __call__(self, name: str, kind: type[np.generic], n_dim: int) -> NDArray[Any]:
-        array = np.lib.format.read_array(
-            io.BytesIO(self._members[f"{name}.npy"]), allow_pickle=False
-        )
+        array = self._archive.array(name)
         if array.dtype.newbyteorder("=") != np.dtype(kind) or array.ndim != n_dim:
             raise ValueError(f"{name} is {array.dtype} with {array.ndim} axes")
         return np.ascontiguousarray(array, kind)
@@ -130,6 +128,8 @@ class _Members:
     def strings(self, name: str) -> pa.Array:
         """Give strings as an Arrow array."""
         data, offsets = self(f"{name}.bytes", np.uint8, 1), self(f"{name}.offsets", np.int64, 1)
+        if not len(offsets):
+            raise ValueError(f"{name} has no offsets")
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         array = pa.Array.from_buffers(STRING, len(offsets) - 1, buffers)
         array.validate(full=True)
@@ -176,8 +176,8 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _meta(archive: zipfile.ZipFile, path: str | Path) -> dict[str, Any]:
-    if "meta.json" not in archive.namelist():
+def _meta(archive: StoredArchive, path: str | Path) -> dict[str, Any]:
+    if "meta.json" not in archive:
         raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
     meta = json.loads(archive.read("meta.json"))
     if not isinstance(meta, dict) or meta.get("format") not in {MAGIC, OLD_MAGIC}:

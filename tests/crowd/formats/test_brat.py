@@ -25,6 +25,7 @@ from goldspan.crowd.formats import brat
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, GoldspanError, InputError
+from torture import FUZZED
 
 TEXT = "Ann Lee sang\nin 東京 😀 well\n\nlast\n"
 
@@ -333,6 +334,7 @@ def test_any_lines_give_a_crowd_or_one_clear_error(lines, text, offsets):
     is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=data, options={"offsets": offsets}))
 
 
+@FUZZED
 @given(damaged(TEXT.encode()), damaged("T1\tPER 0 7\tAnn Lee\nT2\tLOC 16 18\t東京\n".encode()))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(text, lines):
     is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=lines))
@@ -343,6 +345,7 @@ def test_only_its_own_files_are_claimed(name):
     assert brat.sniff(SAMPLES[name]) == (name == "brat")
 
 
+@FUZZED
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert brat.sniff(Source("x", data)) is False

@@ -27,6 +27,7 @@ from goldspan.crowd.formats import doccano
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, GoldspanError, InputError
+from torture import FUZZED
 
 TEXT = "Ann Lee sang"
 ONE = {"id": 1, "text": TEXT, "label": [[0, 7, "PER"]], "Comments": []}
@@ -230,6 +231,7 @@ def test_windows_files_are_fine():
     assert read_as(doccano, marked) == read(ONE)
 
 
+@FUZZED
 @given(
     records(
         ["id", "text", "label", "entities", "user", "doc", "tokens", "token_start", "Comments"],
@@ -244,6 +246,7 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines):
     is_crowd_or_refused(lambda: read(*lines))
 
 
+@FUZZED
 @given(damaged(lines_of(ONE, {**ONE, "id": 2})))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(doccano, data))
@@ -254,6 +257,7 @@ def test_only_its_own_files_are_claimed(name):
     assert doccano.sniff(SAMPLES[name]) == (name == "doccano")
 
 
+@FUZZED
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert doccano.sniff(Source("x", data)) is False

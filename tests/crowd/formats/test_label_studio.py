@@ -27,6 +27,7 @@ from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, GoldspanError
 from goldspan.spans import Codec
+from torture import FUZZED
 
 TEXT = "Ann 😀 Lee sang"
 
@@ -520,11 +521,13 @@ GOOD = [
 ]
 
 
+@FUZZED
 @given(records(["id", "data", "annotations", "annotator", "text", "label", "predictions"], GOOD))
 def test_any_tasks_give_a_crowd_or_one_clear_error(tasks):
     is_crowd_or_refused(lambda: read(*tasks))
 
 
+@FUZZED
 @given(
     records(
         ["completed_by", "result", "was_cancelled", "ground_truth", "created_at", "lead_time"],
@@ -540,6 +543,7 @@ def test_any_annotations_give_a_crowd_or_one_clear_error(annotations, results, v
     is_crowd_or_refused(lambda: read(task(*annotations, by(5, *results), by(6, *spans))))
 
 
+@FUZZED
 @given(damaged(json.dumps(GOOD, indent=1).encode()))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(label_studio, data))
@@ -550,6 +554,7 @@ def test_only_its_own_files_are_claimed(name):
     assert label_studio.sniff(SAMPLES[name]) == (name == "label-studio")
 
 
+@FUZZED
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert label_studio.sniff(Source("x", data)) is False

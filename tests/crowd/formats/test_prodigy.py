@@ -24,6 +24,7 @@ from goldspan.crowd.formats import prodigy
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, GoldspanError
+from torture import FUZZED
 
 TEXT = "Ann Lee's song"
 TOKENS = [
@@ -293,6 +294,7 @@ def test_windows_files_are_fine():
     assert read_as(prodigy, marked) == read(ONE)
 
 
+@FUZZED
 @given(
     records(
         sorted({*ONE, *CHOICE, "item", "meta", "doc", "label"}),
@@ -303,6 +305,7 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines):
     is_crowd_or_refused(lambda: read(*lines))
 
 
+@FUZZED
 @given(
     records(["text", "start", "end", "id"], TOKENS),
     records(["start", "end", "label", "text", "token_start"], ONE["spans"]),
@@ -312,6 +315,7 @@ def test_any_tokens_and_spans_give_a_crowd_or_one_clear_error(tokens, spans):
     is_crowd_or_refused(lambda: read({**ONE, "spans": spans}))
 
 
+@FUZZED
 @given(damaged(lines_of(ONE, CHOICE)))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(prodigy, data))
@@ -322,6 +326,7 @@ def test_only_its_own_files_are_claimed(name):
     assert prodigy.sniff(SAMPLES[name]) == (name == "prodigy")
 
 
+@FUZZED
 @given(st.binary(max_size=40))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert prodigy.sniff(Source("x", data)) is False

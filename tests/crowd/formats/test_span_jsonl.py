@@ -27,6 +27,7 @@ from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import Codec
+from torture import FUZZED
 
 HEADER = {"goldspan": 1, "encoding": "BIO", "types": ["LOC", "PER"], "workers": ["A01", "A02"]}
 ITEM = {
@@ -560,6 +561,7 @@ def test_a_long_line_is_read():
     assert crowd.answers_of("1")["w"][-1] == "B-X"
 
 
+@FUZZED
 @given(
     records(
         sorted(
@@ -573,6 +575,7 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines, offsets):
     is_crowd_or_refused(lambda: read(*lines, offsets=offsets))
 
 
+@FUZZED
 @given(damaged(lines_of(HEADER, ITEM, FLAT)))
 def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
     is_crowd_or_refused(lambda: read_as(span_jsonl, data))
@@ -591,6 +594,7 @@ def test_only_its_own_files_are_claimed(name):
     assert guess_format(SAMPLES[name]) == name
 
 
+@FUZZED
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_bytes_at_all_upset_the_guess(data):
     assert span_jsonl.sniff(Source("x", data)) in {True, False}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import goldspan
 from crowd_tables import damaged, read_or_refuse
 from goldspan.errors import FormatError, GoldspanError
+from torture import FUZZED
 
 TEXT = 'Ann said "😀, hi"\r\nto Bob'
 LONG = "x " * 60_000 + "Rome"
@@ -239,6 +240,7 @@ def test_columns_that_are_not_read_are_named():
     assert "columns that are not read: confidence" in notes
 
 
+@FUZZED
 @given(damaged(table(ROWS), table(ROWS, "\t"), parquet(ROWS)))
 def test_a_damaged_file_is_read_or_refused(data):
     read_or_refuse(data)

@@ -17,6 +17,7 @@ import goldspan
 from crowd_strategies import lines_of
 from crowd_tables import damaged, read_or_refuse
 from goldspan.errors import GoldspanError, InputError
+from torture import FUZZED
 
 NAMES = ["O", "B-PER", "I-PER"]
 ROWS = [
@@ -216,6 +217,7 @@ def test_broken_metadata_are_passed_over():
     assert goldspan.read_crowd(table).n_workers == 2
 
 
+@FUZZED
 @given(damaged(parquet(ROWS), lines_of(*ROWS), parquet(CODED, {"ann": feature(NAMES, "list")})))
 def test_a_damaged_file_is_read_or_refused(data):
     read_or_refuse(data)

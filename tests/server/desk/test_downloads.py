@@ -69,12 +69,14 @@ def test_a_file_that_cannot_be_made_is_not_in_the_log(fresh):
 
 
 def test_a_worker_has_one_pseudonym_in_all_files(service):
-    mine = Pseudonyms(KEYS, service.setting.key)("ann.k")
+    mine = service.ledger.pseudonyms()["ann.k"]
     record = json.loads(shown(service, "record.json"))
-    assert set(record["workers"]) == {Pseudonyms(KEYS, service.setting.key)(w) for w in NAMES}
+    assert set(record["workers"]) == {service.ledger.pseudonyms()[w] for w in NAMES}
     answers = "answers.csv" if service.setting.plan.is_single else "answers.tsv"
     assert mine.encode() in shown(service, answers)
-    assert Pseudonyms(KEYS, "another-campaign")("ann.k") != mine
+    # A campaign of before has keyed hashes.
+    hashed = Pseudonyms(KEYS, service.setting.key)("ann.k")
+    assert hashed not in {mine, Pseudonyms(KEYS, "another-campaign")("ann.k")}
 
 
 def test_answers_that_were_downloaded_are_the_answers(service, tmp_path):
@@ -94,7 +96,7 @@ def test_the_report_is_given_findings_with_pseudonyms(service, monkeypatch):
         path.write_text(" ".join([*findings.record.workers, *names]))
 
     monkeypatch.setattr(service, "report", write)
-    mine = [Pseudonyms(KEYS, service.setting.key)(worker) for worker in NAMES]
+    mine = [service.ledger.pseudonyms()[worker] for worker in NAMES]
     assert sorted(shown(service, "report.html").decode().split()) == sorted(3 * mine)
 
 

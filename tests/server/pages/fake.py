@@ -48,6 +48,8 @@ class Fake:
         truth: Right answers by task, shown as feedback.
         status: What is said of an answer.
         broken: So many requests are answered 503.
+        busy: So many requests find no place: 503, and come again in two seconds.
+        times: When a request came, in seconds.
         lost: So many answers are taken, and the reply is an error.
         refused: So many answers are refused, with `refusal`: status, code and message.
         end: What is said when no task is left.
@@ -63,7 +65,8 @@ class Fake:
         """Begin anew with another campaign."""
         self.page, self.tasks, self.answers, self.posts = page, list(tasks), {}, []
         self.truth, self.status, self.message = {}, "accepted", ""
-        self.broken = self.lost = self.refused = self.delay = 0
+        self.times = []
+        self.broken = self.busy = self.lost = self.refused = self.delay = 0
         self.refusal = 422, "invalid", "The spans do not fit."
         self.session, self.done, self.total = True, 0, None
         self.shown, self.closed = {}, {}
@@ -93,6 +96,7 @@ class Fake:
         def work(path: str, body: dict, request: Request):
             assert request.headers["X-Goldspan-CSRF"] == CSRF
             self.posts.append((path, body))
+            self.times.append(time.monotonic())
             return self._answer(path, body)
 
         return Headers(app, secure=False)
@@ -101,6 +105,11 @@ class Fake:
         time.sleep(self.delay)
         if not self.session:
             return _error(401, "session", "Open your link again.")
+        if self.busy > 0:
+            self.busy -= 1
+            refused = _error(503, "busy", "The server has no place left.")
+            refused.headers["Retry-After"] = "2"
+            return refused
         if self.broken > 0:
             self.broken -= 1
             return _error(503, "unavailable", "")

@@ -350,3 +350,22 @@ def test_who_is_logged_out_elsewhere_is_told(desk):
     page.wait_for_selector("#banner a")
     page.click("#banner a")
     assert page.url.endswith("/login")
+
+
+def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
+    page, told = desk.open("/items"), []
+    page.wait_for_selector("#rows tr")
+
+    def busy(route):
+        told.append(route.request.url.rpartition("/api/desk/")[2].partition("?")[0])
+        if told.count(told[-1]) > 1:
+            route.continue_()
+            return
+        error = {"code": "busy", "message": "The server has no place left."}
+        route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": error})
+
+    page.route("**/api/desk/**", busy)
+    page.reload()
+    page.wait_for_selector("#state:not(:empty)")
+    page.wait_for_selector("#rows tr")
+    assert {"live", "items"} <= set(told)

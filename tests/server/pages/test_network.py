@@ -72,6 +72,20 @@ def test_an_answer_whose_reply_was_lost_is_sent_again_and_counts_once(visit, fak
     assert fake.sent == [ANN]
 
 
+def test_an_answer_that_finds_no_place_is_sent_again_when_the_server_says(visit, fake):
+    page = visit()
+    fake.busy, fake.times = 2, []
+    send_ann(page)
+    page.locator("#banner", has_text="asks for a moment of patience").wait_for()
+    assert "Your answer is kept in this browser" in page.text_content("#banner")
+    next_task(page)
+    assert fake.sent == [ANN]
+    assert len(set(keys(fake))) == 1
+    first, second, third = fake.times[:3]
+    assert second - first >= 2
+    assert third - second >= 2
+
+
 def test_who_closes_the_page_before_it_was_sent_has_it_sent_at_the_next_visit(visit, fake):
     fake.broken = 1_000
     page = visit(path="/help")  # the same browser, and nothing in it yet

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from goldspan.campaign.clock import CampaignClock
 from goldspan.errors import InputError
 from goldspan.server.providers.outbox import Later, Outbox, send_all
 from goldspan.server.providers.prolific.courier import ProlificCourier
@@ -20,6 +21,10 @@ from server.serving import Clock
 ANN, BOB = ident(1), ident(2)
 WORK, OTHER = ident(101), ident(102)
 MINUTES = 60
+PAYING = pytest.mark.torture(
+    "calls to a payment provider fail, are cut off, or the sender is killed",
+    "everything is paid exactly once",
+)
 REASON = "too many words were left without any label, although the instructions show such. " * 2
 
 
@@ -98,6 +103,7 @@ def test_a_bonus_is_prepared_paid_and_taken_from_the_budget(kept):
 FAULTS = ["lost", "cut", "500 after", "503", "429", ""]
 
 
+@PAYING
 @pytest.mark.parametrize("lists_after", [0, 600])
 @pytest.mark.parametrize("faults", [*itertools.product(FAULTS[:5], FAULTS)], ids="+".join)
 def test_a_bonus_is_paid_exactly_once_whatever_happens_to_its_calls(post, faults, lists_after):
@@ -111,6 +117,7 @@ def test_a_bonus_is_paid_exactly_once_whatever_happens_to_its_calls(post, faults
     assert post.states() == ["sent"]
 
 
+@PAYING
 @pytest.mark.parametrize("lists_after", [0, 600])
 def test_two_equal_bonuses_of_a_worker_are_both_paid_once(post, lists_after):
     post.fake.lists_after = lists_after
@@ -137,6 +144,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+@PAYING
 @pytest.mark.parametrize("at", ["before the step", "after the step", "after the pay"])
 def test_a_kill_at_any_moment_does_not_pay_twice(kept, monkeypatch, at):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
@@ -182,6 +190,7 @@ def test_of_two_senders_one_pays(kept):
     assert kept.fake.calls.count("pay") == 1
 
 
+@PAYING
 def test_many_senders_at_once_pay_once(kept):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     ready = threading.Barrier(4)
@@ -323,6 +332,24 @@ def test_a_sender_that_slept_before_paying_does_not_pay(post, monkeypatch):
     assert post.fake.cents_of(WORK) == [50]
 
 
+def test_a_sender_whose_monotone_clock_slept_too_does_not_pay(tmp_path, monkeypatch):
+    kept, real = Post(tmp_path), Outbox.note
+    kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
+    clock = CampaignClock(kept.ledger, wall=kept.clock, monotone=lambda: 0)
+
+    def sleep(self, letter, state, **facts):
+        made = real(self, letter, state, **facts)
+        if state == "sending":
+            kept.clock.pass_seconds(2 * MINUTES * 60)
+        return made
+
+    monkeypatch.setattr(Outbox, "note", sleep)
+    courier = ProlificCourier(kept.fake.api(), STUDY, MINUTES, clock)
+    send_all(Outbox(kept.ledger, clock), courier.deliver)
+    assert (kept.states(), kept.fake.cents_of(WORK)) == (["ready"], [])
+    kept.ledger.close()
+
+
 def test_refused_earnings_are_sent_again_and_not_written_again(post):
     post.fake.faults["set up"] = ["400"]
     name = post.outbox.earned(ANN, WORK, 1_000_000)
@@ -340,6 +367,7 @@ def test_parts_of_a_cent_are_refused(post):
     assert post.fake.calls == []
 
 
+@PAYING
 @pytest.mark.parametrize("fault", ["lost", "cut", "500 after", "503", "429"])
 def test_an_approval_arrives_whatever_happens_to_its_calls(post, fault):
     post.outbox.approve(ANN, WORK)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 
 import pytest
 import uvicorn
@@ -33,7 +35,7 @@ class Wire(asyncio.Transport):
 
     def __init__(self):
         super().__init__()
-        self.said, self.closed = b"", False
+        self.said, self.closed, self.ended = b"", False, False
 
     def write(self, data):
         self.said += data
@@ -43,6 +45,12 @@ class Wire(asyncio.Transport):
 
     def is_closing(self):
         return self.closed
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        self.ended = True
 
     def pause_reading(self):
         pass
@@ -147,28 +155,178 @@ def test_a_connection_on_which_requests_come_and_go_is_not(monkeypatch):
     assert not talk(ASK + b"Content-Length: 9\r\n\r\n", seconds=0.1)[1]
 
 
-def test_silent_connections_keep_nobody_out():
-    async def run():
-        config = uvicorn.Config(
-            app, lifespan="off", log_config=None, ws="none", limit_concurrency=4
-        )
-        state, wires, found = ServerState(), [], []
-        for n in range(12):
-            wires.append(Wire())
-            protocol = BoundedProtocol(config, state, {})
-            found.append(protocol)
-            protocol.connection_made(wires[-1])
-            if n in {0, 11}:  # who asks, and is answered while the others are silent
-                protocol.data_received(ASK + b"\r\n" if n else CHUNKED)
-        await asyncio.sleep(0.05)
-        found[0].data_received(b"0\r\n\r\n")
-        await asyncio.sleep(0.05)
-        closed = [wire.closed for wire in wires]
-        for protocol in found:
-            protocol.connection_lost(None)
-        return wires[0].said, wires[11].said, closed
+class Door:
+    """A server with few places, and those who come to it.
 
-    first, last, closed = run_loop(run)
-    assert first.startswith(b"HTTP/1.1 200 ")
-    assert last.startswith(b"HTTP/1.1 200 ")
-    assert sum(closed) == 9
+    Attributes:
+        wires: What each connection was told.
+        comers: What reads each connection.
+    """
+
+    def __init__(self, n_places):
+        self.config = uvicorn.Config(
+            app, lifespan="off", log_config=None, ws="none", limit_concurrency=n_places
+        )
+        self.state, self.wires, self.comers = ServerState(), [], []
+
+    def come(self, *parts):
+        """Open a connection, and send something on it."""
+        self.wires.append(Wire())
+        self.comers.append(BoundedProtocol(self.config, self.state, {}))
+        self.comers[-1].connection_made(self.wires[-1])
+        for part in parts:
+            self.comers[-1].data_received(part)
+
+    def leave(self):
+        """Close all connections."""
+        for comer in self.comers:
+            comer.connection_lost(None)
+
+    def told(self):
+        """Return the status that each connection was told, 0 for none."""
+        return [int(wire.said.split()[1]) if wire.said else 0 for wire in self.wires]
+
+
+def at_door(n_places, act):
+    """Return what a coroutine makes of a door."""
+
+    async def run():
+        door = Door(n_places)
+        try:
+            return await act(door)
+        finally:
+            door.leave()
+
+    return run_loop(run)
+
+
+def test_silent_connections_keep_nobody_out():
+    async def act(door):
+        door.come(CHUNKED)  # it asks, and is answered while the others are silent
+        for part in [b""] * 5 + [ASK, b"GET /w", b"\r\n", ASK, b"G"]:
+            door.come(part)
+        door.come(ASK + b"\r\n")
+        await asyncio.sleep(0.05)
+        door.comers[0].data_received(b"0\r\n\r\n")
+        await asyncio.sleep(0.05)
+        return door.told()
+
+    assert at_door(4, act) == [200, *[503] * 8, 0, 0, 200]
+
+
+def test_of_silent_connections_the_one_that_was_silent_for_longest_makes_room():
+    async def act(door):
+        for _ in range(3):
+            door.come()
+        door.comers[0].data_received(ASK + b"\r\n")
+        await asyncio.sleep(0.05)  # it was answered, and is silent again
+        door.come()
+        return door.told()
+
+    assert at_door(3, act) == [200, 503, 0, 0]
+
+
+def test_who_comes_when_all_places_ask_something_is_told_503_as_soon_as_it_asks():
+    async def act(door):
+        for _ in range(2):
+            door.come(CHUNKED)
+        door.come(b"GET /api/work/next HTTP/1.1\r\n")
+        before = door.told()
+        door.comers[2].data_received(b"Host: x\r\n\r\n")
+        door.come(b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", b"123456789")
+        door.come(b"GET /label HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+        for comer in door.comers[:2]:
+            comer.data_received(b"0\r\n\r\n")
+        await asyncio.sleep(0.05)
+        return before, door.told(), [wire.said.partition(b"\r\n\r\n") for wire in door.wires[2:]]
+
+    before, told, (api, form, page) = at_door(2, act)
+    assert before == [0, 0, 0]
+    assert told == [200, 200, 503, 503, 503]
+    for head, _, body in (api, form, page):
+        lines = dict(line.split(": ") for line in head.decode().split("\r\n")[1:])
+        assert lines["retry-after"] == "5"
+        assert lines["connection"] == "close"
+        assert lines["cache-control"] == "no-store"
+        assert int(lines["content-length"]) == len(body)
+    assert json.loads(api[2])["error"]["code"] == "busy"
+    assert b"Go back" in form[2]
+    assert b'http-equiv="refresh" content="5"' in page[2]
+    assert b"refresh" not in form[2]
+
+
+def test_who_waits_outside_takes_a_place_that_has_become_free():
+    async def act(door):
+        door.come(CHUNKED)
+        door.come(b"POST / HTTP/1.1\r\n")
+        door.comers[0].connection_lost(None)
+        door.comers[1].data_received(b"Host: x\r\n\r\n")
+        await asyncio.sleep(0.05)
+        first = door.told()
+        door.comers[1].data_received(ASK + b"\r\n")
+        await asyncio.sleep(0.05)
+        return first, door.wires[1].said.count(b"200 OK")
+
+    assert at_door(1, act) == ([0, 200], 2)
+
+
+def test_who_was_told_503_has_a_moment_to_read_it(monkeypatch):
+    monkeypatch.setattr(connections, "LINGER", 0.05)
+
+    async def act(door):
+        door.come(CHUNKED)
+        door.come(ASK + b"\r\n")
+        at_once = door.wires[1].ended, door.wires[1].closed
+        await asyncio.sleep(0.2)
+        return at_once, door.wires[1].closed
+
+    assert at_door(1, act) == ((True, False), True)
+
+
+def test_so_many_wait_outside_and_no_more():
+    async def act(door):
+        door.come(CHUNKED)
+        for _ in range(9):
+            door.come(b"GET /")
+        closed = [wire.closed for wire in door.wires]
+        for comer in door.comers[1:3]:
+            comer.connection_lost(None)
+        return closed, len(door.state.connections)
+
+    assert at_door(1, act) == ([False, *[True] * 7, False, False], 1)
+
+
+def test_a_connection_whose_request_was_not_read_yet_is_not_silent():
+    """Many ask at once: all are accepted before anything is read."""
+
+    async def run():
+        go = asyncio.Event()
+
+        async def slow(scope, receive, send):
+            await go.wait()
+            await app(scope, receive, send)
+
+        config = uvicorn.Config(
+            slow, lifespan="off", log_config=None, ws="none", limit_concurrency=2
+        )
+        config.load()
+        state, loop = ServerState(), asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: BoundedProtocol(config, state, {}), "127.0.0.1", 0
+        )
+        comers = [socket.create_connection(server.sockets[0].getsockname()) for _ in range(4)]
+        for comer in comers:
+            comer.sendall(ASK + b"\r\n")
+        told = [asyncio.create_task(asyncio.to_thread(comer.recv, 12)) for comer in comers]
+        while sum(one.done() for one in told) < 2:
+            await asyncio.wait(
+                [one for one in told if not one.done()], return_when="FIRST_COMPLETED"
+            )
+        go.set()
+        found = [(await one)[9:] for one in told]
+        for comer in comers:
+            comer.close()
+        server.close()
+        return found
+
+    assert sorted(run_loop(run)) == [b"200", b"200", b"503", b"503"]

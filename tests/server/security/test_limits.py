@@ -6,7 +6,7 @@ import pytest
 
 from goldspan.server.errors import Refused
 from goldspan.server.security import limits
-from goldspan.server.security.limits import Buckets, address_name
+from goldspan.server.security.limits import Buckets, Delays, address_name
 from goldspan.server.settings import Rate
 from server.houses import Clock
 
@@ -74,6 +74,32 @@ def test_the_memory_is_bounded(monkeypatch):
     for n in range(100):
         buckets.take(f"a{n}")
     assert len(buckets._filled) == 10
+
+
+def test_the_memory_of_delays_is_bounded_and_forgets_who_tried_longest_ago(monkeypatch):
+    monkeypatch.setattr(limits, "MOST", 10)
+    delays = Delays(lambda: 0.0)
+    for _ in range(limits.FREE):
+        delays.begin("requester")
+    for n in range(9):
+        delays.begin(f"browser {n}")
+    with pytest.raises(Refused):
+        delays.begin("requester")
+    delays.begin("browser 9")
+    assert len(delays._wrong) == 10
+    assert "requester" not in delays._wrong
+
+
+def test_a_wait_does_not_grow_without_end():
+    now = 0.0
+    delays = Delays(lambda: now)
+    for _ in range(3_000):
+        delays.begin("requester")
+        now += limits.LONGEST_WAIT
+    with pytest.raises(Refused) as refused:
+        delays.begin("requester")
+        delays.begin("requester")
+    assert refused.value.retry == limits.LONGEST_WAIT
 
 
 def test_an_address_that_a_proxy_passes_on_is_cut():

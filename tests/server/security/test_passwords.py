@@ -8,6 +8,8 @@ import threading
 import pytest
 from argon2 import extract_parameters
 from argon2.low_level import Type
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from goldspan.server.errors import Refused
 from goldspan.server.security import passwords
@@ -66,12 +68,68 @@ def test_what_is_no_hash_fits_nothing(kept):
         "", "elevenchars", "aaaaaaaaaaaaaaaa", "abababababab", "x1" * 501, "Password1234",
         "PASSWORDpassword!", "qwertyuiop123456", "1q2w3e4r5t6y", "goldspangoldspan2026",
         "iloveyou123456",
+        # rows of keys, forwards, backwards and beneath each other; the alphabet
+        "poiuytrewq12", "1qaz2wsx3edc", "qwertzuiop!!", "azertyuiop2024", "abcdefghijkl",
+        "987654321000", "zxcvbnmasdfghjkl",
+        # one thing again and again
+        "abcabcabcabc", "xyxyxyxyxyxyxyxy", "121212121212", "7777777aaaaaaa",
+        # words with digits, years and signs, and signs in the place of letters
+        "P@ssw0rd2024!", "Admin1234567", "admin_admin_2025", "Welcome2025!!", "Summer2024!!!!",
+        "letmein01.01.1990", "changeme-99999", "W3lc0me!W3lc0me!", "goldspan-admin-1",
+        "ＰＡＳＳＷＯＲＤ1234",
     ],
 )  # fmt: skip
 def test_a_password_that_is_short_or_tried_first_or_endless_is_refused(password):
     with pytest.raises(Refused, match="12 to 1000") as refused:
         hash_password(password)
     assert (refused.value.code, refused.value.status) == ("password", 422)
+    assert "sentence that only you would write" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("password", "words"),
+    [
+        ("password123456", "rows of keys and of letters, words that everybody tries"),
+        ("Welcome2025!!", "years and dates, words that everybody tries"),
+        ("abcabcabcabc", "what stands in it twice"),
+        ("short", "has 12 to 1000 characters"),
+    ],
+)
+def test_it_is_said_why(password, words):
+    with pytest.raises(Refused, match=words) as refused:
+        hash_password(password)
+    assert password not in refused.value.message
+
+
+def test_the_name_of_the_campaign_is_no_password():
+    for password in ("Street-Names-2025", "street names 1234", "namesnamesstreet"):
+        assert hash_password(password)
+        with pytest.raises(Refused, match="easily guessed"):
+            hash_password(password, "street-names")
+    assert hash_password("the street where Bo was born", "street-names")
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        GOOD, "another good sentence", "tulip axle 9 moth", "zK4#pw!8vLq2", "Mein Hund frißt Senf.",
+        "8d1f0b6c7a3e", "my password is my own secret sentence about a blue kettle",
+        "in 1987 we had four grey geese", "ab12cd34ef56gh", "                a b c d e f",
+    ],
+)  # fmt: skip
+def test_a_password_of_its_own_is_fine(password):
+    assert hash_password(password)
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=200), st.text(max_size=20))
+def test_any_text_is_taken_or_refused_in_words(password, campaign):
+    told = "$argon2id$"
+    try:
+        told = hash_password(password, campaign)
+    except Refused as refused:
+        told = refused.message
+    assert told.startswith(("$argon2id$", "A password has", "This password is easily guessed"))
 
 
 def test_any_characters_are_fine():

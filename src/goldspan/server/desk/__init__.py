@@ -35,7 +35,8 @@ class Desk:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.names = Pseudonyms(service.keys, service.setting.key)
+        known = service.ledger.pseudonyms if service.ledger.is_private else None
+        self.names = Pseudonyms(service.keys, service.setting.key, known)
         self.finder = Finder(service)
 
     def mark(self) -> tuple[int, int]:
@@ -68,13 +69,13 @@ class Desk:
         """
         return items.page(self.service, after, find, state, limit)
 
-    def item(self, item: str) -> dict[str, Any]:
-        """Give an item: its words, all answers, what they say together, what was said of it.
+    def item(self, item: str, page: int = 1) -> dict[str, Any]:
+        """Give an item: its words, answers, what they say together, what was said of it.
 
         Raises:
             Refused: There is no such item.
         """
-        return items.one(self.service, item)
+        return items.one(self.service, item, page)
 
     def check_item(self, item: str) -> None:
         """Refuse an item that is not there.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldspan.campaign import CampaignRecord
+from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.findings import Findings
 from goldspan.errors import InputError
 from goldspan.hiring import PayPlan, make_bill
@@ -59,7 +60,8 @@ def _labels(service: Service, path: Path, names: bool) -> list[str]:
 def _answers(service: Service, path: Path, names: bool) -> list[str]:
     from goldspan.crowd import write_crowd
 
-    return write_crowd(_result(service, names).crowd, path, format=_format(path))
+    crowd = WallTimes(service.ledger).crowd(_result(service, names).crowd)
+    return write_crowd(crowd, path, format=_format(path))
 
 
 def _gold_as_crowd(service: Service, path: Path, names: bool) -> list[str]:
@@ -68,7 +70,7 @@ def _gold_as_crowd(service: Service, path: Path, names: bool) -> list[str]:
 
     result = _result(service, names)
     lost = write_crowd(
-        result.crowd.with_gold(result.codes),
+        WallTimes(service.ledger).crowd(result.crowd).with_gold(result.codes),
         path,
         format=_format(path),
     )

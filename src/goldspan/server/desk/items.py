@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from goldspan.campaign.clock import WallTimes
 from goldspan.money import from_micro
 from goldspan.server.errors import Refused
 from goldspan.server.people import GOLD
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 STATES = ("all", "open", "done", "flagged", "gold")
 MOST = 200
+ROWS = 50
+"""Answers, skips and reports each that a page about an item shows."""
 BRIEF = 160
 """Characters of an item in a list."""
 LIKELY = 8
@@ -53,8 +56,13 @@ def page(service: Service, after: str, find: str, state: str, limit: int) -> dic
     return {"items": found, "more": len(rows) > limit, "total": service.ledger.n_slots}
 
 
-def one(service: Service, item: str) -> dict[str, Any]:
-    """Give all that is known of an item.
+def one(service: Service, item: str, page: int = 1) -> dict[str, Any]:
+    """Give all that is known of an item, of what people did a page at a time.
+
+    Args:
+        service: The campaign.
+        item: The item.
+        page: Which page of its answers, skips and reports; the first is 1.
 
     Raises:
         Refused: There is no such item.
@@ -62,7 +70,10 @@ def one(service: Service, item: str) -> dict[str, Any]:
     number_of(service, item)
     setting, live = service.setting, service.engine.live
     single = setting.plan.is_single
-    answers = service.ledger.given(item)
+    answers, skipped = service.ledger.given(item), service.ledger.skipped(item)
+    wall, reports = WallTimes(service.ledger), flags(service).get(item, [])
+    longest = max(len(answers), len(skipped), len(reports), 1)
+    shown = slice((page - 1) * ROWS, page * ROWS)
     return {
         "item": item,
         "kind": "single" if single else "spans",
@@ -75,17 +86,19 @@ def one(service: Service, item: str) -> dict[str, Any]:
                 "worker": row.worker,
                 "status": "replaced" if row.is_replaced else row.status, "counts": row.counts,
                 "paid": from_micro(row.cost) if service.setting.plan.is_paid else None,
-                "submitted": row.submitted,
+                "submitted": wall(row.submitted),
                 "seconds": None if row.started < 0 else (row.submitted - row.started) / 1000,
                 "labels": shown_labels(service, row.labels),
             }
-            for row in answers
+            for row in answers[shown]
         ],
         "found": found_labels(live.result, item),
         "skipped": [
-            {"worker": row.worker, "reason": row.reason} for row in service.ledger.skipped(item)
+            {"worker": row.worker, "reason": row.reason} for row in skipped[shown]
         ],
-        "flags": flags(service).get(item, []),
+        "flags": reports[shown],
+        "n_answers": len(answers), "n_skipped": len(skipped), "n_flags": len(reports),
+        "page": page, "pages": -(-longest // ROWS),
     }  # fmt: skip
 
 

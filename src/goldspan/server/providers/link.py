@@ -47,6 +47,10 @@ class Link:
         """Refuse: people come by `/w/TOKEN` and in no other way."""
         raise Refused("link", "Open your personal link.", 404)
 
+    def is_new(self, _: Mapping[str, str]) -> bool:
+        """Say no: nothing is kept."""
+        return False
+
     def completion(self, _: str) -> dict[str, Any] | None:
         """Give the address and the code of the plan."""
         found = {key: value for key, value in self.options.model_dump().items() if value}

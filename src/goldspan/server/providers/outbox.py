@@ -67,7 +67,7 @@ class Outbox:
 
     Args:
         store: The campaign's ledger.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
     """
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:

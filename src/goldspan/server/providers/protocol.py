@@ -85,6 +85,10 @@ class Provider(Protocol):
         """
         ...
 
+    def is_new(self, parameters: Mapping[str, str]) -> bool:
+        """Whether `identify` would keep something for these parameters, as far as can be known."""
+        ...
+
     def completion(self, worker: str) -> dict[str, Any] | None:
         """Give what a worker who is finished needs: an address `url`, a `code`, or nothing."""
         ...

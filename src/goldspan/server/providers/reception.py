@@ -26,29 +26,34 @@ class Reception:
         provider: Whose they are.
         store: The campaign's ledger.
         links: Of the campaign; every worker has one, which is never shown.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
+        admit: Raises if nobody new may come in from an address today.
     """
 
     def __init__(
-        self, provider: Provider, store: Store, links: Links, clock: Callable[[], int]
-    ) -> None:
+        self, provider: Provider, store: Store, links: Links, clock: Callable[[], int],
+        admit: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self.provider, self._store, self._links, self._clock = provider, store, links, clock
-        self._turn = Lock()
+        self._turn, self._admit = Lock(), admit
 
-    def enter(self, parameters: Mapping[str, str]) -> Link:
+    def enter(self, parameters: Mapping[str, str], address: str = "") -> Link:
         """Give the link of who came in: the one that they have, if it holds.
 
         Who was shut out by the requester, whose last link was taken back, stays out until the
         requester makes them a new one.
 
         Raises:
-            Refused: They are nobody's whom this campaign is for, or were shut out.
+            Refused: They are nobody's whom this campaign is for, or were shut out, or too many new
+                people came in today.
         """
+        if self.provider.is_new(parameters):
+            self._admit(address)
         worker = self.provider.identify(parameters)
         with self._turn:  # of two visits at once one makes the link: the requester sees one
             mine = [link for link in self._links.all() if link.worker == worker]
             for link in reversed(mine):
-                if not link.revoked and self._clock() < link.expires:
+                if not link.revoked and self._links.is_in_time(link):
                     return link
             if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
                 raise Refused("revoked", _TAKEN_BACK, 403)

@@ -34,6 +34,10 @@ class Sending:
         self._thread = threading.Thread(target=self._run, name="goldspan outbox", daemon=True)
         self._thread.start()
 
+    def abandon(self) -> None:
+        """Begin no other letter; nothing is waited for."""
+        self._stop.set()
+
     def stop(self) -> None:
         """End after the letter that is being sent."""
         self._stop.set()

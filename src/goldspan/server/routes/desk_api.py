@@ -80,9 +80,14 @@ def items(
 
 
 @router.get("/items/{item:path}", response_model=m.Item, responses=refusals(404))
-def item(_: RequesterHere, house: HouseHere, item: str) -> dict[str, Any]:
-    """Give an item: its words, all answers, what they say together, what was said of it."""
-    return house.service.desk.item(item)
+def item(
+    _: RequesterHere,
+    house: HouseHere,
+    item: str,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+) -> dict[str, Any]:
+    """Give an item: its words, answers, what they say together, what was said of it."""
+    return house.service.desk.item(item, page)
 
 
 @router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))
@@ -164,5 +169,5 @@ def report(_: RequesterHere, house: HouseHere, names: Names = False) -> Response
 
 
 def _link(house: House, link: Link) -> dict[str, Any]:
-    holds = not link.revoked and house.settings.clock() < link.expires
+    holds = not link.revoked and house.entrance.links.is_in_time(link)
     return {**asdict(link), "holds": holds}

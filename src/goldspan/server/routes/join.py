@@ -12,6 +12,7 @@ from goldspan.server.errors import Refused
 from goldspan.server.forms import Fields, LoginForm, LogoutForm, SetupForm, read_form
 from goldspan.server.house import House
 from goldspan.server.rendering import message_page, page_answer
+from goldspan.server.security.account import KNOWN_DAYS
 from goldspan.server.security.csrf import HEADER, OLD_HEADER
 from goldspan.server.security.limits import address_name
 from goldspan.server.security.passwords import in_turn
@@ -19,6 +20,8 @@ from goldspan.server.security.sessions import DESK, WORKER, Session
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("goldspan.server.security")
+KNOWN = "known"
+"""Cookie of a browser in which the requester has logged in; it outlives the session."""
 HOME = {WORKER: "/label", DESK: "/desk"}
 
 
@@ -90,7 +93,13 @@ async def log_in(request: Request, house: HouseHere, fields: Fields) -> Response
 
 def _log_in(request: Request, house: House, form: LoginForm) -> Response:
     address = _address(request)
-    if not house.entrance.account.is_password(form.password):
+    known = request.cookies.get(house.cookie_name(KNOWN))
+    try:
+        is_right = house.entrance.account.is_password(form.password, known)
+    except Refused:
+        log.warning("refused: a password, because wrong ones were tried too often, by %s", address)
+        raise
+    if not is_right:
         log.warning("refused: a wrong password, by %s", address)
         return _form(house, "login.html.j2", 403, "That is not the password.")
     before = session_here(request, DESK)
@@ -132,6 +141,8 @@ def welcome(house: House, session: Session) -> Response:
     _set_cookie(house, answer, session.role, value, seconds)
     if session.role == DESK:
         _drop_cookie(house, answer, "form")
+        seconds = KNOWN_DAYS * 24 * 3600
+        _set_cookie(house, answer, KNOWN, house.entrance.account.know(), seconds)
     return answer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Request
@@ -15,7 +16,11 @@ from goldspan.server.providers.reception import Reception
 from goldspan.server.providers.registry import open_provider
 from goldspan.server.routes.join import count_bad, welcome
 from goldspan.server.security.limits import address_name
+from goldspan.store.bounds import BoundError
 
+FEW = 50
+"""New people of one address on one day that are always let in, as long as there is room at all."""
+_FULL = "No more new people can come in today: try again tomorrow."
 log = logging.getLogger("goldspan.server.providers")
 
 
@@ -26,6 +31,20 @@ async def _body(request: Request) -> bytes:
 Body = Annotated[bytes, Depends(_body)]
 
 
+def _admit(house: House, address: str) -> None:
+    """Count a new person where the provider does not say who they are.
+
+    Raises:
+        Refused: As many came in today as may, from this address or from all.
+    """
+    most, now = house.service.setting.daily_joins, house.settings.clock()
+    try:  # one address cannot keep all others out
+        house.service.ledger.take("joins", address, max(FEW, most // 10), now)
+        house.service.ledger.take("joins", "", most, now)
+    except BoundError as error:
+        raise Refused("daily", _FULL, 429, retry=error.seconds) from None
+
+
 def outside(house: House) -> APIRouter:
     """Give the routes of the plan's provider; none where people come by personal links."""
     router = APIRouter(include_in_schema=False)
@@ -34,16 +53,17 @@ def outside(house: House) -> APIRouter:
         return router
     store, clock = cast("Store", house.service.ledger), house.settings.clock
     opened = open_provider(house.service.setting.plan, store, clock)
-    reception = Reception(opened, store, house.entrance.links, clock)
+    admit = (lambda _: None) if opened.checks_people else partial(_admit, house)
+    reception = Reception(opened, store, house.entrance.links, clock, admit)
 
     @router.get(f"/join/{opened.name}")
     def join(request: Request) -> Response:
         """Exchange a provider's parameters for a cookie; they leave the address bar at once."""
         try:
+            address = address_name(request.client.host if request.client else None)
             if not opened.checks_people:  # nothing else slows down who makes names up
-                client = request.client.host if request.client else None
-                house.buckets["join"].take(address_name(client))
-            link = reception.enter(dict(request.query_params))
+                house.buckets["join"].take(address)
+            link = reception.enter(dict(request.query_params), address)
         except Refused as refused:
             if opened.checks_people and refused.status != 503:
                 count_bad(house, request, f"somebody from {opened.name}: {refused.message}")

@@ -40,4 +40,6 @@ class Entrance:
         links = Links(notes, Seal(keys.of("worker link")), campaign)
         seal, csrf_key = Seal(keys.of("session cookie")), keys.of("csrf")
         sessions = Sessions(notes, seal, csrf_key, campaign, settings)
-        return cls(links, Account(notes, settings.setup_minutes), sessions)
+        known = Seal(keys.of("known browser"))
+        account = Account(notes, settings.setup_minutes, known, campaign)
+        return cls(links, account, sessions)

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers as Got
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goldspan.server.answers import log_fault, route_of, tell
+from goldspan.server.answers import log_fault, route_of, tell, unavailable
 from goldspan.server.errors import Refused
 from goldspan.server.house import House
 from goldspan.server.security.csrf import SAFE
@@ -87,6 +87,8 @@ class Faults:
 class Gate:
     """Refuses another host's name, requests of foreign pages, too many requests, large bodies.
 
+    A server that was replaced by another one, or cannot know that it was not, refuses all.
+
     Args:
         app: What answers.
         house: Its settings and buckets.
@@ -127,6 +129,8 @@ class Gate:
         host = headers.getlist("host")
         if len(host) != 1 or host[0].lower() not in self._house.settings.hosts:
             raise Refused("host", "This server has another name: use its own address.", 400)
+        if not self._house.held.is_sure:
+            raise unavailable(lost=self._house.held.lost is not None)
         address = address_name(scope["client"][0] if scope.get("client") else None)
         self._house.buckets["address"].take(address)
         if scope["method"] in SAFE:

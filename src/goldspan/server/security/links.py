@@ -63,7 +63,7 @@ class Links:
         if not 0 < days <= MOST_DAYS:
             raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
         _check_names(workers)
-        now = self._notes.clock()
+        now = self._notes.wall()  # the day on which it ends is told to people
         return [self._make(worker, now, now + round(days * DAY)) for worker in workers]
 
     def token(self, link: Link) -> str:
@@ -87,9 +87,13 @@ class Links:
         link = Link(**facts)
         if self.has_ended(link.id):
             raise Refused("link", "This link was taken back. Ask who sent it to you.", 403)
-        if self._notes.clock() >= link.expires:
+        if not self.is_in_time(link):
             raise Refused("link", "This link has expired. Ask who sent it for a new one.", 403)
         return link
+
+    def is_in_time(self, link: Link) -> bool:
+        """Whether a link has not expired, by the wall clock."""
+        return self._notes.wall() < link.expires
 
     def has_ended(self, link: str) -> bool:
         """Whether a link was revoked."""
@@ -104,7 +108,7 @@ class Links:
         if link not in self._notes.now(LINK):
             raise Refused("unknown", f"There is no link {link!r}.", 404)
         if link not in self._notes.now(REVOKED):
-            self._notes.add(REVOKED, link, {"time": self._notes.clock()})
+            self._notes.add(REVOKED, link, {"time": self._notes.wall()})
 
     def all(self) -> list[Link]:
         """Give all links that were made, in their order."""

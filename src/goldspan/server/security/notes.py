@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from goldspan.campaign.clock import wall_of
 from goldspan.protocols import Ledger
+from goldspan.server.errors import Refused
+from goldspan.store.bounds import BoundError
 
 FRESH = 1_000
 """Milliseconds for which what was read is taken to hold."""
@@ -20,11 +23,11 @@ class Notes:
 
     Args:
         ledger: Where they are kept.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock: what lasts some time is counted by it.
     """
 
     def __init__(self, ledger: Ledger, clock: Callable[[], int]) -> None:
-        self._ledger, self.clock = ledger, clock
+        self._ledger, self.clock, self.wall = ledger, clock, wall_of(clock)
         self._known: dict[str, tuple[int, Mapping[str, dict[str, Any]]]] = {}
         self._turn = Lock()
 
@@ -56,6 +59,18 @@ class Notes:
         self._ledger.record(kind, name, body, self.clock())
         with self._turn:
             self._known.pop(kind, None)
+
+    def take(self, kind: str, name: str, most: int) -> None:
+        """Count something that may be done so many times a day.
+
+        Raises:
+            Refused: It was done as often today.
+        """
+        try:
+            self._ledger.take(kind, name, most, self.clock())
+        except BoundError as error:
+            words = f"That was too often today ({most} times): try again tomorrow."
+            raise Refused("daily", words, 429, retry=error.seconds) from None
 
     def _fresh(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
         read, facts = self._known.get(kind, (-FRESH, {}))

@@ -26,6 +26,8 @@ ENDED, PASSWORD = "session-ended", "password"
 """Kinds of records; those of ended sessions are of a kind for every `SPAN`, see `ended_kind`."""
 KEPT = 2_000
 """Cookies that hold, whose signature need not be checked again."""
+DAILY = 200
+"""Sessions of one worker that begin on one day."""
 HOUR, MINUTE = 3_600_000, 60_000
 SPAN = 30 * DAY
 Facts = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -41,8 +43,8 @@ class Session:
         person: The worker's id, or "requester".
         campaign: The campaign's id.
         id: The session's.
-        issued: When it began, in milliseconds since 1970.
-        until: When it ends.
+        issued: When it began, by the campaign's clock, in milliseconds.
+        until: When it ends, by the same clock.
         link: Id of the link that it began with.
         epoch: How often the password had been set.
     """
@@ -79,9 +81,14 @@ class Sessions:
         self._turn = Lock()
 
     def begin_work(self, link: Link) -> Session:
-        """Begin a worker's session; it never outlives the link."""
-        now = self._notes.clock()
-        until = min(now + round(self._settings.worker_days * DAY), link.expires)
+        """Begin a worker's session; it never outlives what the link has left now.
+
+        Raises:
+            Refused: Too many began today, each of which may leave a record when it ends.
+        """
+        self._notes.take("sessions", link.worker, DAILY)
+        now, left = self._notes.clock(), link.expires - self._notes.wall()
+        until = now + min(round(self._settings.worker_days * DAY), left)
         return Session(WORKER, link.worker, self._campaign, new_id(), now, until, link.id)
 
     def begin_desk(self) -> Session:
@@ -116,6 +123,8 @@ class Sessions:
         """
         session = self.open(role, cookie)
         if session is None or not self.holds(session, facts):
+            with self._turn:
+                self._opened.pop(cookie or "", None)
             raise Refused("session", _ASK[role], 401)
         if role == DESK:
             self._touch(session, self._notes.clock())
@@ -146,7 +155,7 @@ class Sessions:
         """End a session, whoever has the cookie."""
         kind = ended_kind(session)
         if session.id not in self._notes.now(kind):
-            self._notes.add(kind, session.id, {"time": self._notes.clock()})
+            self._notes.add(kind, session.id, {"time": self._notes.wall()})
         with self._turn:
             self._seen.pop(session.id, None)
 

@@ -1,7 +1,7 @@
 // What all pages of the desk share: the API, the stream of what is new, numbers, questions.
 
 import { amount, banner, button, find, make, note, say } from "./panels.js";
-import { Refused } from "./sending.js";
+import { Refused, wakeUp } from "./sending.js";
 
 export { amount, button, find, make, note, say };
 export const page = JSON.parse(find("page").textContent);
@@ -11,8 +11,23 @@ const WORDS = {
   ended: "Ended", failed: "Trouble",
 };
 
-/** Ask the API; a refusal is an error with its words. */
-export async function ask(path, { method = "GET", body, raw = false } = {}) {
+const TRIES = 5;
+
+/** Ask the API; a refusal is an error with its words. Who finds no place waits, and asks again. */
+export async function ask(path, options = {}) {
+  for (let turn = 1; ; turn += 1) {
+    try {
+      return await askOnce(path, options);
+    } catch (error) {
+      // Only what is certain to have done nothing is asked again by itself.
+      const isSafe = error.code === "busy" || (error.status === 503 && (options.method ?? "GET") === "GET");
+      if (!isSafe || !error.wait || turn === TRIES) throw error;
+      await wakeUp(error.wait * (1 + Math.random() / 4));
+    }
+  }
+}
+
+async function askOnce(path, { method = "GET", body, raw = false }) {
   let reply;
   try {
     reply = await fetch(`/api/desk/${path}`, {
@@ -26,7 +41,8 @@ export async function ask(path, { method = "GET", body, raw = false } = {}) {
   if (reply.ok) return raw ? reply : reply.json();
   const said = (await reply.json().catch(() => null))?.error ?? {};
   if (reply.status === 401) tellEnd();
-  throw new Refused(reply.status, said.code ?? "error", said.message ?? "That did not work.");
+  const wait = 1000 * (Number(reply.headers.get("Retry-After")) || 0);
+  throw new Refused(reply.status, said.code ?? "error", said.message ?? "That did not work.", wait);
 }
 
 export const post = (path, body) => ask(path, { method: "POST", body });
@@ -55,10 +71,16 @@ export function listen(heard) {
   stream.addEventListener("trouble", (event) => banner(JSON.parse(event.data).error));
   stream.addEventListener("ended", () => { stream.close(); tellEnd(); });
   stream.addEventListener("error", () => {
-    if (stream.readyState === EventSource.CLOSED) ask("overview").then(() => setTimeout(listen, 5000, heard), () => {});
+    if (stream.readyState === EventSource.CLOSED) again(heard);
     banner("The connection to the server is lost; the page tries again by itself.");
   });
   addEventListener("pagehide", () => stream.close());
+}
+
+/** Listen anew in a while: a browser gives up a stream that is refused once, and be it by a 503. */
+function again(heard) {
+  const later = () => setTimeout(listen, 5000, heard);
+  ask("overview").then(later, (error) => { if (error.passes) later(); });
 }
 
 function tellEnd() {

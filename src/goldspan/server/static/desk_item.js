@@ -8,7 +8,8 @@ const review = new Review({ decided: () => { note("These labels are gold now.", 
 listen(() => attempt(load));
 
 async function load() {
-  const item = await ask(`items/${encodeURIComponent(page.item)}`);
+  const number = Number(new URLSearchParams(location.search).get("page")) || 1;
+  const item = await ask(`items/${encodeURIComponent(page.item)}?page=${number}`);
   const key = JSON.stringify(item);
   if (key === shown) return;
   const first = !shown;
@@ -21,10 +22,17 @@ async function load() {
 function showAbout(item) {
   const words = item.gold ? "Decided by you" : item.control ? "A control question: its labels stand in the plan's file" : item.found ? `${percent(item.found.confidence, 1)} certain` : "No answers yet";
   put("card-title", words);
-  const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.flags.length && [`reports: ${item.flags.length}`, "bad"]];
+  const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.n_flags && [`reports: ${item.n_flags}`, "bad"]];
   find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
   find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "How likely"), posterior(item), make("h2", {}, "What the answers say"), labelled(item, item.found.label ?? item.found.spans)] : []));
-  find("said").replaceChildren(...people("Passed by", item.skipped), ...people("Reported by", item.flags));
+  find("said").replaceChildren(...people("Passed by", item.skipped), ...people("Reported by", item.flags), ...pager(item));
+}
+
+/** Links to the pages before and after, where there are more answers than one shows. */
+function pager(item) {
+  if (item.pages === 1) return [];
+  const to = (number, words) => number < 1 || number > item.pages ? [] : [" ", make("a", { href: `?page=${number}` }, words)];
+  return [make("p", { class: "sub" }, `Answers, skips and reports: page ${item.page} of ${item.pages}`, ...to(item.page - 1, "Back"), ...to(item.page + 1, "More"))];
 }
 
 function people(title, list) {

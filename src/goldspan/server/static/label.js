@@ -265,7 +265,8 @@ function reload() {
 
 function tellTrouble(error) {
   const waiting = outbox.size ? " Your answer is kept in this browser and is sent as soon as possible." : " What you mark is kept in this browser.";
-  if (error.status === 429) banner(`The server asks for a moment of patience.${waiting}`);
+  if (error.code === "daily") banner(`${error.message}${waiting}`);
+  else if (error.status === 429 || error.code === "busy") banner(`The server asks for a moment of patience.${waiting}`);
   else if (error.status >= 500) banner(`The server has a problem; we try again.${waiting}`);
   else banner(`No connection.${waiting}`);
 }

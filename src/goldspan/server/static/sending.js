@@ -86,7 +86,8 @@ export async function insist(act, told, wake = wakeUp) {
       if (!(error instanceof Refused) || !error.passes) throw error;
       told(error);
       const pause = PAUSES[Math.min(turn, PAUSES.length - 1)];
-      await wake(Math.max(error.wait, pause * (0.75 + Math.random() / 2)));
+      // Not all who were told the same come back at the same moment.
+      await wake(Math.max(error.wait * (1 + Math.random() / 4), pause * (0.75 + Math.random() / 2)));
     }
   }
 }

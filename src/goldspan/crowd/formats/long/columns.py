@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from goldspan.archives import Allowance, TooLargeError
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, GoldspanError, InputError
 
@@ -54,17 +55,119 @@ def parquet_table(source: Source) -> pa.Table:
     """Read a Parquet file and check that it holds what it says.
 
     Raises:
-        FormatError: It is truncated or damaged.
+        FormatError: It is truncated or damaged, or larger in memory than allowed.
     """
+    allowance = Allowance(len(source.data), source.max_decompressed)
     try:
-        table = pq.read_table(io.BytesIO(source.data), page_checksum_verification=True)
+        _check_footer(source.data, allowance)
+        _check_words(source.data, allowance)
+        with pq.ParquetFile(io.BytesIO(source.data), page_checksum_verification=True) as file:
+            batches = []
+            for batch in file.iter_batches(_BATCH):
+                allowance.take(batch.nbytes)
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, file.schema_arrow).unify_dictionaries()
         table.validate(full=True)
         [name.encode() for name in table.column_names]
+    except TooLargeError as error:
+        raise FormatError([Fault(str(error), file=source.name, kind="too-large")]) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         why = str(error).strip().split("\n")[0]
         message = f"the Parquet file is truncated or damaged ({why}): fetch or write it again"
         raise FormatError([Fault(message, file=source.name, kind="parquet")]) from None
     return table
+
+
+_BATCH = 1 << 16
+"""Rows of a Parquet file that are decoded at a time."""
+_FEW = 1 << 7
+"""The same where their size is not known before."""
+
+
+def _check_footer(data: bytes, allowance: Allowance) -> None:
+    """Refuse a Parquet file that says of itself that it is too large.
+
+    Raises:
+        TooLargeError: It is.
+    """
+    about = pq.read_metadata(io.BytesIO(data))
+    groups = [about.row_group(n) for n in range(about.num_row_groups)]
+    chunks = [group.column(n) for group in groups for n in range(group.num_columns)]
+    allowance.check(sum(max(chunk.total_uncompressed_size, 0) for chunk in chunks))
+    allowance.check(sum(max(chunk.num_values, 0) for chunk in chunks) // 8)
+
+
+def _check_words(data: bytes, allowance: Allowance) -> None:
+    """Refuse a Parquet file in which a few long words are repeated too often.
+
+    What its footer says is right then, and small: the words stand in a dictionary. They are read
+    as that, without being repeated; first only the dictionaries, which mostly is enough.
+
+    Raises:
+        TooLargeError: It is such a file.
+    """
+    with pq.ParquetFile(io.BytesIO(data)) as file:
+        names = file.schema_arrow.names
+        columns = [file.schema.column(n) for n in range(len(file.schema))]
+        about = file.metadata
+        groups = [about.row_group(n) for n in range(about.num_row_groups)]
+    words = {n: one.path for n, one in enumerate(columns) if one.physical_type == "BYTE_ARRAY"}
+    least = most = 0
+    for name in names:
+        own = {n: path for n, path in words.items() if _top(path, name)}
+        if not own:
+            continue
+        try:
+            with pq.ParquetFile(io.BytesIO(data), read_dictionary=list(own.values())) as file:
+                bound = 0
+                for n_group, group in enumerate(groups):
+                    first = next(file.iter_batches(1, [n_group], [name]), None)
+                    longest = 0 if first is None else _longest(first.column(0))
+                    chunks = [group.column(n) for n in own]
+                    bound += sum(
+                        max(one.num_values, group.num_rows) * longest + one.total_uncompressed_size
+                        for one in chunks
+                    )
+                if least + most + bound <= allowance.left:
+                    most += bound
+                else:
+                    for batch in file.iter_batches(_BATCH, columns=[name]):
+                        least += _n_bytes(batch.column(0))
+                        allowance.check(least)
+        except pa.ArrowNotImplementedError:  # structs whose parts have several dictionaries
+            with pq.ParquetFile(io.BytesIO(data)) as file:
+                for batch in file.iter_batches(_FEW, columns=[name]):
+                    least += batch.nbytes
+                    allowance.check(least)
+
+
+def _longest(values: Any) -> int:
+    """Return the length of the longest word in the dictionaries of an array."""
+    if pa.types.is_struct(values.type):
+        return max(map(_longest, values.flatten()), default=0)
+    if pa.types.is_nested(values.type):
+        return _longest(values.values) if hasattr(values, "values") else 0
+    if not pa.types.is_dictionary(values.type):
+        return 0
+    lengths = pc.binary_length(values.dictionary.cast(pa.large_binary()))
+    return int(pc.max(lengths).as_py() or 0)
+
+
+def _top(path: str, name: str) -> bool:
+    return path == name or path.startswith(f"{name}.")
+
+
+def _n_bytes(values: Any) -> int:
+    """Return how many bytes the words of an array take, each as often as it stands there."""
+    if pa.types.is_struct(values.type):
+        return sum(map(_n_bytes, values.flatten()))
+    if pa.types.is_nested(values.type):
+        return _n_bytes(values.values) if hasattr(values, "values") else 0
+    if not pa.types.is_dictionary(values.type):
+        return int(values.nbytes)
+    lengths = pc.binary_length(values.dictionary.cast(pa.large_binary()))
+    counts = np.bincount(values.indices.drop_null().to_numpy(), minlength=len(lengths))
+    return int((counts * lengths.fill_null(0).to_numpy()).sum())
 
 
 def as_strings(values: Any, column: str, name: str) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.span_exports import known_texts
 from goldspan.crowd.formats.text_columns import (
     OFFSETS,
@@ -22,19 +24,33 @@ from goldspan.crowd.grid import cell_text
 from goldspan.crowd.model import Crowd
 
 
-def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
+def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False) -> None:
     """Write a long CSV (TSV for `.tsv`): every answer's every token on a row.
 
     Args:
         crowd: What to write.
         path: Where to.
         text: Whether to write columns text and, for sequences, offsets, where texts are known.
+        raw_csv: Whether cells of CSV that a spreadsheet may take for formulas stay as they are.
     """
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
-    write_text(path, _lines(crowd, mark, text=text))
+    is_guarded = mark == "," and not raw_csv and _needs_guard(crowd)
+    write_text(path, _lines(crowd, mark, text=text, is_guarded=is_guarded))
 
 
-def _lines(crowd: Crowd, mark: str, *, text: bool) -> Iterator[str]:
+def _needs_guard(crowd: Crowd) -> bool:
+    """Whether a cell could become a formula."""
+    return any_formula(
+        crowd.item_ids.to_pylist(),
+        crowd.worker_ids.to_pylist(),
+        [] if crowd.groups is None else crowd.groups.to_pylist(),
+        crowd.tagset.tags,
+        set(chain.from_iterable(crowd.tokens_list)),
+        known_texts(crowd),
+    )
+
+
+def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator[str]:
     """One chunk of lines per answer, the answers in the order of their items."""
     import csv
     import io
@@ -64,6 +80,11 @@ def _lines(crowd: Crowd, mark: str, *, text: bool) -> Iterator[str]:
     names = [name for name, there in heads.items() if there]
     first, last = [name for name in names if name != TEXT], [TEXT] if heads[TEXT] else []
     out.writerow([*first, *times, *last])
+    if is_guarded:
+        head = marked(buffer.getvalue())
+        buffer.seek(0)
+        buffer.truncate()
+        buffer.write(head)
     shown = [cells for _, cells in texts_with_offsets(crowd)] if heads[OFFSETS] else []
     seen: set[int] = set()
     ids, workers = _words(crowd.item_ids), _words(crowd.worker_ids)
@@ -88,7 +109,8 @@ def _lines(crowd: Crowd, mark: str, *, text: bool) -> Iterator[str]:
             }
             # A long text would stand there as often as the item has tokens and answers.
             row[TEXT] = said if not sequences or (n not in seen and not place) else ""
-            out.writerow([*(row[name] for name in first), *extra, *(row[name] for name in last)])
+            cells = [*(row[name] for name in first), *extra, *(row[name] for name in last)]
+            out.writerow([guard(cell) for cell in cells] if is_guarded else cells)
         seen.add(n)
         yield buffer.getvalue()
         buffer.seek(0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from goldspan.campaign.clock import wall_of
 from goldspan.server.providers.outbox import (
     APPROVE,
     BONUS,
@@ -37,13 +38,14 @@ class ProlificCourier:
         api: Prolific's.
         study: Id of the study.
         settle_minutes: How long a payment may take to be listed.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
     """
 
     def __init__(
         self, api: Api, study: str, settle_minutes: float, clock: Callable[[], int]
     ) -> None:
         self._api, self._study, self._clock = api, study, clock
+        self._wall = wall_of(clock)
         self._settle = round(settle_minutes * 60_000)
 
     def deliver(self, letter: Letter, outbox: Outbox) -> None:
@@ -82,13 +84,16 @@ class ProlificCourier:
         if self._must_wait(letter, outbox, listed):
             return
         prepared = self._api.set_up_bonus(self._study, letter.about, cents)
+        begin = self._wall()
         # Whoever gets to note this pays, and nobody else.
         sending = outbox.note(letter, SENDING, prepared=prepared, before=listed)
         if sending is not None:
-            self._pay(sending, outbox)
+            self._pay(sending, outbox, begin)
 
-    def _pay(self, letter: Letter, outbox: Outbox) -> None:
-        if self._clock() - letter.time > MOST_DELAY:  # asleep since, and somebody else may pay
+    def _pay(self, letter: Letter, outbox: Outbox, begin: int) -> None:
+        # A monotone clock may stand still while the machine sleeps; the wall clock does not.
+        delay = max(self._clock() - letter.time, self._wall() - begin)
+        if delay > MOST_DELAY:  # asleep since, and somebody else may pay
             outbox.note(letter, READY)
             return
         try:

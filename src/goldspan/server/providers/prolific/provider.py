@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from goldspan.campaign.clock import wall_of
 from goldspan.errors import GoldspanError, InputError, UnavailableError, UnknownNameError
 from goldspan.money import to_micro
 from goldspan.server.errors import Refused
@@ -34,7 +35,7 @@ class Prolific:
     Args:
         options: The study.
         store: The campaign's ledger.
-        clock: Milliseconds since 1970.
+        clock: The campaign's clock, in milliseconds.
         api: Prolific's; made of the token by default.
     """
 
@@ -68,19 +69,33 @@ class Prolific:
             )
         return Api(token)
 
+    def is_new(self, parameters: Mapping[str, str]) -> bool:
+        """Whether the submission is of this study and was never here."""
+        _, submission = self._read(parameters)
+        return self.submissions.worker(submission) is None
+
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Give the participant, the same for all submissions of theirs."""
+        participant, submission = self._read(parameters)
+        known = self.submissions.worker(submission)
+        if known is None and self.options.check:
+            self._check(participant, submission)
+        self.submissions.begin(submission, participant)
+        return participant
+
+    def _read(self, parameters: Mapping[str, str]) -> tuple[str, str]:
+        """Return the participant and the submission of an address.
+
+        Raises:
+            Refused: They are none, or of another study.
+        """
         words = [parameters.get(key, "") for key in (PARTICIPANT, STUDY, SESSION)]
         if not all(ID.fullmatch(word) for word in words):
             raise Refused("study", _STRANGE, 403)
         participant, study, submission = words
         if study != self.options.study:
             raise Refused("study", "This is not the study that is run here.", 403)
-        known = self.submissions.worker(submission)
-        if known is None and self.options.check:
-            self._check(participant, submission)
-        self.submissions.begin(submission, participant)
-        return participant
+        return participant, submission
 
     def completion(self, worker: str) -> dict[str, Any] | None:
         """Give the address that ends the submission; none to who did not come from Prolific."""
@@ -96,7 +111,7 @@ class Prolific:
         secret = secret_of(WEBHOOK)
         if secret is None:
             raise Refused("unknown", "There is nothing here.", 404)
-        message = read_message(headers, body, secret, self._clock())
+        message = read_message(headers, body, secret, wall_of(self._clock)())
         worker = self.submissions.worker(message.submission)
         if worker is None or worker != message.participant:  # of another study of the workspace
             return Event("unknown")

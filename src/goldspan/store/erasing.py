@@ -1,0 +1,218 @@
+"""Erasing for good: the bytes of a file, and the tombstones that restored backups honour.
+
+Deleting a row leaves its bytes in a SQLite file until they are overwritten: `scrub` writes the file
+anew. Backups hold who was forgotten since; the file `NAME.forgotten` beside the store, which has
+no ids but pseudonyms and slow, salted hashes, outlives the store; `honour` applies it to a copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from goldspan.crowd.atomic import write_text
+from goldspan.errors import InputError
+from goldspan.store import people
+from goldspan.store.chain import BEGIN, read_json
+from goldspan.store.engine import StoreError, is_sqlite
+from goldspan.store.journal import Database, Entry
+from goldspan.store.rebase import rebase
+from goldspan.store.schema import campaign, events, tombstones, workers
+from goldspan.store.schema import people as known
+
+ENDING = ".forgotten"
+PATIENCE = 10.0
+"""Seconds to wait for others to let go of the write-ahead log."""
+
+
+def scrub(database: Database, patience: float = PATIENCE) -> bool:
+    """Write a SQLite file anew without what was deleted, and empty its write-ahead log.
+
+    It may be done again at any time. A server may be running; it waits for it meanwhile.
+
+    Returns:
+        Whether it could be done; False if somebody else reads all the time. PostgreSQL does it in
+        its own time (autovacuum, `VACUUM FULL`, the rotation of its write-ahead log): True.
+
+    Raises:
+        StoreError: There is no room for the new file.
+    """
+    if not is_sqlite(database.engine):
+        return True
+    connection = database.engine.raw_connection()
+    try:
+        plain: Any = connection.driver_connection
+        return _within(patience, lambda: _vacuum(plain)) and _within(
+            patience, lambda: plain.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        )
+    finally:
+        connection.close()
+
+
+def _vacuum(plain: Any) -> bool:
+    import sqlite3
+
+    try:
+        plain.execute("VACUUM")
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            return False
+        raise StoreError(
+            f"cannot write the store anew without what was deleted: {error}: make room on the disk "
+            "and give the command again"
+        ) from None
+    return True
+
+
+def _within(seconds: float, act: Any) -> bool:
+    end = time.monotonic() + seconds
+    while not act():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def list_beside(place: str | Path) -> Path:
+    """Return the path of the list of the forgotten beside a SQLite file.
+
+    >>> list_beside("out/campaign.sqlite").name
+    'campaign.sqlite.forgotten'
+    """
+    return Path(f"{place}{ENDING}")
+
+
+def write_list(database: Database, path: Path) -> None:
+    """Add the tombstones of a store to a list; nothing is written where none is new.
+
+    Raises:
+        InputError: The list cannot be read or written.
+    """
+    with database.read() as connection:
+        origin = _origin(connection)
+        mine = people.graves(connection)
+    known = read_list(path)
+    there = {one["person"] for one in known}
+    new = [{"campaign": origin, **one} for one in mine if one["person"] not in there]
+    if new:
+        write_text(path, [json.dumps(one, sort_keys=True) + "\n" for one in [*known, *new]])
+        path.chmod(0o600)
+        _keep(path)
+
+
+def read_list(path: Path) -> list[dict[str, Any]]:
+    """Read a list of the forgotten; nobody, where there is none.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.strip()]
+        for one in found:
+            _ = str(one["campaign"]), str(one["person"]), bytes.fromhex(one["salt"]), one["hash"]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{path} is not a list of forgotten people: {error}; restore it from where it was "
+            "copied, for without it people come back with a backup"
+        ) from None
+    return found
+
+
+def lists_near(*places: str | Path) -> list[Path]:
+    """Return the lists of the forgotten in the folders of some files."""
+    folders = dict.fromkeys(Path(place).absolute().parent for place in places)
+    return [
+        path for folder in folders if folder.is_dir() for path in sorted(folder.glob(f"*{ENDING}"))
+    ]
+
+
+def honour(database: Database, lists: Iterable[Path], now: int = 0) -> int:
+    """Forget in a copy whom lists name, and return how many of them it still knew.
+
+    A copy of before people were kept apart gets a new log without ids, if it knows somebody who was
+    forgotten.
+
+    Raises:
+        InputError: A list cannot be read.
+    """
+    with database.read() as connection:
+        origin = _origin(connection)
+        done = set(connection.execute(select(tombstones.c.person)).scalars())
+    wanted = {
+        one["person"]: one
+        for path in lists
+        for one in read_list(path)
+        if one["campaign"] == origin and one["person"] not in done
+    }
+    if not wanted:
+        return 0
+    with database.read() as connection:
+        is_private = people.is_private(connection)
+        known = list(connection.execute(select(workers.c.id)).scalars())
+    if not is_private:
+        hashes = {(one["salt"], one["hash"]) for one in wanted.values()}
+        salts = {salt for salt, _ in hashes}
+        if not any((salt, people.hash_of(salt, who)) in hashes for salt in salts for who in known):
+            return 0
+        rebase(database, now)
+    n = database.write(_not_before(database, now), lambda e: _bury(e, wanted))
+    if n:
+        scrub(database)
+    return n
+
+
+def _origin(connection: Connection) -> str:
+    """Return the hash of the first entry that the campaign's log ever had: no other begins so."""
+    first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
+    return str(read_json(first.body)["origin"] if first.kind == BEGIN else first.hash)
+
+
+def _bury(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
+    """Forget whom tombstones name by pseudonym; and by id, where the pseudonyms are others."""
+    names, n = people.ids(entry.connection), 0
+    left = dict(wanted)
+    for person in [one for one in wanted if one in names]:
+        people.forget(entry, person, unsettled=True, tombstone=left.pop(person))
+        names.pop(person)
+        n += 1
+    for person, who in names.items():
+        for one in list(left.values()):
+            # Somebody who came again after they were forgotten has a pseudonym of their own.
+            since = entry.connection.execute(
+                select(known.c.since).where(known.c.pseudonym == person)
+            ).scalar_one()
+            if since < one["time"] and people.hash_of(one["salt"], who) == one["hash"]:
+                people.forget(entry, person, unsettled=True, tombstone=one)
+                n += 1
+                break
+    for one in left.values():  # the copy has never known them by this pseudonym
+        facts = {name: one[name] for name in ("person", "salt", "hash")}
+        entry.log("forget", {**facts, "notes": []})
+    return n
+
+
+def _not_before(database: Database, now: int) -> int:
+    with database.read() as connection:
+        clock = connection.execute(select(func.max(campaign.c.clock))).scalar_one()
+    return max(now, int(clock))
+
+
+def _keep(path: Path) -> None:
+    """Make sure that a file and its name are on the disk."""
+    for one, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY)):
+        handle = os.open(one, flags)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

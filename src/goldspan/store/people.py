@@ -1,0 +1,609 @@
+"""Who the workers are: ids, free texts and provider records, in rows that can be deleted.
+
+A private campaign (`campaign.private`) names every worker by a random pseudonym in its log and in
+its tables. Which id a pseudonym stands for is known to the table `people` alone. What people wrote,
+and what a provider knows them by, is kept in the table `notes`; the log holds a hash of it with
+random salt, which says nothing once the row is gone. `SqlLedger` takes and returns the ids: they
+are exchanged here.
+
+To forget somebody is one event ("forget"): it deletes their rows of both tables, keeps of payments
+the amount and what became of it, and leaves a tombstone: the pseudonym, and a slow, salted hash of
+the id, by which a backup that is restored later forgets them too. After that the pseudonym is all
+that is left.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b, scrypt, sha256
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select
+
+from goldspan.errors import InputError
+from goldspan.store.chain import canonical, read_json
+from goldspan.store.engine import StoreError
+from goldspan.store.names import check_name
+from goldspan.store.schema import (
+    answers,
+    campaign,
+    charges,
+    items,
+    leases,
+    notes,
+    people,
+    records,
+    skips,
+    tombstones,
+    workers,
+)
+
+if TYPE_CHECKING:
+    from goldspan.store.journal import Entry
+
+LINK, LEFT, REVOKED = "link", "link-left", "link-revoked"
+DECISION, FLAG, SKIP = "decision", "flag", "skip"
+SUBMISSION, STATUS = "submission", "submission-status"
+LETTER, STEP = "outbox", "outbox-step"
+BAR, VERDICTS = "bar", "verdicts"
+KEPT_APART = frozenset({LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP})
+"""Kinds of records that hold free texts, or what a provider knows somebody by: they are notes."""
+ADMITS = frozenset({LINK, SUBMISSION})
+"""Kinds of records by which somebody comes in, also one who was forgotten: as a new person."""
+APART = "kept apart"
+"""What the log says in place of the reason for which a worker passed an item on."""
+SETTLED = frozenset({"sent", "refused"})
+OVER = frozenset(
+    {"TIMED-OUT", "RETURNED", "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED"}
+)
+"""Statuses of submissions that wait for no decision."""
+
+
+class ForgottenError(StoreError):
+    """Somebody was forgotten, and has not come in again since."""
+
+
+class UnsettledError(InputError):
+    """Somebody is to be forgotten to whom a payment is still under way."""
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What forgetting somebody removed, or would remove.
+
+    Attributes:
+        pseudonym: What is left of them.
+        removed: How many of each were deleted: ids, links, flags, …
+        kept: How many of each stay under the pseudonym: answers, payments, …
+    """
+
+    pseudonym: str
+    removed: Mapping[str, int]
+    kept: Mapping[str, int]
+
+    @property
+    def again(self) -> bool:
+        """Whether they had been forgotten before: there was nothing to remove."""
+        return not self.removed
+
+
+def is_worker(name: str = "name") -> ColumnElement[bool]:
+    """Return the condition that a row of `workers` is that of a parameter, an id or a pseudonym."""
+    pseudonym = select(people.c.pseudonym).where(people.c.id == bindparam(name)).scalar_subquery()
+    return workers.c.id == func.coalesce(pseudonym, bindparam(name))
+
+
+SHOWN: ColumnElement[str] = func.coalesce(
+    select(people.c.id).where(people.c.pseudonym == workers.c.id).scalar_subquery(), workers.c.id
+)
+"""The id of the worker of a row of `workers`; the pseudonym of one who was forgotten."""
+_PSEUDONYM = select(people.c.pseudonym).where(people.c.id == bindparam("person"))
+_N_FORGOTTEN = select(func.count()).select_from(tombstones)
+_LAST_NOTE = select(func.max(notes.c.number))
+_NOTE = select(notes.c.body).where(
+    (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
+)
+_OWNER = select(notes.c.person).where(
+    (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
+)
+
+
+def is_private(connection: Connection) -> bool:
+    """Whether the campaign names its workers by pseudonym."""
+    return bool(connection.execute(select(campaign.c.private)).scalar())
+
+
+def ids(connection: Connection) -> dict[str, str]:
+    """Return the id of everybody who is known, by pseudonym."""
+    return {row.pseudonym: row.id for row in connection.execute(select(people))}
+
+
+def pseudonym_of(connection: Connection, person: str) -> str:
+    """Return the pseudonym of somebody; who is not known keeps their name."""
+    found = connection.execute(_PSEUDONYM, {"person": person}).scalar_one_or_none()
+    return person if found is None else str(found)
+
+
+def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
+    """Return by which name the tables know a worker; one who is new gets a pseudonym now.
+
+    Args:
+        entry: The open transaction.
+        person: An id, or a pseudonym that is in use.
+        admit: Whether somebody who was forgotten may come in, as a new person.
+
+    Raises:
+        ForgottenError: They were forgotten, and may not.
+    """
+    if not entry.private or entry.replayed:
+        return person
+    found = entry.connection.execute(_PSEUDONYM, {"person": person}).scalar_one_or_none()
+    if found is not None:
+        return str(found)
+    if _is_pseudonym(entry.connection, person):
+        return person
+    if not admit and _buried(entry.connection, person) is not None:
+        raise ForgottenError(
+            "this person was forgotten, and nothing more is kept of them: a new link makes them a "
+            "new person; nothing was changed"
+        )
+    made = f"p-{secrets.token_hex(8)}"
+    row = {"pseudonym": made, "id": check_name(person, "a worker's id"), "since": entry.clock}
+    entry.connection.execute(people.insert(), row)
+    return made
+
+
+def key_of(connection: Connection, key: str) -> str:
+    """Return the key of an answer with the pseudonym in place of the worker's id at its end."""
+    start, _, rest = key.partition(":")
+    name, colon, worker = rest.partition(":")
+    return f"{start}:{name}:{pseudonym_of(connection, worker)}" if colon else key
+
+
+def charge_name(entry: Entry, name: str) -> str:
+    """Return the name of a charge with a pseudonym and a hash in place of whom and what for."""
+    act, *parts = name.split(":")
+    if not entry.private:
+        return name
+    for n in range(1, len(parts) + 1):
+        person = pseudonym_of(entry.connection, ":".join(parts[:n]))
+        if _is_pseudonym(entry.connection, person):
+            why = blake2b(":".join(parts[n:]).encode(), key=person.encode(), digest_size=8)
+            return f"{act}:{person}:{why.hexdigest()}"
+    return name
+
+
+def masked(
+    entry: Entry, kind: str, name: str, body: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Return name and body of a record with pseudonyms in place of workers' ids."""
+    body, admit = dict(body), kind in ADMITS
+    if isinstance(body.get("worker"), str):
+        body["worker"] = known_by(entry, body["worker"], admit=admit)
+    if kind == BAR:
+        name = known_by(entry, name)
+    elif kind == FLAG:
+        name = key_of(entry.connection, name)
+    elif kind == VERDICTS:
+        names = {one: known_by(entry, one) for one in {*body["workers"], *body["drop"]}}
+        body = _renamed(body, names)
+    return name, body
+
+
+def shown(
+    kind: str, name: str, body: dict[str, Any], names: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """Return name and body of a record with the ids of those whom `names` knows by pseudonym."""
+    if not names:
+        return name, body
+    if isinstance(body.get("worker"), str):
+        body["worker"] = names.get(body["worker"], body["worker"])
+    if kind == BAR:
+        name = names.get(name, name)
+    elif kind == FLAG and ":" in name:  # until version 0.1
+        start, _, worker = name.rpartition(":")
+        name = f"{start}:{names.get(worker, worker)}"
+    elif kind == VERDICTS:
+        body = _renamed(body, names)
+    return name, body
+
+
+def _renamed(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    rows = {names.get(one, one): facts for one, facts in body["workers"].items()}
+    # In the order of the ids, as in a campaign that is not private.
+    ordered = {one: rows[one] for one in sorted(rows)}
+    return {**body, "workers": ordered, "drop": [names.get(one, one) for one in body["drop"]]}
+
+
+def keep_note(
+    entry: Entry, kind: str, name: str, body: Mapping[str, Any], person: str | None = None
+) -> None:
+    """Keep a record in a row that can be deleted; the log holds a salted hash of it.
+
+    Raises:
+        InputError: Another fact of this kind is kept under the name.
+    """
+    words = canonical(dict(body))
+    there = entry.connection.execute(_NOTE, {"asked": kind, "known": name}).scalar_one_or_none()
+    if there is not None and there != words:
+        raise InputError(f"the {kind} {name!r} is kept with other content: give a new name")
+    if there is not None:
+        return
+    owner = _owner(entry.connection, kind, body) if person is None else person
+    number = (entry.connection.execute(_LAST_NOTE).scalar_one() or 0) + 1
+    salt = secrets.token_hex(16)
+    seal = seal_of(salt, kind, name, words)
+    entry.log("note", {"number": number, "kind": kind, "person": owner, "seal": seal})
+    row = notes.update().where(notes.c.number == number)
+    entry.connection.execute(row.values(name=name, body=words, salt=salt))
+
+
+def put_note(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write the row of a note without what it says, which the log does not know."""
+    entry.connection.execute(notes.insert(), {**body, "time": entry.clock})
+
+
+def seal_of(salt: str, kind: str, name: str, words: str) -> str:
+    """Return the hash that the log holds of a note."""
+    return sha256(f"{salt}\n{canonical([kind, name])}\n{words}".encode()).hexdigest()
+
+
+def _owner(connection: Connection, kind: str, body: Mapping[str, Any]) -> str:
+    if kind == STATUS:
+        return _person_of(connection, SUBMISSION, str(body["submission"]))
+    if kind == STEP:
+        return _person_of(connection, LETTER, str(body["letter"]))
+    return str(body.get("worker", ""))
+
+
+def _person_of(connection: Connection, kind: str, name: str) -> str:
+    found = connection.execute(_OWNER, {"asked": kind, "known": name}).scalar_one_or_none()
+    return "" if found is None else str(found)
+
+
+def read_notes(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
+    """Return the notes of a kind by name, in the order in which they came."""
+    query = select(notes.c.name, notes.c.body).where(
+        (notes.c.kind == kind) & notes.c.name.is_not(None)
+    )
+    return {
+        row.name: read_json(row.body) for row in connection.execute(query.order_by(notes.c.number))
+    }
+
+
+def unsealed(connection: Connection) -> list[int]:
+    """Return the numbers of the notes that do not say what was sealed in the log.
+
+    Notes that were reduced when somebody was forgotten stand in the log themselves: they have no
+    salt.
+    """
+    rows = connection.execute(select(notes).where(notes.c.salt.is_not(None)))
+    return [
+        row.number for row in rows if seal_of(row.salt, row.kind, row.name, row.body) != row.seal
+    ]
+
+
+def skip_reasons(connection: Connection) -> dict[str, str]:
+    """Return why items were passed on, by "item:worker" in the store's numbers."""
+    return {name: str(body["reason"]) for name, body in read_notes(connection, SKIP).items()}
+
+
+def keep_reason(entry: Entry, rows: Sequence[Sequence[int]], reason: str) -> str:
+    """Keep why a worker passed items on, and return what the log says of it."""
+    if not entry.private or not reason:
+        return reason
+    for item, worker, *_ in rows:
+        person = entry.connection.execute(
+            select(workers.c.id).where(workers.c.number == worker)
+        ).scalar_one()
+        keep_note(entry, SKIP, f"{item}:{worker}", {"reason": reason}, person)
+    return APART
+
+
+# -- forgetting ------------------------------------------------------------------------------------
+
+
+def find_person(connection: Connection, who: str) -> str | None:
+    """Return the pseudonym of who has an id, a pseudonym or a provider's id; None if nobody has."""
+    found = connection.execute(_PSEUDONYM, {"person": who}).scalar_one_or_none()
+    if found is None:
+        query = select(people.c.pseudonym).where(people.c.pseudonym == who)
+        found = connection.execute(query).scalar_one_or_none()
+    return str(found) if found is not None else _person_of(connection, SUBMISSION, who) or None
+
+
+def forget(
+    entry: Entry, who: str, *, dry: bool = False, unsettled: bool = False,
+    tombstone: Mapping[str, Any] | None = None,
+) -> Forgotten:  # fmt: skip
+    """Delete what is known of somebody, and leave a tombstone; answers and payments stay.
+
+    Args:
+        entry: The open transaction.
+        who: An id, a pseudonym, or an id of a provider.
+        dry: Whether nothing is to be changed.
+        unsettled: Whether they are forgotten although a payment is under way.
+        tombstone: One that another copy of this store has.
+
+    Raises:
+        InputError: The campaign is not private, or nobody is known by this name.
+        UnsettledError: A payment to them is under way.
+    """
+    connection = entry.connection
+    if not entry.private:
+        raise InputError(
+            "this campaign was begun before goldspan kept people apart: their ids are in its log, "
+            "from which nothing can be removed; give --old-log remove or --old-log keep to begin "
+            "a new log without them; nothing was changed"
+        )
+    person = find_person(connection, who)
+    if person is None:
+        before = buried(connection, who)
+        if before is None:
+            raise InputError(
+                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
+                "PLAN --list` and the desk list the workers; nothing was changed"
+            )
+        return Forgotten(before, {}, _kept(connection, before))
+    waits = _unsettled(connection, person)
+    if waits and not unsettled:
+        raise UnsettledError(
+            f"a payment to {who} is not settled: {'; '.join(waits)}. Settle it first (`goldspan "
+            "outbox PLAN --list`, --approve, --reject, --send), or give --unsettled if it is "
+            "settled elsewhere; nothing was changed"
+        )
+    rows = connection.execute(select(notes).where(notes.c.person == person)).all()
+    known = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
+    removed = _removed(rows, is_known=known is not None)
+    result = Forgotten(person, removed, _kept(connection, person))
+    if not dry:
+        _forget(entry, person, known, rows, tombstone)
+    return result
+
+
+def _forget(
+    entry: Entry, person: str, known: Any, rows: Iterable[Any],
+    tombstone: Mapping[str, Any] | None,
+) -> None:  # fmt: skip
+    from goldspan.store.leases import OF_WORKER, free_leases
+    from goldspan.store.records import record
+
+    rows = list(rows)
+    number = entry.connection.execute(
+        select(workers.c.number).where(workers.c.id == person)
+    ).scalar_one_or_none()
+    if number is not None:
+        free_leases(entry, OF_WORKER, {"who": number}, "released")
+    gone = set(
+        entry.connection.execute(select(records.c.name).where(records.c.kind == REVOKED)).scalars()
+    )
+    for row in rows:
+        if row.kind == LINK and row.name not in gone:
+            record(entry, REVOKED, row.name, {"time": entry.clock})
+    if tombstone is None:
+        salt = _salt(entry.connection)
+        tombstone = {"salt": salt, "hash": hash_of(salt, known.id if known is not None else person)}
+    body = {"person": person, "salt": tombstone["salt"], "hash": tombstone["hash"]}
+    entry.log("forget", {**body, "notes": _reduced(person, rows)})
+
+
+def put_forgotten(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Delete somebody's rows, write what is left of their payments, and set the tombstone."""
+    connection, person = entry.connection, body["person"]
+    connection.execute(people.delete().where(people.c.pseudonym == person))
+    connection.execute(notes.delete().where(notes.c.person == person))
+    left = [{**row, "person": person, "seal": ""} for row in body["notes"]]
+    if left:
+        connection.execute(notes.insert(), left)
+    last = connection.execute(select(func.max(tombstones.c.number))).scalar_one() or 0
+    row = {"number": last + 1, "person": person, "hash": body["hash"], "salt": body["salt"]}
+    connection.execute(tombstones.insert(), {**row, "time": entry.clock})
+
+
+def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return what stays of somebody's notes: payments and decisions without words, flags of items.
+
+    Names of payments name people and reasons: they are counted instead.
+    """
+    left: list[dict[str, Any]] = []
+    letters: dict[str, str] = {}
+    for row in rows:
+        if row.body is None or row.kind not in {LETTER, STEP, DECISION, FLAG}:
+            continue
+        name, body = row.name, read_json(row.body)
+        if row.kind == LETTER:
+            name = letters[row.name] = f"{body['act']}:{person}:{len(letters)}"
+            body |= {"worker": person, "about": "", "why": "", "category": ""}
+        elif row.kind == STEP:
+            letter = letters.get(body["letter"], f"unknown:{person}")
+            name = f"{letter}#{row.number}"
+            body |= {"letter": letter, "facts": {}, "sender": ""}
+        elif row.kind == DECISION:
+            body |= {"worker": person, "why": ""}
+        else:
+            body |= {"worker": person, "reason": "", "note": ""}
+        facts = {"number": row.number, "kind": row.kind, "time": row.time, "name": name}
+        left.append({**facts, "body": canonical(body)})
+    return left
+
+
+def _unsettled(connection: Connection, person: str) -> list[str]:
+    """Say which payments to somebody are under way, and which work waits for a decision."""
+    rows = connection.execute(
+        select(notes).where(notes.c.person == person).order_by(notes.c.number)
+    ).all()
+    state, about, waits = dict[str, str](), set[str](), []
+    for row in rows:
+        body = read_json(row.body) if row.body is not None else {}
+        if row.kind == LETTER:
+            state[row.name] = "waiting"
+            if body["act"] != "bonus":
+                about.add(body["about"])
+        elif row.kind == STEP:
+            state[body["letter"]] = body["state"]
+    waits += [f"the letter {name} is {word}" for name, word in state.items() if word not in SETTLED]
+    status = {
+        body["submission"]: body["status"]
+        for body in (read_json(row.body) for row in rows if row.kind == STATUS and row.body)
+    }
+    for row in rows:
+        is_open = row.kind == SUBMISSION and row.name and row.name not in about
+        if is_open and status.get(row.name, "") not in OVER:
+            waits.append(f"the submission {row.name} is neither approved nor rejected")
+    return waits
+
+
+def _removed(rows: Iterable[Any], *, is_known: bool) -> dict[str, int]:
+    words = {
+        LINK: "links", FLAG: "words on flags", SKIP: "reasons for passing on",
+        SUBMISSION: "submissions", STATUS: "messages of the provider",
+        DECISION: "words on decisions", LETTER: "words on payments",
+    }  # fmt: skip
+    found = {"ids": int(is_known)}
+    for row in rows:
+        if row.kind in words:
+            found[words[row.kind]] = found.get(words[row.kind], 0) + 1
+    return found
+
+
+def _kept(connection: Connection, person: str) -> dict[str, int]:
+    who = select(workers.c.number).where(workers.c.id == person).scalar_subquery()
+    count = select(func.count()).select_from(answers).where(answers.c.worker == who)
+    counting = count.where(answers.c.counts == 1)
+    paid = select(func.coalesce(func.sum(answers.c.cost), 0)).where(answers.c.worker == who)
+    bonus = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
+        charges.c.name.like(f"%:{person}:%")
+    )
+    found = {"answers": count, "answers that count": counting, "paid": paid, "bonuses": bonus}
+    return {name: int(connection.execute(query).scalar_one()) for name, query in found.items()}
+
+
+def about(connection: Connection, who: str) -> dict[str, Any]:
+    """Return all that is stored of somebody, as plain values (GDPR article 15).
+
+    Raises:
+        InputError: Nobody is known by this name.
+    """
+    person = find_person(connection, who) or _worker_named(connection, who)
+    if person is None:
+        raise InputError(f"nobody is known by the id, pseudonym or provider's id {who!r}")
+    row = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
+    own = select(workers).where(workers.c.id == person)
+    worker = connection.execute(own).one_or_none()
+    names = {} if row is None else {row.pseudonym: row.id}
+    found: dict[str, Any] = {
+        "pseudonym": person if is_private(connection) else None,
+        "id": row.id if row is not None else (None if is_private(connection) else person),
+        "since": None if row is None else row.since,
+        "barred": bool(worker.barred) if worker is not None else False,
+        "answers": _rows_of(connection, answers, worker),
+        "passed": _rows_of(connection, skips, worker),
+        "held": _rows_of(connection, leases, worker),
+        "notes": [],
+        "records": [],
+    }
+    if not is_private(connection):
+        found["records"] = [
+            {"kind": one.kind, "name": one.name, "body": read_json(one.body), "time": one.time}
+            for one in connection.execute(select(records).order_by(records.c.number))
+            if _names(one, person)
+        ]
+        return found
+    reasons = skip_reasons(connection)
+    number = None if worker is None else worker.number
+    for one in found["passed"]:
+        one["reason"] = reasons.get(f"{one.pop('number')}:{number}", one["reason"])
+    mine = select(notes).where((notes.c.person == person) & notes.c.name.is_not(None))
+    for one in connection.execute(mine.order_by(notes.c.number)):
+        name, body = shown(one.kind, one.name, read_json(one.body), names)
+        found["notes"].append({"kind": one.kind, "name": name, "body": body, "time": one.time})
+    for one in connection.execute(
+        select(records).where(records.c.kind.in_([BAR, VERDICTS])).order_by(records.c.number)
+    ):
+        body = read_json(one.body)
+        if one.kind == BAR and one.name == person:
+            found["records"].append({"kind": BAR, "name": names.get(person, person), "body": body})
+        elif one.kind == VERDICTS and person in body["workers"]:
+            said = body["workers"][person]
+            found["records"].append({"kind": VERDICTS, "name": one.name, "body": said})
+    return found
+
+
+def _worker_named(connection: Connection, who: str) -> str | None:
+    found = connection.execute(select(workers.c.id).where(workers.c.id == who)).scalar_one_or_none()
+    return None if found is None else str(found)
+
+
+def _names(row: Any, person: str) -> bool:
+    body = read_json(row.body)
+    parts = row.name.split(":")
+    return (
+        row.name == person
+        or person in parts
+        or (isinstance(body, dict) and (body.get("worker") == person))
+    )
+
+
+def _rows_of(connection: Connection, table: Any, worker: Any) -> list[dict[str, Any]]:
+    if worker is None:
+        return []
+    query = select(table, items.c.id.label("item_id")).join(items, items.c.number == table.c.item)
+    made = []
+    for row in connection.execute(query.where(table.c.worker == worker.number)).mappings():
+        facts = {name: value for name, value in row.items() if name not in {"worker", "item_id"}}
+        if table is skips:
+            facts["number"] = row["item"]
+        made.append({**facts, "item": row["item_id"]})
+    return made
+
+
+# -- tombstones ------------------------------------------------------------------------------------
+
+
+def hash_of(salt: str, person: str) -> str:
+    """Return the hash by which a tombstone knows somebody again; slow, as ids can be guessed."""
+    words = scrypt(person.encode(), salt=bytes.fromhex(salt), n=2**13, r=8, p=1, dklen=16)
+    return words.hex()
+
+
+def graves(connection: Connection) -> list[dict[str, Any]]:
+    """Return the tombstones in their order: person, hash, salt, time."""
+    query = select(tombstones).order_by(tombstones.c.number)
+    return [
+        {"person": row.person, "hash": row.hash, "salt": row.salt, "time": row.time}
+        for row in connection.execute(query)
+    ]
+
+
+def n_forgotten(connection: Connection) -> int:
+    """Count the tombstones."""
+    return int(connection.execute(_N_FORGOTTEN).scalar_one())
+
+
+def buried(connection: Connection, who: str) -> str | None:
+    """Return the pseudonym of who was forgotten, by id or pseudonym; None if they were not."""
+    query = select(tombstones.c.person).where(tombstones.c.person == who)
+    found = connection.execute(query).scalar_one_or_none()
+    return str(found) if found is not None else _buried(connection, who)
+
+
+def _buried(connection: Connection, person: str) -> str | None:
+    rows = connection.execute(select(tombstones).order_by(tombstones.c.number.desc())).all()
+    hashes = {salt: hash_of(salt, person) for salt in {row.salt for row in rows}}
+    return next((str(row.person) for row in rows if hashes[row.salt] == row.hash), None)
+
+
+def _is_pseudonym(connection: Connection, name: str) -> bool:
+    """Whether a name is a pseudonym in use, or that of somebody who was forgotten."""
+    tables = (people.c.pseudonym, tombstones.c.person)
+    return any(
+        connection.execute(select(column).where(column == name)).first() is not None
+        for column in tables
+    )
+
+
+def _salt(connection: Connection) -> str:
+    found = connection.execute(select(tombstones.c.salt).limit(1)).scalar_one_or_none()
+    return secrets.token_hex(16) if found is None else str(found)

@@ -1,0 +1,413 @@
+"""Who steers a campaign and who serves it, so that a process that was replaced writes nothing more.
+
+There are two roles: one LOOP (`goldspan run`, or the loop of a server) and the WEB processes of one
+deployment. The table `roles` has a row per role with its epoch, a number that grows with every
+takeover; the table `processes` has a row per process that holds a role. Every transaction that
+writes checks that the rows of its process are there, with the epoch of the role
+(`goldspan.store.journal`). A takeover raises the epoch and removes the rows of those before.
+
+Whether a process lives is known without comparing clocks. In SQLite the operating system's lock on
+a file beside the database says it: the lock ends with the process, and a process that is stopped
+(SIGSTOP, a suspended machine) still holds it. PostgreSQL's locks end with a connection, at any
+restart of the database, so there every process counts up a number in its row; who wants its role
+watches that number, and takes over when it did not move for `LOOKS` looks in a row. A process that
+was only stopped, and wakes, finds its row gone. PostgreSQL's advisory locks are taken as well, for
+processes of versions that know no roles.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sqlalchemy import Connection, and_, bindparam, func, select, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from goldspan.old_name import OLD_NAME
+from goldspan.store import locks
+from goldspan.store.engine import WRITE, HeldError, LostError, StoreError, is_sqlite, store_error
+from goldspan.store.journal import Database
+from goldspan.store.schema import campaign, processes, roles
+
+LOOP, WEB = "loop", "web"
+BEAT = 1.0
+"""Seconds between two beats of a process."""
+LOOK, LOOKS = 0.5, 12
+"""Seconds between two looks at the beats of others, and after how many that found nothing new they
+count as gone: six beats, so that a machine that is busy for some seconds loses nothing, and whoever
+starts a server again after a crash waits no longer than people wait for a page."""
+LOCK_SECONDS = 30
+"""How long a takeover waits in PostgreSQL for a transaction that is under way."""
+
+log = logging.getLogger("goldspan.store")
+
+_IS_ROLE = processes.c.role == bindparam("my_role")
+_IS_MINE = and_(processes.c.id == bindparam("me"), _IS_ROLE)
+_EPOCH = select(roles.c.epoch).where(roles.c.name == bindparam("my_role")).scalar_subquery()
+_STANDS = select(func.count()).select_from(processes).where(_IS_MINE, processes.c.epoch == _EPOCH)
+_BEAT = processes.update().where(_IS_MINE, processes.c.epoch == _EPOCH)
+_BEAT = _BEAT.values(beat=processes.c.beat + 1)
+_OTHERS = select(processes).where(_IS_ROLE, processes.c.id != bindparam("me"))
+_LEAVE = processes.delete().where(_IS_MINE)
+# Its transactions too: one that is under way would keep the campaign locked.
+_END = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = :sign AND pid <> pg_backend_pid()"
+)
+_UNLOCK = text("SELECT pg_advisory_unlock_all()")
+# Whoever serves holds the old name's lock, which is taken last. PostgreSQL keeps the two halves of
+# the key.
+_HOLDER = text(
+    "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
+    "WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) | "
+    "l.objid::bigint = hashtextextended(CAST(:old AS text) || current_schema(), 0)"
+)
+Rows = dict[str, Mapping[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A role that a process asks for.
+
+    Attributes:
+        database: The campaign's.
+        role: "loop" or "web".
+        who: The process, for messages.
+        refusal: The message to this process if another one holds the role, made from its `who`.
+        patience: Seconds for which the role is asked for while others hold it.
+        deployment: Processes of the same deployment may share the role.
+        shared: Whether this process shares it.
+    """
+
+    database: Database
+    role: str
+    who: str
+    refusal: Callable[[str], str]
+    patience: float
+    deployment: str = ""
+    shared: bool = False
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Return what the statements on the process's own row take."""
+        return {"me": self.database.held.process, "my_role": self.role}
+
+
+@contextmanager
+def hold(claim: Claim) -> Iterator[None]:
+    """Hold a role, for `with`.
+
+    Raises:
+        HeldError: Others hold it.
+        LostError: Another process took over meanwhile, or before.
+        StoreError: The database or the lock's file cannot be used.
+    """
+    held = claim.database.held
+    held.check_lost()
+    with ExitStack() as stack:
+        if is_sqlite(claim.database.engine):
+            session = None
+            stack.enter_context(_by_file(claim))
+        else:
+            session = stack.enter_context(_by_beat(claim))
+        beating = _Beating(claim, session)
+        beating.start()
+        try:
+            yield
+        finally:
+            beating.stop()
+            _leave(claim)
+    held.check_lost()
+
+
+@contextmanager
+def _by_file(claim: Claim) -> Iterator[None]:
+    """Take a role by the operating system's lock on a file beside a SQLite database.
+
+    Who holds the file alone knows that no other process lives; who shares it writes its row into
+    the epoch of the others.
+    """
+    ending = {LOOP: ".lock", WEB: ".serve.lock"}[claim.role]
+    path = locks.file_beside(claim.database, ending)
+    with locks.opened(path) as file:
+        joins = False
+
+        def take() -> bool:
+            nonlocal joins
+            if locks.locked(file):
+                return True
+            joins = claim.shared and locks.shared(file)
+            return joins
+
+        locks.wait(take, claim.patience, lambda: claim.refusal(locks.signed(path)))
+        if not _enter(claim, None, joins=joins):
+            raise HeldError(claim.refusal(locks.signed(path)))
+        if claim.role == WEB and not joins:
+            locks.sign(file, claim.who)
+        if claim.shared and not joins:
+            locks.shared(file)
+        yield
+
+
+@contextmanager
+def _by_beat(claim: Claim) -> Iterator[_Session]:
+    """Take a role in PostgreSQL, from processes that end it or do not beat any more."""
+    with _Session(claim) as session:
+        while True:
+            joins = claim.shared and _same_deployment(claim)
+            rows = None if joins else _watch(claim)
+            if rows:
+                log.warning("%s", _gone(claim, rows))
+                for process in rows:
+                    session.run(_END, {"sign": f"goldspan {process}"})
+            # The connections of who is gone end a moment later.
+            patience = max(claim.patience, LOOK * LOOKS) if rows else claim.patience
+            locks.wait(session.lock, patience, lambda: claim.refusal(session.holder()))
+            begin = time.monotonic()
+            if _enter(claim, rows, joins=joins):
+                claim.database.held.sure_until[claim.role] = begin + LOOK * LOOKS
+                break
+            session.unlock()  # another one was quicker, or beats again
+        yield session
+
+
+def _watch(claim: Claim) -> Rows:
+    """Wait until no other process has the role, or those that have it count as gone.
+
+    Returns:
+        The rows of those that are gone.
+
+    Raises:
+        HeldError: One of them lives, and did not end in time.
+    """
+    begin, rows, quiet, lives = time.monotonic(), _others(claim), 0, False
+    while rows:
+        if lives and time.monotonic() - begin >= claim.patience:
+            raise HeldError(claim.refusal(_who(rows)))
+        if quiet >= LOOKS:
+            return rows
+        # Looks are counted, not seconds: a machine that was suspended with both processes on it has
+        # let time pass for both.
+        time.sleep(LOOK)
+        before, rows = rows, _others(claim)
+        moved = rows != before
+        lives, quiet = lives or moved, 0 if moved else quiet + 1
+    return rows
+
+
+def _enter(claim: Claim, seen: Rows | None, *, joins: bool) -> bool:
+    """Write the role's and the process's rows; False if others are not as they were seen."""
+    database, held = claim.database, claim.database.held
+    with database.turn, _told(database), database.engine.connect() as plain:
+        connection = plain.execution_options(**WRITE)
+        with connection.begin():
+            if not is_sqlite(database.engine):
+                connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+            # A change, so that no transaction that began before it goes on after it.
+            connection.execute(campaign.update().values(paused=campaign.c.paused))
+            there = _rows(connection, claim)
+            if seen is not None and there != seen:
+                return False
+            role = connection.execute(select(roles).where(roles.c.name == claim.role)).one_or_none()
+            if joins and (role is None or role.deployment != claim.deployment):
+                return False
+            epoch = 0 if role is None else role.epoch
+            if not joins:
+                epoch = _take_over(connection, claim, there)
+            connection.execute(_LEAVE, claim.key)
+            row = {"id": held.process, "role": claim.role, "who": claim.who}
+            connection.execute(processes.insert(), {**row, "epoch": epoch, "beat": 0})
+        held.roles = (*(one for one in held.roles if one != claim.role), claim.role)
+    return True
+
+
+def _take_over(connection: Connection, claim: Claim, there: Rows) -> int:
+    """Begin a new epoch, also of the other roles of the processes that are gone."""
+    gone = processes.c.id.in_(list(there))
+    theirs = connection.execute(select(processes.c.role).where(gone)).scalars()
+    for name in sorted({*theirs, claim.role}):
+        grown = roles.update().where(roles.c.name == name).values(epoch=roles.c.epoch + 1)
+        if not connection.execute(grown).rowcount:
+            connection.execute(roles.insert(), {"name": name, "epoch": 1, "deployment": ""})
+    connection.execute(processes.delete().where(gone))
+    mine = roles.update().where(roles.c.name == claim.role)
+    connection.execute(mine.values(deployment=claim.deployment))
+    number = select(roles.c.epoch).where(roles.c.name == claim.role)
+    return int(connection.execute(number).scalar_one())
+
+
+def _leave(claim: Claim) -> None:
+    """Remove the process's row, so that the next one need not wait."""
+    database, held = claim.database, claim.database.held
+    with database.turn:
+        held.roles = tuple(one for one in held.roles if one != claim.role)
+        held.sure_until.pop(claim.role, None)
+        # Where the database is gone the row stays, and the next process sees that it does not beat.
+        with suppress(SQLAlchemyError), database.engine.connect() as plain:
+            connection = plain.execution_options(**WRITE)
+            with connection.begin():
+                connection.execute(_LEAVE, claim.key)
+
+
+def _others(claim: Claim) -> Rows:
+    with claim.database.read() as connection:
+        return _rows(connection, claim)
+
+
+def _rows(connection: Connection, claim: Claim) -> Rows:
+    return {row["id"]: dict(row) for row in connection.execute(_OTHERS, claim.key).mappings()}
+
+
+def _same_deployment(claim: Claim) -> bool:
+    found = select(roles.c.deployment).where(roles.c.name == claim.role)
+    with claim.database.read() as connection:
+        return bool(connection.execute(found).scalar() == claim.deployment)
+
+
+def _who(rows: Rows) -> str:
+    return ", ".join(str(row["who"]) for row in rows.values())
+
+
+def _gone(claim: Claim, rows: Rows) -> str:
+    seconds = LOOK * LOOKS
+    return (
+        f"{claim.database.where}: {_who(rows)} did not answer for {seconds:g} seconds and counts "
+        "as gone: this process takes over, and the other one can write nothing more"
+    )
+
+
+@contextmanager
+def _told(database: Database) -> Iterator[None]:
+    """Word what the driver raises."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise store_error(error, database.where) from None
+
+
+class _Session:
+    """A connection of its own to PostgreSQL, with the advisory lock of versions without roles."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim, self._stack = claim, ExitStack()
+        self._connection: Connection | None = None
+        self.is_locked = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unlock()
+
+    def drop(self) -> None:
+        """Let go of the connection, and of the lock with it."""
+        self._connection, self.is_locked = None, False
+        stack, self._stack = self._stack, ExitStack()
+        with suppress(SQLAlchemyError):  # it is broken
+            stack.close()
+
+    def run(self, statement: Any, words: Mapping[str, Any]) -> Any:
+        """Do a statement, on a new connection where there is none.
+
+        Raises:
+            StoreError: The database does not answer.
+        """
+        try:
+            with _told(self.claim.database):
+                if self._connection is None:
+                    opened = locks.session(self.claim.database)
+                    self._connection = self._stack.enter_context(opened)
+                return self._connection.execute(statement, words)
+        except StoreError:
+            self.drop()
+            raise
+
+    def lock(self) -> bool:
+        """Try to take the lock."""
+        what = "serve " if self.claim.role == WEB else ""
+        take = locks.TAKE_SHARED if self.claim.shared else locks.TAKE
+        names = {"new": f"goldspan {what}", "old": f"{OLD_NAME} {what}"}
+        self.is_locked = bool(self.run(take, names).scalar_one())
+        return self.is_locked
+
+    def unlock(self) -> None:
+        """Let go of the lock at once: PostgreSQL sees late that a connection has ended."""
+        if self.is_locked:
+            with suppress(StoreError):
+                self.run(_UNLOCK, {})
+        self.drop()
+
+    def holder(self) -> str:
+        """Return who holds the lock: a process with a row, or the name that an old one gave."""
+        rows = _others(self.claim)
+        if rows:
+            return _who(rows)
+        old = f"{OLD_NAME} {'serve ' if self.claim.role == WEB else ''}"
+        return str(self.run(_HOLDER, {"old": old}).scalar() or "")
+
+
+class _Beating:
+    """A thread that keeps a process's row alive, and sees when it is gone.
+
+    In SQLite, where the lock of the file says who lives, it only looks.
+    """
+
+    def __init__(self, claim: Claim, session: _Session | None) -> None:
+        self._claim, self._session = claim, session
+        self._ended = threading.Event()
+        name = f"goldspan {claim.role} beat"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._is_silent = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        held = self._claim.database.held
+        while not self._ended.wait(BEAT) and held.lost is None:
+            try:
+                stands = self._beat()
+                if not stands:
+                    with self._claim.database.read() as connection:
+                        held.successor(connection, self._claim.database.where)
+            except (StoreError, SQLAlchemyError) as error:
+                self._hear(error)
+            else:
+                self._hear(None)
+
+    def _beat(self) -> bool:
+        """Count up, and return whether the row was there."""
+        claim, begin = self._claim, time.monotonic()
+        if self._session is None:
+            with claim.database.read() as connection:
+                return bool(connection.execute(_STANDS, claim.key).scalar_one())
+        stands = bool(self._session.run(_BEAT, claim.key).rowcount)
+        if stands:
+            # Whoever saw the beat before this one must look for as long before it takes over.
+            claim.database.held.sure_until[claim.role] = begin + LOOK * LOOKS
+            if not self._session.is_locked:
+                self._session.lock()  # the connection that held it is gone
+        return stands
+
+    def _hear(self, error: Exception | None) -> None:
+        """Write down once that the database is silent, and once that it answers again."""
+        if error is None and self._is_silent:
+            log.warning("%s answers again", self._claim.database.where)
+        elif error is not None and not self._is_silent:
+            why = str(error) if isinstance(error, StoreError) else type(error).__name__
+            log.warning("no beat could be written, it is tried again every second: %s", why)
+        self._is_silent = error is not None
+
+
+__all__ = ["LOOP", "WEB", "Claim", "LostError", "hold"]

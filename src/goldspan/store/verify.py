@@ -1,0 +1,447 @@
+"""Whether a campaign's database holds what its log says: the pages, the chain, the tables.
+
+`verify` does all of it: the database's own check, the chain of hashes from the first entry to the
+last, and a replay of the log into a temporary database whose tables are compared with the stored
+ones, row by row. A replay runs the same effects as the original transactions
+(`registry.EFFECTS`), so that a new kind of event needs nothing here; a chain that begins with a
+snapshot of tables is replayed like any other.
+
+`goldspan.store.facts` is the short form, for a process that is about to use labels.
+
+What neither can show is a log that was written anew, with all its hashes, by somebody who can write
+the database: for that a head noted elsewhere is compared (`head`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Table, Text, create_engine, inspect, select, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from goldspan.errors import GoldspanError
+from goldspan.store.chain import BEGIN, link
+from goldspan.store.check import foreign_faults, page_faults
+from goldspan.store.engine import StoreError, is_outside, is_sqlite, store_error
+from goldspan.store.journal import Database, Entry, first_entry
+from goldspan.store.people import unsealed
+from goldspan.store.registry import effect_of
+from goldspan.store.replay import log_part
+from goldspan.store.schema import (
+    BESIDE_THE_LOG,
+    campaign,
+    events,
+    metadata,
+)
+
+MOST = 20
+"""Mismatches that are named of each table; all are counted."""
+AT_ONCE = 1_000
+_WIDTH = 60
+_SECRET = frozenset({("records", "body")})
+"""Columns that may hold what logs must not: that they differ is said, and not how."""
+_IN_HEAD = frozenset({("campaign", "n_events"), ("campaign", "head")})
+"""Compared with the end of the log by `Chain.end`."""
+_BAD_ROW = (SQLAlchemyError, GoldspanError, ArithmeticError, AttributeError, LookupError, TypeError,
+            ValueError)  # fmt: skip
+"""What applying an entry raises that does not fit what came before it."""
+
+Tell = Callable[[str, int, int], None]
+"""Is told what is being checked, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Something in a table that is not what the log says.
+
+    Attributes:
+        table: Name of the table.
+        key: The row's key, "number 17" for example.
+        column: The column; "" where the whole row is missing or too much.
+        log: What the log says; None if it says nothing of the row.
+        stored: What stands there; None if there is no row.
+    """
+
+    table: str
+    key: str
+    column: str
+    log: str | None
+    stored: str | None
+
+    def __str__(self) -> str:
+        """Return the mismatch as a sentence."""
+        if self.log is None:
+            return f"{self.table}, {self.key}: this row is not in the log"
+        if self.stored is None:
+            return f"{self.table}, {self.key}: the row is missing"
+        return f"{self.table}, {self.key}, {self.column}: {self.stored}; the log says {self.log}"
+
+
+@dataclass
+class Verification:
+    """What was found.
+
+    Attributes:
+        where: The database, without a password.
+        n_events: Entries of the log that were read and belong to the chain.
+        head: Hash of the last of these.
+        faults: What the database's own check and the chain say is wrong.
+        mismatches: Rows that are not what the log says, `MOST` of each table.
+        n_mismatches: How many there are, by table.
+        n_rows: Rows that were compared, by table.
+        notes: What could not be checked, and why.
+    """
+
+    where: str
+    n_events: int = 0
+    head: str = ""
+    faults: list[str] = field(default_factory=list)
+    mismatches: list[Mismatch] = field(default_factory=list)
+    n_mismatches: dict[str, int] = field(default_factory=dict)
+    n_rows: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults and not self.n_mismatches
+
+    def lines(self) -> list[str]:
+        """Return what is wrong, a sentence each."""
+        found = list(self.faults)
+        for table, count in self.n_mismatches.items():
+            named = [str(one) for one in self.mismatches if one.table == table]
+            found += named
+            if count > len(named):
+                found.append(f"{table}: and {count - len(named)} more")
+        return found
+
+    def summary(self, most: int = 3) -> str:
+        """Return what is wrong in one line, with the first few findings."""
+        named = self.faults + [str(one) for one in self.mismatches]
+        more = len(self.faults) + sum(self.n_mismatches.values()) - len(named[:most])
+        return "; ".join(named[:most]) + (f"; and {more} more" if more > 0 else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return {"whole": self.is_whole, **asdict(self)}
+
+
+def verify(
+    database: Database, *, head: str | None = None, most: int = MOST, tell: Tell | None = None
+) -> Verification:
+    """Compare a campaign's database with its log, as it is at one moment; nothing is changed.
+
+    Others may read and write meanwhile.
+
+    Args:
+        database: The campaign's.
+        head: A hash that was noted before: it must be that of an entry.
+        most: How many mismatches of a table are named.
+        tell: Is told how far it is.
+
+    Raises:
+        StoreError: The database is busy, gone or forbidden; what is damaged is a finding.
+    """
+    found = Verification(database.where)
+    say = tell or (lambda *_: None)
+    say("pages", 0, 1)
+    try:
+        with database.read() as connection:
+            found.faults += _own_check(connection, found.notes, most)
+            _read_the_rest(connection)
+            with _scratch() as scratch:
+                found.faults += [
+                    f"notes, number {number}: it is not what the log has sealed"
+                    for number in unsealed(connection)
+                ]
+                if _replayed(connection, scratch, found, head, say):
+                    _compare_all(connection, scratch, found, most, say)
+                else:
+                    found.notes.append("the tables were not compared: the log is not whole")
+    except (StoreError, UnicodeError, ValueError, OverflowError) as error:
+        # SQLite says of a page what is wrong with it in many ways.
+        if not is_sqlite(database.engine) or "locked" in str(error):
+            raise
+        found.faults.append(f"cannot be read to its end: {error}")
+    return found
+
+
+def check_whole(database: Database, what_now: str = "", tell: Tell | None = None) -> Verification:
+    """Verify a database, and refuse one that is not whole.
+
+    Raises:
+        StoreError: It is not; the message names the first findings.
+    """
+    found = verify(database, tell=tell)
+    if not found.is_whole:
+        raise damaged(database.where, found.summary(), what_now)
+    return found
+
+
+def damaged(where: str, why: str, what_now: str = "") -> StoreError:
+    """Return the error of a database that is not what its log says."""
+    advice = what_now or (
+        "restore a backup (`goldspan restore`); `goldspan verify` lists what differs; nothing was "
+        "changed"
+    )
+    return StoreError(f"{where} is damaged: {why}: {advice}")
+
+
+def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]:
+    """Return what the database itself says of its pages, links and indexes."""
+    if connection.dialect.name == "sqlite":
+        return (page_faults(connection) + foreign_faults(connection))[:most]
+    return _index_faults(connection, notes)
+
+
+def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
+    """Let PostgreSQL's extension amcheck look at the indexes, where it is installed."""
+    schema = connection.execute(
+        text(
+            "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
+            "WHERE e.extname = 'amcheck'"
+        )
+    ).scalar_one_or_none()
+    if schema is None:
+        notes.append(
+            "the indexes were not checked: PostgreSQL's extension amcheck is not installed"
+        )
+        return []
+    indexes = connection.execute(
+        text(
+            "SELECT c.oid, c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+            "JOIN pg_am a ON a.oid = c.relam JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = current_schema() AND a.amname = 'btree' AND i.indisvalid"
+        )
+    ).all()
+    faults: list[str] = []
+    for row in indexes:
+        try:
+            with connection.begin_nested():
+                check = f'SELECT "{schema}".bt_index_check(CAST(:index AS regclass), true)'
+                connection.execute(text(check), {"index": str(row.oid)})
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == "42501":
+                notes.append("the indexes were not checked: this user may not call amcheck")
+                return faults
+            faults.append(f"index {row.relname}: {str(error.orig).strip().splitlines()[0]}")
+    return faults
+
+
+def _read_the_rest(connection: Connection) -> None:
+    """Read the tables that are not compared, to their last row."""
+    compared = {table.name for table in _tables()} | {events.name}
+    for name in inspect(connection).get_table_names():
+        if name not in compared:
+            quoted = connection.dialect.identifier_preparer.quote(name)
+            for _ in connection.execute(text(f"SELECT * FROM {quoted}")):  # noqa: S608
+                pass
+
+
+def _tables() -> list[Table]:
+    """Return the tables that the log determines."""
+    beside = {*BESIDE_THE_LOG, events.name}
+    return [table for table in metadata.sorted_tables if table.name not in beside]
+
+
+@contextmanager
+def _scratch() -> Iterator[Connection]:
+    """Open a temporary SQLite database with empty tables: in memory, and on the disk if large."""
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect("", isolation_level=None, check_same_thread=False),
+        poolclass=StaticPool,
+    )
+    try:
+        with engine.connect() as connection:
+            for pragma in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-64000"):
+                connection.exec_driver_sql(f"PRAGMA {pragma}")
+            connection.exec_driver_sql("BEGIN")
+            metadata.create_all(connection)
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def log_rows(connection: Connection) -> Iterator[Any]:
+    """Read the entries as they stand there, some at a time."""
+    after = -(2**63)
+    query = select(events).order_by(events.c.number).limit(AT_ONCE)
+    while rows := connection.execute(query.where(events.c.number > after)).all():
+        yield from rows
+        after = rows[-1].number
+
+
+class Chain:
+    """The chain of hashes, followed entry by entry; the stored text of a body is what is hashed."""
+
+    def __init__(self, head: str | None = None) -> None:
+        self.number, self.head = 0, ""
+        self._wanted, self.has_wanted = head, head is None or head == ""
+
+    def follow(self, row: Any) -> str:
+        """Take the next entry; return what is wrong with it, "" if it belongs here."""
+        if not self.number and row.kind == BEGIN:
+            self._go_on(row.body)
+        number = self.number + 1
+        if row.number != number:
+            return f"the log is broken: event {number} is missing"
+        if not (isinstance(row.time, int) and isinstance(row.kind, str)
+                and isinstance(row.body, str)):  # fmt: skip
+            return f"the log is broken: event {number} was changed"
+        if link(self.head, number, row.time, row.kind, row.body) != row.hash:
+            return f"the log is broken: event {number} was changed"
+        self.number, self.head = number, row.hash
+        self.has_wanted = self.has_wanted or row.hash == self._wanted
+        return ""
+
+    def _go_on(self, body: Any) -> None:
+        """Go on from the log that this one took the place of (`goldspan.store.rebase`)."""
+        with suppress(ValueError, LookupError, TypeError):  # it was changed: the hash will tell
+            before = json.loads(body)
+            self.number, self.head = int(before["events"]), str(before["head"])
+            self.has_wanted = self.has_wanted or self.head == self._wanted
+
+    def end(self, connection: Connection) -> str:
+        """Compare the end of the log with the campaign's row; return what is wrong."""
+        row = connection.execute(select(campaign.c.n_events, campaign.c.head)).one_or_none()
+        if row is None:
+            return "the campaign's row is missing"
+        if (row.n_events, row.head) != (self.number, self.head):
+            return (
+                f"the log is broken: it ends at event {self.number} with the hash "
+                f"{self.head[:12]}…, and the campaign's row says event {row.n_events} and "
+                f"{str(row.head)[:12]}…"
+            )
+        return ""
+
+
+def _replayed(
+    connection: Connection, scratch: Connection, found: Verification, head: str | None, say: Tell
+) -> bool:
+    """Follow the chain and do its entries again; return whether that came to the end."""
+    total = int(connection.execute(text("SELECT count(*) FROM events")).scalar_one())
+    chain, entry = Chain(head), first_entry(scratch, 0, replayed=True)
+    fault = ""
+    for row in log_rows(connection):
+        fault = chain.follow(row) or _again(entry, row)
+        if fault:
+            break
+        if chain.number % AT_ONCE == 0:
+            say("log", chain.number, total)
+    found.n_events, found.head = chain.number, chain.head
+    if fault:
+        found.faults.append(fault)
+        return False
+    end = "" if chain.number else "the log is empty"
+    end = end or chain.end(connection)
+    if end:
+        found.faults.append(end)
+    if not chain.has_wanted:
+        found.faults.append(
+            f"no entry of the log has the hash {head}: the log was cut off or written anew since "
+            "that was noted, or it is another campaign's"
+        )
+    if chain.number:
+        entry.n_events, entry.head = chain.number, chain.head
+        entry.close()
+    return chain.number > 0
+
+
+def _again(entry: Entry, row: Any) -> str:
+    """Do an entry again; return why that cannot be, "" if it can."""
+    entry.now = entry.clock = row.time
+    try:
+        effect_of(row.kind)(entry, json.loads(row.body))
+    except _BAD_ROW as error:
+        why = str(getattr(error, "orig", error)).strip().splitlines()
+        return f"event {row.number} ({row.kind}) cannot be done again: {why[0] if why else error!r}"
+    return ""
+
+
+def _compare_all(
+    connection: Connection, scratch: Connection, found: Verification, most: int, say: Tell
+) -> None:
+    tables = _tables()
+    for n, table in enumerate(tables):
+        say("tables", n, len(tables))
+        try:
+            for mismatch in _compare(table, scratch, connection, found):
+                count = found.n_mismatches.get(table.name, 0) + 1
+                found.n_mismatches[table.name] = count
+                if count <= most:
+                    found.mismatches.append(mismatch)
+        except DBAPIError as error:
+            if not is_outside(error):
+                raise
+            if not is_sqlite(connection.engine):  # nothing more can be read in this transaction
+                raise store_error(error, found.where) from None
+            why = str(error.orig).strip().splitlines()[0]
+            found.faults.append(f"the table {table.name} cannot be read: {why}")
+
+
+def _compare(
+    table: Table, scratch: Connection, connection: Connection, found: Verification
+) -> Iterator[Mismatch]:
+    """Compare a table as replayed with the stored one, both in the order of its key."""
+    columns = [c for c in table.columns if (table.name, c.name) not in _IN_HEAD]
+    place = [n for n, c in enumerate(columns) if c.primary_key]
+    names = [columns[n].name for n in place]
+    wanted, stored = _rows(scratch, table, columns), _rows(connection, table, columns)
+    left, right = next(wanted, None), next(stored, None)
+    found.n_rows[table.name] = 0
+
+    def key(row: Any) -> str:
+        return ", ".join(f"{n} {_shown(row[at])}" for n, at in zip(names, place, strict=True))
+
+    while left is not None or right is not None:
+        a = None if left is None else [_rank(left[n]) for n in place]
+        b = None if right is None else [_rank(right[n]) for n in place]
+        if b is None or (a is not None and a < b):
+            yield Mismatch(table.name, key(left), "", "a row", None)
+            left = next(wanted, None)
+        elif a is None or b < a:
+            yield Mismatch(table.name, key(right), "", None, "a row")
+            right = next(stored, None)
+        else:
+            found.n_rows[table.name] += 1
+            if left != right:
+                for column, says, stands in zip(columns, left, right, strict=True):  # type: ignore[arg-type]
+                    if says != stands:
+                        hidden = (table.name, column.name) in _SECRET
+                        told = ("another body", "one body") if hidden else (says, stands)
+                        shown = [v if hidden else _shown(v) for v in told]
+                        yield Mismatch(table.name, key(left), column.name, shown[0], shown[1])
+            left, right = next(wanted, None), next(stored, None)
+
+
+def _rows(connection: Connection, table: Table, columns: list[Any]) -> Iterator[tuple[Any, ...]]:
+    order = list(table.primary_key.columns)
+    if connection.dialect.name == "postgresql":  # in the order of SQLite
+        order = [c.collate("C") if isinstance(c.type, Text) else c for c in order]  # type: ignore[misc]
+    names = [column.name for column in columns]
+    query = select(*columns).order_by(*order).execution_options(yield_per=AT_ONCE)
+    with connection.execute(query) as rows:
+        for row in rows:
+            yield tuple(log_part(table.name, dict(zip(names, row, strict=True))).values())
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Order values as SQLite does: a damaged column may hold any kind."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, int | float):
+        return 1, value
+    return (2, value.encode()) if isinstance(value, str) else (3, bytes(value))
+
+
+def _shown(value: Any) -> str:
+    words = value if isinstance(value, str) else repr(value)
+    return words if len(words) <= _WIDTH else f"{words[: _WIDTH - 1]}…"
