@@ -87,18 +87,13 @@ docs: $(STAMP) ## Build the documentation into site/
 bench: $(STAMP) ## Run all benchmarks against the peers (long)
 	$(BIN)/python benchmarks/run.py
 
-study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA)
+# NAME= one of `python -m studies --help`; all of them without it.
+NAME ?= bsc campaign-ner classification li-liu ntoulas-spambase ntoulas-text redundancy selection-ner \
+	rodrigues-5 rodrigues-6 rodrigues-4 rodrigues-3 rodrigues-2
+study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA, NAME=bsc for one)
 	@mkdir -p $(OUT)
-	$(BIN)/goldspan study bsc --data $(DATA) -o $(OUT)/study-bsc.md --overwrite
-	$(BIN)/goldspan study campaign-ner --data $(DATA) -o $(OUT)/study-campaign-ner.md --overwrite
-	$(BIN)/goldspan study classification --data $(DATA) -o $(OUT)/study-classification.md --overwrite
-	$(BIN)/goldspan study li-liu --data $(DATA) -o $(OUT)/study-li-liu.md --overwrite
-	$(BIN)/goldspan study ntoulas-spambase --data $(DATA) -o $(OUT)/study-ntoulas-spambase.md --overwrite
-	$(BIN)/goldspan study ntoulas-text --data $(DATA) -o $(OUT)/study-ntoulas-text.md --overwrite
-	$(BIN)/goldspan study redundancy --data $(DATA) -o $(OUT)/study-redundancy.md --overwrite
-	$(BIN)/goldspan study selection-ner --data $(DATA) -o $(OUT)/study-selection-ner.md --overwrite
-	for n in 5 6 4 3 2; do \
-		$(BIN)/goldspan study rodrigues-$$n --data $(DATA) -o $(OUT)/study-rodrigues-$$n.md --overwrite || exit 1; \
+	for name in $(NAME); do \
+		$(BIN)/python -m studies $$name --data $(DATA) -o $(OUT)/study-$$name.md --overwrite || exit 1; \
 	done
 
 # The tests that have the marker `torture`, each many times; tests/torture.py makes the table. RECORD=1

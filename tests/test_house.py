@@ -88,7 +88,7 @@ def test_a_room_imports_only_the_rooms_that_the_architecture_allows(path):
 
 def test_every_room_is_in_the_picture():
     rooms = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert rooms <= ROOMS.keys() | {"cli", "studies"}
+    assert rooms <= ROOMS.keys() | {"cli"}
 
 
 @pytest.mark.parametrize(

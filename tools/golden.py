@@ -71,7 +71,7 @@ MASKED_TEXTS = {
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
     "restore": "prints one line; tests/store/test_copies.py compares the stores",
-    "study": "needs the papers' data, which are not in the repository",
+    "study": "only says where the replications are",
     "outbox": "needs an account of a provider; tests/server/providers play one",
 }
 """Commands without a case, and why."""

@@ -165,7 +165,6 @@ FAILING = {
         "serve", "campaign.toml", "--out", "new", "--store", "BAD", "--port", "0"],
     "serve without the folder of the store": [
         "serve", "campaign.toml", "--out", "new", "--store", "none/x.sqlite", "--port", "0"],
-    "study": ["study", "bsc", "--data", "nowhere", "-o", "OUT.md"],
     "a folder that is not there": ["aggregate", "crowd.csv", "-o", "none/OUT.csv"],
 }  # fmt: skip
 
@@ -186,7 +185,6 @@ BLOCKED = {
         ["aggregate", "NONE", "--report", "OUT.html"], ["agree", "NONE", "--plot", "OUT.svg"],
         ["workers", "NONE", "--plot", "OUT.svg"], ["report", "out"],
         ["desk", "export", "NONE", "report.html"],
-        ["study", "li-liu", "--data", "NONE", "--plot", "OUT.svg"],
     ],
     "jinja2": [["aggregate", "NONE", "--report", "OUT.html"], ["report", "out"],
                ["serve", "NONE", "--out", "new"]],

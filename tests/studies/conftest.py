@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.tiny_data import write_data
+from tiny_data import write_data
 
 
 @pytest.fixture(scope="session")

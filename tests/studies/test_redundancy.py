@@ -9,9 +9,9 @@ from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
 from goldspan.hiring import replay
 from goldspan.simulate import draw_truth, simulate_crowd
-from goldspan.studies import run_study
-from goldspan.studies.redundancy import METHOD, RULES
-from studies.tiny_data import write_data
+from studies import run_study
+from studies.redundancy import METHOD, RULES
+from tiny_data import write_data
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_stopping_at_95_uses_fewer_answers_than_seven_and_is_no_worse(data, name
 
 
 def test_the_picture_names_its_axes():
-    from goldspan.studies.redundancy_picture import Curve, draw
+    from studies.redundancy_picture import Curve, draw
 
     line = [(1.0, 80.0), (3.0, 90.0)]
     axes = draw([Curve(f"crowd {n}", line, line, line) for n in range(6)]).axes

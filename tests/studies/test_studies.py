@@ -9,9 +9,9 @@ import pytest
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.old_name import variable
-from goldspan.studies import STUDIES, run_study
-from goldspan.studies.registry import WITH_PICTURE
-from goldspan.studies.table import Study, Table
+from studies import STUDIES, run_study
+from studies.registry import WITH_PICTURE
+from studies.table import Study, Table
 
 
 def test_a_table_is_written_in_markdown():

@@ -40,13 +40,12 @@ from goldspan.cli.score import score
 from goldspan.cli.select import select
 from goldspan.cli.serve import serve
 from goldspan.cli.simulate import simulate
-from goldspan.cli.study import study
 from goldspan.cli.tag import tag
 from goldspan.cli.tagger import tagger
 from goldspan.cli.train import train
 from goldspan.cli.verify import verify
 from goldspan.cli.workers import workers
-from goldspan.errors import GoldspanError
+from goldspan.errors import GoldspanError, InputError
 from goldspan.old_name import OldNameWarning
 
 _GROUPS = {
@@ -57,7 +56,6 @@ _GROUPS = {
     "Items": ("select", "simulate"),
     "Models": ("train", "tag", "tagger"),
     "Files": ("inspect", "convert", "check"),
-    "Replications of papers": ("study",),
 }
 """The commands by what they are for, as `--help` lists them."""
 _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
@@ -127,14 +125,12 @@ def _epilogs() -> dict[str, str]:
     from goldspan.aggregate.registry import METHODS, TEXTS
     from goldspan.crowd.registry import FORMATS
     from goldspan.simulate.parsing import WORKERS
-    from goldspan.studies.registry import STUDIES
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
     methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
     formats = f"Formats: {', '.join(FORMATS)}"
     return {
         "aggregate": "\n\n".join(["Methods:", *methods, formats]),
-        "study": "\n\n".join(f"{name}: {text}" for name, (_, text) in STUDIES.items()),
         "simulate": f"Kinds of workers: {', '.join(WORKERS)}. --list says what each does.",
         "inspect": formats,
         "convert": formats,
@@ -167,7 +163,6 @@ _COMMANDS: dict[Callable[..., None], str] = {
     backup: "A copy of a campaign in one file, also while it is served.",
     restore: "A campaign again, of a backup.",
     forget: "Erase a person from a campaign, or show what is stored of them.",
-    study: "The papers' tables, redone on real data.",
 }
 for command, summary in _COMMANDS.items():
     app.command(short_help=summary, epilog=_epilogs().get(command.__name__))(command)
@@ -176,11 +171,20 @@ app.add_typer(plan, name="plan")
 app.add_typer(desk, name="desk")
 
 
-def main() -> None:
-    """Run the command line and end the process with the right code."""
+@app.command(hidden=True, context_settings={"ignore_unknown_options": True})
+def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+    """Say where the replications of papers are: they were a command until version 0.2."""
+    raise InputError(
+        "the replications of papers are beside the package now: in a checkout of goldspan, run "
+        f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"
+    )
+
+
+def main(commands: typer.Typer = app) -> None:
+    """Run a command line and end the process with the right code."""
     warnings.formatwarning = _one_line
     try:
-        code = _run()
+        code = _run(commands)
         sys.stdout.flush()
     except BrokenPipeError:
         leave_quietly()
@@ -203,10 +207,10 @@ def _one_line(
 _usual = warnings.formatwarning
 
 
-def _run() -> int | str | None:
+def _run(commands: typer.Typer) -> int | str | None:
     try:
         with notice.shown():
-            app()
+            commands()
     except SystemExit as end:
         return end.code
     except GoldspanError as error:

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.studies import run_study
-from goldspan.studies.campaign_ner import experiment
-from goldspan.studies.campaign_ner.journal import Journal
-from goldspan.studies.campaign_ner.play import Point
-from goldspan.studies.campaign_ner.tables import Mean, answer_table
-from goldspan.studies.campaign_ner.ways import (
+from studies import run_study
+from studies.campaign_ner import experiment
+from studies.campaign_ner.journal import Journal
+from studies.campaign_ner.play import Point
+from studies.campaign_ner.tables import Mean, answer_table
+from studies.campaign_ner.ways import (
     ADAPTIVE,
     ALL,
     ALLOWED,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goldspan.crowd import read_crowd
-from goldspan.studies.campaign_ner.play import (
+from studies.campaign_ner.play import (
     Bench,
     ask,
     begin,
@@ -16,7 +16,7 @@ from goldspan.studies.campaign_ner.play import (
     play_policy,
     play_random,
 )
-from goldspan.studies.campaign_ner.policy import Policy
+from studies.campaign_ner.policy import Policy
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from goldspan.aggregate import aggregate
 from goldspan.crowd import read_crowd
 from goldspan.hiring.asking import Tape
-from goldspan.studies.campaign_ner.play import begin
-from goldspan.studies.campaign_ner.policy import DOUBTS, LABELS, Policy, next_share, wrong_spans
+from studies.campaign_ner.play import begin
+from studies.campaign_ner.policy import DOUBTS, LABELS, Policy, next_share, wrong_spans
 
 
 @pytest.fixture(scope="module")

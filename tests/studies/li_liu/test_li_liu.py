@@ -8,11 +8,11 @@ import pytest
 from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.studies import run_study
-from goldspan.studies.li_liu import ner, study
-from goldspan.studies.li_liu.panels import by_budget, carry_out
-from goldspan.studies.li_liu.pools import draw_pool, read_pool
-from goldspan.studies.li_liu.trial import (
+from studies import run_study
+from studies.li_liu import ner, study
+from studies.li_liu.panels import by_budget, carry_out
+from studies.li_liu.pools import draw_pool, read_pool
+from studies.li_liu.trial import (
     LEARNED,
     POSTERIOR,
     RANDOM,

@@ -16,13 +16,13 @@ from goldspan.aggregate import aggregate
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.select import Pool
 from goldspan.simulate import draw_truth, simulate_crowd
-from goldspan.studies import run_study
-from goldspan.studies.ntoulas import spambase, text
-from goldspan.studies.ntoulas.learners import learn_and_label
-from goldspan.studies.ntoulas.scores import Scores, mean_and_error
-from goldspan.studies.ntoulas.split import Split, set_aside
-from goldspan.studies.ntoulas.tables import MEASURES
-from goldspan.studies.ntoulas.trial import RANDOM, Rule, Training, run_trial
+from studies import run_study
+from studies.ntoulas import spambase, text
+from studies.ntoulas.learners import learn_and_label
+from studies.ntoulas.scores import Scores, mean_and_error
+from studies.ntoulas.split import Split, set_aside
+from studies.ntoulas.tables import MEASURES
+from studies.ntoulas.trial import RANDOM, Rule, Training, run_trial
 
 WORDS = (("fine", "warm", "bright"), ("dull", "cold", "grey"), ("a", "film", "plot", "the", "it"))
 

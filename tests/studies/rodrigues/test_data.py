@@ -7,14 +7,14 @@ import pytest
 
 from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
-from goldspan.studies.rodrigues.data import (
+from studies.rodrigues.data import (
     DOCSTART,
     read_entities,
     read_phrases,
     some_documents,
     with_docstarts,
 )
-from studies.tiny_data import sentences
+from tiny_data import sentences
 
 
 def test_every_document_begins_with_its_mark(tiny):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from goldspan.simulate import measure_workers
-from goldspan.studies.rodrigues.data import read_entities, read_phrases, read_workers
-from goldspan.studies.rodrigues.methods import FULL
-from goldspan.studies.rodrigues.real import Everybody, OnePerArticle, one_per_article
-from goldspan.studies.rodrigues.simulated import Simulated, equal_parts
+from studies.rodrigues.data import read_entities, read_phrases, read_workers
+from studies.rodrigues.methods import FULL
+from studies.rodrigues.real import Everybody, OnePerArticle, one_per_article
+from studies.rodrigues.simulated import Simulated, equal_parts
 
 FLIPS = ("flip(0.01)", "flip(0.4)")
 

@@ -12,11 +12,11 @@ import pytest
 from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.studies.rodrigues import experiment as module
-from goldspan.studies.rodrigues.data import read_workers
-from goldspan.studies.rodrigues.experiment import carry_out
-from goldspan.studies.rodrigues.methods import QUICK, Reliability, Run
-from goldspan.studies.rodrigues.real import OnePerArticle
+from studies.rodrigues import experiment as module
+from studies.rodrigues.data import read_workers
+from studies.rodrigues.experiment import carry_out
+from studies.rodrigues.methods import QUICK, Reliability, Run
+from studies.rodrigues.real import OnePerArticle
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 import goldspan
 from goldspan.crowd import read_crowd
 from goldspan.errors import UnknownNameError
-from goldspan.studies.rodrigues.data import read_entities, read_phrases, read_workers
-from goldspan.studies.rodrigues.methods import FULL, OWN, QUICK, check_methods, learn
-from goldspan.studies.rodrigues.simulated import Simulated
+from studies.rodrigues.data import read_entities, read_phrases, read_workers
+from studies.rodrigues.methods import FULL, OWN, QUICK, check_methods, learn
+from studies.rodrigues.simulated import Simulated
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_rel
 
-from goldspan.studies.rodrigues.paired import paired_p
+from studies.rodrigues.paired import paired_p
 
 
 def test_the_p_value_is_that_of_the_formula_and_of_scipy():

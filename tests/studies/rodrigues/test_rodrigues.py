@@ -8,7 +8,7 @@ import pytest
 
 from goldspan.errors import InputError
 from goldspan.report import save_figure
-from goldspan.studies import options_of, run_study
+from studies import options_of, run_study
 
 FEW = {
     "rodrigues-2": ("mv-seg", "crf-ma (eq. 15)", "crf-gold"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scipy.stats import ttest_rel
 
-from goldspan.studies.rodrigues.methods import Claim, Reliability, Run
-from goldspan.studies.rodrigues.pictures import score_figure
-from goldspan.studies.rodrigues.tables import error_table, order_notes, score_tables, worker_table
+from studies.rodrigues.methods import Claim, Reliability, Run
+from studies.rodrigues.pictures import score_figure
+from studies.rodrigues.tables import error_table, order_notes, score_tables, worker_table
 
 F1 = {"mv-token": (0.5, 0.6, 0.8), "crf-ma": (0.7, 0.75, 0.8)}
 CLAIM = Claim("crf-ma", ("mv-token",))

@@ -11,12 +11,13 @@ from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.select import Schedule, select_items
-from goldspan.studies import run_study
-from goldspan.studies.selection_ner import experiment, lines, tables
-from goldspan.studies.selection_ner.bench import STEPS, Bench
-from goldspan.studies.selection_ner.experiment import carry_out
-from goldspan.studies.selection_ner.journal import Journal
-from goldspan.studies.selection_ner.lines import (
+from goldspan.tagger import CRF
+from studies import run_study
+from studies.selection_ner import experiment, lines, tables
+from studies.selection_ner.bench import STEPS, Bench
+from studies.selection_ner.experiment import carry_out
+from studies.selection_ner.journal import Journal
+from studies.selection_ner.lines import (
     BY_COST,
     BY_ITEMS,
     RANDOM,
@@ -25,8 +26,7 @@ from goldspan.studies.selection_ner.lines import (
     Extent,
     Line,
 )
-from goldspan.studies.selection_ner.trial import Stop, run_line
-from goldspan.tagger import CRF
+from studies.selection_ner.trial import Stop, run_line
 
 TINY = Extent(budgets=(40, 120), rounds=(40, 80, 120), n_early=1, items=(4,), repeats=1)
 

@@ -1,0 +1,167 @@
+"""`python -m studies`: the papers' tables, redone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from goldspan.cli import main
+from goldspan.cli import reading as r
+from goldspan.cli.output import Overwrite, check_outputs, emit_json, listed, say, steps
+from goldspan.errors import InputError, MissingExtraError, UnknownNameError
+from studies import options_of, run_study
+from studies.registry import STUDIES, WITH_PICTURE
+
+app = typer.Typer(
+    name="python -m studies",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_MOST = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_KEPT = "Of the studies campaign-ner, rodrigues-… and selection-ner"
+_RODRIGUES = "Of the studies rodrigues-… alone"
+
+
+def _epilog() -> str:
+    return "\n\n".join(f"{name}: {text}" for name, (_, text) in STUDIES.items())
+
+
+@app.command(epilog=_epilog())
+def study(
+    name: Annotated[str, typer.Argument(help="One of the studies listed below.")],
+    data: Annotated[str, typer.Option(metavar="DIR", help="The folder with the real data sets.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the tables as Markdown too.")
+    ] = None,
+    overwrite: Overwrite = False,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,…", help="Which methods. Repeatable.")
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Crowds to draw; by default 30, of li-liu 100, of the others 5 or 10.",
+            rich_help_panel=_MOST,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="See in two minutes that it runs.", rich_help_panel=_MOST),
+    ] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            help="Write the picture (.svg, .png, .pdf); by default beside the output.",
+            rich_help_panel=_MOST,
+        ),
+    ] = None,
+    sentences: Annotated[
+        int | None,
+        typer.Option(min=1, help="Use about so many sentences.", rich_help_panel=_RODRIGUES),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep finished runs here, to go on after a break; by default beside the output.",
+            rich_help_panel=_KEPT,
+        ),
+    ] = None,
+    json: r.AsJson = False,
+) -> None:
+    """Redo a paper's tables on real data, with our numbers beside the published ones.
+
+    Examples:
+
+      python -m studies bsc --data ../shared/data
+
+      python -m studies rodrigues-5 --data ../shared/data --quick --plot crowd.svg
+
+      python -m studies li-liu --data ../shared/data --quick --plot hiring.svg
+
+      python -m studies rodrigues-2 --data ../shared/data --repeats 30 -o names.md --json
+    """
+    r.check_files(output=output, plot=plot)
+    check_outputs(output, plot, overwrite=overwrite)
+    given = {"methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences}
+    options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    options |= {"quick": True} if quick else {}
+    options |= _places(name, output, state)
+    plot = _picture_file(name, output, plot)
+    check_outputs(output, plot, overwrite=overwrite)
+    if "methods" in options:
+        options["methods"] = tuple(options["methods"])
+    with steps(1, quiet=json) as step:
+        step(f"study {name}")
+        found = run_study(name, data, progress=step.part, threads=threads, **options)
+    if output:
+        from goldspan.crowd.atomic import write_text
+
+        write_text(output, [found.markdown()])
+    if plot and found.picture:
+        from goldspan.report import save_figure
+
+        save_figure(found.picture(), plot)
+    if json:
+        emit_json(found.to_dict())
+    else:
+        say(found.markdown())
+
+
+def _places(name: str, output: str | None, state: str | None) -> dict[str, Any]:
+    """Say where finished runs are kept.
+
+    Raises:
+        InputError: The study keeps none, or there is no such folder.
+    """
+    if "state" not in options_of(name):
+        if state is not None:
+            raise InputError(f"study {name} keeps no finished runs: leave out --state")
+        return {}
+    if state is not None:
+        if not Path(state).is_dir():
+            raise InputError(f"--state {state} is no folder")
+        return {"state": Path(state) / f"{name}.runs.jsonl"}
+    return {"state": Path(output).with_suffix(".runs.jsonl")} if output else {}
+
+
+def _picture_file(name: str, output: str | None, plot: str | None) -> str | None:
+    """Say where the picture goes: as wished, or beside the output if it can be drawn at all.
+
+    Raises:
+        InputError: The study has none.
+        UnknownNameError: It is no format of pictures.
+        MissingExtraError: Matplotlib is not installed, and a picture was asked for.
+    """
+    if name not in WITH_PICTURE:
+        if plot is not None:
+            raise InputError(
+                f"study {name} has no picture: leave out --plot, or choose one of "
+                f"{', '.join(sorted(WITH_PICTURE))}"
+            )
+        return None
+    from goldspan.report.drawing import SUFFIXES, new_figure
+
+    wished = plot or (str(Path(output).with_suffix(".svg")) if output else None)
+    if wished is None:
+        return None
+    if Path(wished).suffix.lower() not in SUFFIXES:
+        raise UnknownNameError("picture format", Path(wished).suffix, SUFFIXES)
+    try:
+        new_figure(1, 1)  # says now, and not after hours, that Matplotlib is missing
+    except MissingExtraError:
+        if plot is None:
+            return None
+        raise
+    return wished
+
+
+if __name__ == "__main__":
+    main(app)

@@ -1,0 +1,161 @@
+"""One way to spend money on a crowd's real answers: fixed redundancy, at random, or adaptively."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregate import Consensus, aggregate
+from goldspan.crowd import Crowd
+from goldspan.hiring.asking import Tape, score_of
+from goldspan.hiring.stopping import Floats
+from goldspan.money import to_micro
+from goldspan.protocols import Runner, Serial
+from studies.campaign_ner.policy import LABELS, Ints, Policy
+
+PER_ANSWER, PER_TOKEN = "0.02", "0.002"
+"""What an answer costs, as in the campaign of the examples."""
+QUARTER = 4
+"""One item out of so many is asked about first by a policy without a least number."""
+FIRST_ANSWERS = 2
+"""So many answers it gets."""
+AUTO = "auto"
+"""The dependence is measured, as the method does by default."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """How good the labels were at a moment.
+
+    Attributes:
+        answers: Answers bought.
+        money: What they cost, millionths.
+        f1: Span F1 of the labels of all items, 0 to 1.
+        unasked: Items without an answer, which the text alone labels.
+        gain: What the last answer that was asked for had promised; None where nothing was.
+    """
+
+    answers: int
+    money: int
+    f1: float
+    unasked: int
+    gain: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """The crowd that is replayed.
+
+    Attributes:
+        crowd: All its answers; its gold is scored and never asked.
+        rounds: Rounds of the text model at most; None leaves the method's default.
+        runner: Where the labels are made.
+    """
+
+    crowd: Crowd
+    rounds: int | None = None
+    runner: Runner = field(default_factory=Serial)
+
+    @cached_property
+    def prices(self) -> Ints:
+        """What every answer costs, int64 [n_answers], millionths."""
+        tokens = np.diff(self.crowd.offsets)[self.crowd.latest.item]
+        return np.asarray(to_micro(PER_ANSWER) + to_micro(PER_TOKEN) * tokens, np.int64)
+
+    def tape(self, seed: int) -> Tape:
+        """Wind the answers up in a random order."""
+        return Tape.of(self.crowd, "random", seed)
+
+    def labels(self, tape: Tape, dependence: float | str) -> Consensus:
+        """Label all items by the answers so far."""
+        more: dict[str, Any] = {} if self.rounds is None else {"rounds": self.rounds}
+        return aggregate(tape.so_far(), LABELS, runner=self.runner, dependence=dependence, **more)
+
+    def point(self, tape: Tape, labels: Consensus, gain: float | None = None) -> Point:
+        """Score the labels."""
+        bought = tape.asked >= 0
+        told = np.bincount(tape.answers.item[bought], minlength=self.crowd.n_items)
+        money, unasked = int(self.prices[bought].sum()), int((told == 0).sum())
+        return Point(int(bought.sum()), money, score_of(labels), unasked, gain)
+
+
+def play_fixed(bench: Bench, seed: int, k: int, dependence: float | str) -> Point:
+    """Buy the first k answers of every item."""
+    tape = bench.tape(seed)
+    tape.ask(k)
+    return bench.point(tape, bench.labels(tape, dependence))
+
+
+def play_random(bench: Bench, seed: int, share: float, dependence: float | str) -> Point:
+    """Buy a share of all answers at random."""
+    tape = bench.tape(seed)
+    n = len(tape.asked)
+    chosen = np.random.default_rng(seed).permutation(n)[: int(share * n)]
+    tape.asked[chosen] = 0
+    return bench.point(tape, bench.labels(tape, dependence))
+
+
+def play_policy(
+    bench: Bench, policy: Policy, seed: int, shares: tuple[float, ...], dependence: float | str
+) -> Iterator[Point]:
+    """Buy answers in rounds, each where the labels so far promise most.
+
+    Args:
+        bench: The crowd.
+        policy: How it asks on.
+        seed: Of the order among equals, and of the first answers.
+        shares: Of all answers, that are bought by the end of every round.
+        dependence: How much workers share their mistakes.
+
+    Yields:
+        A point when it begins, and one after every round.
+    """
+    tape = bench.tape(seed)
+    begin(tape, policy.least, seed)
+    labels = bench.labels(tape, dependence)
+    yield bench.point(tape, labels)
+    for share in shares:
+        missing = int(share * len(tape.asked)) - int((tape.asked >= 0).sum())
+        if missing <= 0:
+            continue
+        gain = ask(tape, *policy.promises(labels, tape, bench.prices), missing)
+        labels = bench.labels(tape, dependence)
+        yield bench.point(tape, labels, gain)
+
+
+def begin(tape: Tape, least: int, seed: int) -> None:
+    """Ask the first questions, of which nothing is known yet."""
+    if least:
+        tape.ask(least)
+        return
+    n_items = tape.crowd.n_items
+    some = np.zeros(n_items, np.bool_)
+    some[np.random.default_rng(seed).permutation(n_items)[: -(-n_items // QUARTER)]] = True
+    first = some[tape.answers.item] & (tape.rank < FIRST_ANSWERS)
+    tape.asked[first] = tape.rank[first]
+
+
+def ask(tape: Tape, rest: Ints, promised: Floats, n: int) -> float | None:
+    """Reveal the n answers that promise most, one of an item; give what the last one promised.
+
+    Args:
+        tape: The answers.
+        rest: int64 [n_rest], those that are not asked for yet.
+        promised: float64 [n_rest].
+        n: How many at most.
+    """
+    order = np.lexsort((tape.rank[rest], -promised))
+    first = _first_of_each(tape.answers.item[rest[order]])
+    chosen = order[first][:n]
+    tape.asked[rest[chosen]] = tape.asked.max() + 1
+    return float(promised[chosen[-1]]) if len(chosen) else None
+
+
+def _first_of_each(item: NDArray[np.int32]) -> Ints:
+    """Give the first place of every item, in order of place."""
+    return np.sort(np.unique(item, return_index=True)[1])

@@ -1,0 +1,90 @@
+"""A campaign on a real crowd's answers: how much of the money the adaptive loop saves.
+
+The NER crowd of paper 000 (5,985 sentences, 27,990 answers) is replayed: an answer can be bought if
+a worker really gave it. Fixed redundancy and random answers stand beside a loop that asks where the
+labels are in doubt. `bsc-seq+crf` makes the labels of all of them, also of sentences that nobody
+was asked about; gold is only scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from goldspan.compute import Threads
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.errors import InputError
+from studies.campaign_ner.experiment import carry_out
+from studies.campaign_ner.picture import draw
+from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench
+from studies.campaign_ner.policy import DEPENDENCE
+from studies.campaign_ner.tables import answer_table, means, point_table
+from studies.campaign_ner.ways import ways
+from studies.table import Study
+
+REPEATS = 3
+QUICK_SENTENCES, QUICK_ROUNDS = 300, 1
+NOTES = (
+    (
+        f"An answer costs {PER_ANSWER} and {PER_TOKEN} per token. Who is asked about a sentence is "
+        "one of those who really labelled it; fixed redundancy and the first answers take them in "
+        "a random order."
+    ),
+    (
+        "Adaptive: every sentence begins with one answer; then, round by round, those answers are "
+        "bought that promise most: the expected gain of this worker about this sentence, less "
+        "where others have told most of it already."
+    ),
+    (
+        f"Labels: bsc-seq+crf with dependence {DEPENDENCE}, but where it says measured, and in the "
+        "row of all answers that sets the target: there everything is as by default."
+    ),
+    "Span F1 by conlleval's reading over all sentences, asked about or not. Gold decides nothing.",
+)
+
+
+def study(
+    data: Path,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    repeats: int | None = None,
+    quick: bool = False,
+    state: str | Path | None = None,
+    threads: int | None = None,
+) -> Study:
+    """Make the tables and the picture.
+
+    Args:
+        data: The folder that holds `ner_mturk`.
+        progress: Told how many of all points are measured.
+        repeats: Seeds; 3 by default, one where it must be quick.
+        quick: Whether it is only to be seen that the study runs.
+        state: File of finished runs, or None.
+        threads: How many; None is all cores.
+
+    Raises:
+        InputError: The data are not there, or `repeats` is no whole number of at least 1.
+    """
+    times = (1 if quick else REPEATS) if repeats is None else repeats
+    if not isinstance(times, int) or times < 1:
+        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    crowd = _crowd(data, quick=quick)
+    bench = Bench(crowd, QUICK_ROUNDS if quick else None, Threads(threads))
+    kept = None if state is None else Path(state)
+    found = means(carry_out(bench, ways(quick=quick), times, kept, progress))
+    notes = [f"{crowd.n_items} sentences, {len(crowd.latest)} answers.", *NOTES]
+    if quick:
+        notes.insert(0, "QUICK: part of the sentences. It shows that the study runs, no result.")
+    tables = [answer_table(found), point_table(found)]
+    return Study("A campaign on a real crowd", tables, notes, partial(draw, found))
+
+
+def _crowd(data: Path, *, quick: bool) -> Crowd:
+    file = data / "ner_mturk" / "crowd.tsv.gz"
+    if not file.is_file():
+        raise InputError(f"{file} is not there: study campaign-ner needs the NER crowd")
+    crowd = read_crowd(file)
+    return crowd.select_items(np.arange(crowd.n_items) < QUICK_SENTENCES) if quick else crowd

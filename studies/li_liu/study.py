@@ -1,0 +1,178 @@
+"""Study li-liu: paper 002's four figures, its numbers on bluebirds, and unequal tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from goldspan.compute import Threads
+from goldspan.errors import InputError
+from studies.li_liu.ner import ner_table
+from studies.li_liu.panels import Curves, Panel, Told, by_budget, by_control, by_prior
+from studies.li_liu.panels import carry_out as run_panel
+from studies.li_liu.pictures import panel_figure
+from studies.li_liu.pools import Pool, draw_pool, read_pool
+from studies.li_liu.trial import LEARNED, VOTES
+from studies.li_liu.unequal import unequal_table
+from studies.table import Study, Table
+
+REPEATS, QUICK_REPEATS = 100, 5
+NER_REPEATS = 10
+"""Trials on the NER crowd: they differ little, and take long."""
+BUDGETS = (3, 5, 7, 9, 11, 15, 19, 23, 27, 31)
+BLUEBIRDS = (3, 5, 7, 9, 11, 15, 20, 25, 30, 39)
+DOG = (20, 40, 60, 80, 109)
+CONTROL = (3, 5, 10, 15, 20, 30, 45)
+PRIORS = (1.0, 1.5, 2.0, 2.3, 3.0, 4.0, 5.0)
+DOG_CONTROL = 80
+"""Items; a worker of dog answered about a tenth of all, and so about eight of these."""
+FIXED_BUDGET = 15
+ASKED = (
+    ("votes, top K", 0.759, "votes of all 39"),
+    ("WMV-lin top K", 0.833, "WMV-linear, all 39"),
+    ("WMV-lin selected", 0.854, "WMV-linear, selected"),
+    ("EM full top K", 0.899, "EM with full confusions, all 39"),
+)
+"""Numbers on bluebirds with 10 control items: line, accuracy, in words."""
+NOTES = (
+    (
+        "Means over the trials; a trial draws its control questions and, where the pool is "
+        "simulated, the pool. What is scored are the other items."
+    ),
+    (
+        "Top K: the K workers with the largest share of right answers. Selected: Algorithm 1 with "
+        "the unbiased score, workers below chance included with negative weights, as in the paper; "
+        "plug-in: the same without the variance; posterior: goldspan's default (Beta posterior, "
+        "workers below chance left out, nobody hired where nobody seems to be informative, which "
+        "counts as guessing); posterior, negative: with those below chance, as the paper."
+    ),
+    (
+        "Assumed where our copy of the paper has lost its numbers: workers' reliabilities are "
+        f"Beta(2.3, 2); Figure 2 has a budget of {FIXED_BUDGET}. The paper's other two crowds are "
+        "not public: simulated pools of the same size (31 workers and 75 questions, 35 and 50, "
+        "four labels each) and dog stand in for them. In dog every image has about ten answers, "
+        "so that a small team leaves images open, which count as wrong."
+    ),
+    "EM is smoothed lightly (alpha0 = 0.1, epsilon0 = 0), as the paper's is hardly smoothed.",
+)
+
+
+def study(
+    data: Path,
+    *,
+    progress: Told | None = None,
+    repeats: int | None = None,
+    quick: bool = False,
+    threads: int | None = None,
+) -> Study:
+    """Make the tables.
+
+    Args:
+        data: The folder that holds `classification`.
+        progress: Told how many of all trials are over.
+        repeats: Trials of every panel; 100 by default.
+        quick: Whether it is only to be seen that the study runs.
+        threads: How many; all cores by default.
+
+    Raises:
+        InputError: The data are not there, or `repeats` is no positive number.
+    """
+    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
+        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    n_trials = repeats or (QUICK_REPEATS if quick else REPEATS)
+    panels, runner = _panels(data), Threads(threads)
+    n_ner = min(NER_REPEATS, n_trials)
+    told = _counter((len(panels) + 1) * n_trials + n_ner, progress)
+    found = [run_panel(panel, n_trials, runner, told) for panel in panels]
+    tables = [_asked_table(found[3])]
+    for curves in found:
+        tables += _tables(curves)
+    tables.append(unequal_table(n_trials, told))
+    tables.append(ner_table(data, n_ner, runner, told))
+    extent = f"{'QUICK: ' if quick else ''}{n_trials} trials of every panel."
+    title = "Li and Liu 2015: cheaper and better"
+    return Study(title, tables, (extent, *NOTES), picture=partial(panel_figure, found))
+
+
+def _panels(data: Path) -> list[Panel]:
+    """List the panels; the fourth is the one on bluebirds."""
+    bluebirds = read_pool(data, "bluebirds", 10)
+    dog = read_pool(data, "dog", DOG_CONTROL)
+    both = (*VOTES, *LEARNED)
+    return [
+        by_budget("Figure 1: 31 × 1,000, 2 labels", partial(_simulated, 2), VOTES, BUDGETS),
+        by_control("Figure 2a", partial(_simulated, 2), VOTES, CONTROL, FIXED_BUDGET),
+        by_prior("Figure 2b", _with_prior, VOTES, PRIORS, FIXED_BUDGET),
+        by_budget("Figure 4a: bluebirds", lambda _: bluebirds, both, BLUEBIRDS),
+        by_budget("31 × 1,000, 4 labels", partial(_simulated, 4), VOTES, BUDGETS),
+        by_budget(
+            "Figure 3, stand-in: 31 × 75, 4 labels",
+            partial(_simulated, 4, n_items=75), both, BUDGETS,
+        ),
+        by_budget(
+            "Figure 4b, stand-in: 35 × 50, 4 labels",
+            partial(_simulated, 4, n_items=50, n_workers=35), both, (*BUDGETS, 35),
+        ),
+        by_budget("dog: 109 workers, 4 labels", lambda _: dog, both, DOG),
+    ]  # fmt: skip
+
+
+def _simulated(n_labels: int, seed: int, n_items: int = 1000, n_workers: int = 31) -> Pool:
+    return draw_pool(n_labels, n_workers=n_workers, n_items=n_items, seed=seed)
+
+
+def _with_prior(seed: int, a: float) -> Pool:
+    return draw_pool(2, beta=(a, 2.0), seed=seed)
+
+
+def _counter(total: int, progress: Told | None) -> Callable[[], None]:
+    done = 0
+
+    def told() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done, total)
+
+    return told
+
+
+def _asked_table(curves: Curves) -> Table:
+    """Set the numbers that were asked for on bluebirds beside those that were measured."""
+    rows = []
+    for label, asked, words in ASKED:
+        row = curves.row(label)
+        mean, error = float(curves.mean[row, -1]), float(curves.error[row, -1])
+        size = float(curves.size[:, row, -1].mean())
+        away = abs(mean - asked) / error if error else None
+        rows.append((words, asked, mean, error, away, size))
+    return Table(
+        "Bluebirds, 10 control items: what was asked for and what was measured",
+        ("", "asked", "measured", "s.e.", "distance in s.e.", "workers"),
+        tuple(rows),
+        {"asked": 3, "measured": 4, "s.e.": 4, "distance in s.e.": 1, "workers": 1},
+    )
+
+
+def _tables(curves: Curves) -> list[Table]:
+    panel = curves.panel
+    heads = ("", *(f"{place:g}" for place in panel.places))
+    right = tuple(
+        (entry.label, *(100 * value for value in row.tolist()))
+        for entry, row in zip(panel.entries, curves.mean, strict=True)
+    )
+    ways = {entry.way.name: line for line, entry in enumerate(panel.entries)}
+    sizes = tuple(
+        (name, *curves.size[:, line].mean(axis=0).tolist())
+        for name, line in ways.items()
+        if name not in {"top K", "random K"}
+    )
+    most = 100 * float(curves.error.max())
+    return [
+        Table(
+            f"{panel.title}: accuracy in per cent by {panel.axis} (s.e. at most {most:.2f})",
+            heads, right, dict.fromkeys(heads[1:], 1),
+        ),
+        Table(f"{panel.title}: workers in the team", heads, sizes, dict.fromkeys(heads[1:], 1)),
+    ]  # fmt: skip

@@ -1,0 +1,57 @@
+"""The toolkit's classifiers, each with what it needs before it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from goldspan.campaign.classifiers import CLASSIFIERS
+from goldspan.campaign.models import check_model
+from studies.ntoulas.split import Labels
+
+SCALED = frozenset({"logistic", "svm", "neighbours"})
+"""Those that columns of different sizes mislead; counts of words are left as they are."""
+DENSE = frozenset({"gaussian-nb"})
+"""Those that take no sparse matrix."""
+
+
+def learn_and_label(name: str, rows: Any, labels: Labels, others: Any, seed: int) -> Labels:
+    """Train a classifier of the campaign's toolkit and label other items.
+
+    Args:
+        name: In `goldspan.campaign.classifiers.CLASSIFIERS`, with scikit-learn's defaults.
+        rows: Matrix [n_items, n_features], dense or SciPy CSR.
+        labels: bool [n_items]; where all are alike, so is what is given back.
+        others: Matrix [n_others, n_features] of the same make.
+        seed: Of classifiers that draw.
+
+    Returns:
+        bool [n_others].
+
+    Raises:
+        UnknownNameError: There is no such classifier.
+        MissingExtraError: scikit-learn is not installed.
+    """
+    if labels.all() or not labels.any():
+        return np.full(others.shape[0], bool(labels[0]))
+    is_table = isinstance(rows, np.ndarray)
+    if not is_table and name in DENSE:
+        rows, others = rows.toarray(), others.toarray()
+    made = _made(name, seed, is_scaled=is_table and name in SCALED)
+    return np.asarray(made.fit(rows, labels).predict(others), np.bool_)
+
+
+def _made(name: str, seed: int, *, is_scaled: bool) -> Any:
+    check_model(name, {}, single=True)
+    module, _, kind = CLASSIFIERS[name].rpartition(".")
+    made = getattr(import_module(module), kind)()
+    if "random_state" in made.get_params():
+        made.set_params(random_state=seed)
+    if not is_scaled:
+        return made
+    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+
+    return make_pipeline(StandardScaler(), made)

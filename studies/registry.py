@@ -1,0 +1,69 @@
+"""The studies by name: a new one is one file and one line here."""
+
+from __future__ import annotations
+
+STUDIES: dict[str, tuple[str, str]] = {
+    "bsc": (
+        "studies.bsc:study",
+        "paper 001: worker models in Bayesian sequence combination, on the NER crowd",
+    ),
+    "campaign-ner": (
+        "studies.campaign_ner.study:study",
+        "a campaign on the NER crowd's answers: F1 against money, fixed and adaptive",
+    ),
+    "classification": (
+        "studies.classification:study",
+        "the Dawid-Skene family on twelve crowds of single labels",
+    ),
+    "li-liu": (
+        "studies.li_liu.study:study",
+        "paper 002: whom to hire within a budget, simulated pools and bluebirds",
+    ),
+    "ntoulas-spambase": (
+        "studies.ntoulas.spambase:study",
+        "paper 003: spam from a fifth of the labels, by coverage and by random",
+    ),
+    "ntoulas-text": (
+        "studies.ntoulas.text:study",
+        "paper 003: texts that a crowd labels, by coverage and by random",
+    ),
+    "redundancy": (
+        "studies.redundancy:study",
+        "how many answers stopping rules save, simulated and replayed",
+    ),
+    "rodrigues-2": (
+        "studies.rodrigues.study2:study",
+        "paper 000: names, five simulated workers who all label everything",
+    ),
+    "rodrigues-3": (
+        "studies.rodrigues.study3:study",
+        "paper 000: names, five simulated workers who label a fifth each",
+    ),
+    "rodrigues-4": (
+        "studies.rodrigues.study4:study",
+        "paper 000: noun phrases, five workers who flip labels",
+    ),
+    "rodrigues-5": (
+        "studies.rodrigues.study5:study",
+        "paper 000: every method on the real crowd, and on unseen text",
+    ),
+    "rodrigues-6": (
+        "studies.rodrigues.study6:study",
+        "paper 000: the real crowd, one worker per article",
+    ),
+    "selection-ner": (
+        "studies.selection_ner.study:study",
+        "what to label first: rules of selection on CoNLL-2003 at equal tokens",
+    ),
+}
+
+WITH_PICTURE = frozenset(
+    {
+        "campaign-ner",
+        "li-liu",
+        "redundancy",
+        "selection-ner",
+        *(n for n in STUDIES if n.startswith(("ntoulas-", "rodrigues-"))),
+    }
+)
+"""The studies that draw a picture."""

@@ -1,0 +1,167 @@
+"""The tables of paper 000's studies: mean and standard deviation over the repeats, and t-tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studies.rodrigues.journal import Key
+from studies.rodrigues.methods import OWN, UPPER, Claim, Reliability, Run
+from studies.rodrigues.paired import paired_p
+from studies.table import Table
+
+Runs = Mapping[Key, Run]
+RATES = ("P", "R", "F1")
+P_VALUE = "p"
+
+
+def columns_of(runs: Runs) -> dict[str, list[Run]]:
+    """Give the runs of every method, in the order of the repeats."""
+    found: dict[str, list[Run]] = {}
+    for _, label in runs:
+        found.setdefault(label, [])
+    for key in sorted(runs, key=lambda key: key[0]):
+        found[key[1]].append(runs[key])
+    return found
+
+
+def rates_of(runs: list[Run], items: str) -> NDArray[np.float64]:
+    """Give precision, recall and F1 in per cent, float64 [n_repeats, 3]."""
+    return 100 * np.array([run.scores[items] for run in runs])
+
+
+def score_tables(
+    runs: Runs, claim: Claim, published: Mapping[tuple[str, str], float] | None = None
+) -> list[Table]:
+    """Make a table for the crowd's own items, and one for every test set.
+
+    Args:
+        runs: All of them.
+        claim: Its method is compared with all others.
+        published: F1 that the paper gives, by items and method.
+    """
+    methods = columns_of(runs)
+    names = next(iter(runs.values())).scores
+    return [_score_table(methods, items, claim.method, published or {}) for items in names]
+
+
+def _score_table(
+    methods: dict[str, list[Run]],
+    items: str,
+    first: str,
+    published: Mapping[tuple[str, str], float],
+) -> Table:
+    n_repeats = len(next(iter(methods.values())))
+    is_drawn, ahead = n_repeats > 1, f"{first} ahead by"
+    columns = ["method", *(c for r in RATES for c in ([r, f"s.d. {r}"] if is_drawn else [r]))]
+    if first in methods:
+        columns += [ahead, P_VALUE] if is_drawn else [ahead]
+    if any(place == items for place, _ in published):
+        columns.append("published F1")
+    rows = []
+    for label, own in methods.items():
+        cells = {"method": label, **_means(rates_of(own, items))}
+        cells["published F1"] = published.get((items, label))
+        if label != first and first in methods:
+            cells[ahead], cells[P_VALUE] = _compared(methods[first], own, items)
+        rows.append(tuple(cells.get(column) for column in columns))
+    caption = f"{_caption(items)}, span F1 in per cent" + f", {n_repeats} repeats" * is_drawn
+    digits: dict[str, int | str] = {P_VALUE: ".1e", "published F1": 1}
+    return Table(caption, tuple(columns), tuple(rows), digits)
+
+
+def _caption(items: str) -> str:
+    if items == OWN:
+        return "Inferred labels of the items that were labelled"
+    return f"Taggers on {items}"
+
+
+def _means(rates: NDArray[np.float64]) -> dict[str, Any]:
+    """Give means and standard deviations by column."""
+    cells: dict[str, Any] = dict(zip(RATES, rates.mean(axis=0).tolist(), strict=True))
+    if len(rates) > 1:
+        spread = rates.std(axis=0, ddof=1).tolist()
+        cells |= {f"s.d. {name}": value for name, value in zip(RATES, spread, strict=True)}
+    return cells
+
+
+def _compared(first: list[Run], other: list[Run], items: str) -> tuple[float, float | None]:
+    """Say by how much one method's F1 is above another's, and the p value of that."""
+    a, b = rates_of(first, items)[:, 2], rates_of(other, items)[:, 2]
+    return float(a.mean() - b.mean()), paired_p(a.tolist(), b.tolist())
+
+
+def order_notes(runs: Runs, claim: Claim) -> list[str]:
+    """Say where the paper's method is above the others, and where it is not."""
+    methods = columns_of(runs)
+    rivals = [label for label in claim.below if label in methods]
+    if claim.method not in methods or not rivals:
+        return []
+    notes = []
+    for items in next(iter(runs.values())).scores:
+        gaps = {m: -_compared(methods[claim.method], methods[m], items)[0] for m in rivals}
+        wrong = [f"{label} ({gap:.2f} better)" for label, gap in gaps.items() if gap >= 0]
+        verdict = f"NOT above {', '.join(wrong)}" if wrong else f"above {', '.join(rivals)}"
+        notes.append(f"The paper's order on {items}: {claim.method} is {verdict}.")
+    return notes
+
+
+def worker_table(runs: Runs, workers: Mapping[str, str]) -> Table:
+    """Show how good the simulated workers are, and how good the methods think they are.
+
+    Args:
+        runs: All of them.
+        workers: What every worker is, by id.
+    """
+    methods = columns_of(runs)
+    labels = [label for label in methods if label != UPPER] or list(methods)
+    rows = []
+    for name, what in workers.items():
+        true = _mean_of(methods[labels[0]], name, "true")
+        rows.append((what, true, *(_mean_of(methods[m], name, "estimated") for m in labels)))
+    caption = "Span F1 of the workers in per cent: true, and against the methods' labels"
+    return Table(caption, ("worker", "true", *labels), tuple(rows))
+
+
+def _mean_of(runs: list[Run], worker: str, what: str) -> float | None:
+    found = [getattr(one, what) for run in runs for one in run.workers if one.worker == worker]
+    return 100 * float(np.mean(found)) if found else None
+
+
+def reliability_error(workers: tuple[Reliability, ...]) -> float:
+    """Give the root mean square of estimated less true F1, in per cent.
+
+    >>> round(reliability_error((Reliability("a", 0.5, 0.6), Reliability("b", 0.7, 0.5))), 2)
+    15.81
+    """
+    gaps = [one.estimated - one.true for one in workers]
+    return 100 * float(np.sqrt(np.mean(np.square(gaps))))
+
+
+def error_table(runs: Runs, published: Mapping[str, float]) -> Table:
+    """Show how well the methods know the workers.
+
+    Args:
+        runs: All of them.
+        published: The error in the paper, by method.
+    """
+    rows = []
+    for label, own in columns_of(runs).items():
+        error = float(np.mean([reliability_error(run.workers) for run in own]))
+        gaps = [w.estimated - w.true for run in own for w in run.workers]
+        rows.append((label, error, 100 * float(np.mean(gaps)), published.get(label)))
+    caption = "The workers' F1, estimated less true, over workers"
+    return Table(caption, ("method", "RMSE, %", "mean, %", "published RMSE, %"), tuple(rows))
+
+
+def seconds_table(runs: Runs) -> Table:
+    """Show how long learning took."""
+    rows = [
+        (label, float(np.mean([run.seconds for run in own])))
+        for label, own in columns_of(runs).items()
+    ]
+    return Table("Seconds of learning on one thread, beside other runs", ("method", "mean"),
+                 tuple(rows), {"mean": 1})  # fmt: skip

@@ -1,0 +1,113 @@
+"""`python -m studies` writes tables, picture and JSON, and refuses options that a study lacks."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from goldspan.errors import InputError, MissingExtraError, UnknownNameError
+from studies.__main__ import app
+from tiny_data import write_data
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("tiny"))
+
+
+def _run(*words):
+    result = CliRunner().invoke(app, list(map(str, words)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_tables_picture_and_state_stand_beside_the_output(tiny, tmp_path):
+    output = tmp_path / "names.md"
+    words = ("--quick", "--repeats", 2, "--methods", "mv-token,crf-conc", "-o", output)
+    result = _run("rodrigues-4", "--data", tiny, *words)
+    assert result.exit_code == 0
+    assert output.read_text() in result.output
+    assert (tmp_path / "names.svg").read_text().startswith("<?xml")
+    assert len((tmp_path / "names.runs.jsonl").read_text().splitlines()) == 4
+
+
+def test_json_has_tables_and_notes(tiny, tmp_path):
+    words = ("--methods", "mv-seq", "--quick", "--json", "--state", tmp_path)
+    found = json.loads(_run("rodrigues-5", "--data", tiny, *words).output)
+    assert found["tables"][0]["rows"][0]["method"] == "mv-seq"
+    assert found["notes"][0].startswith("QUICK")
+    assert (tmp_path / "rodrigues-5.runs.jsonl").is_file()
+
+
+def test_the_picture_goes_where_it_is_wished(tiny, tmp_path):
+    picture = tmp_path / "crowd.png"
+    _run("rodrigues-5", "--data", tiny, "--methods", "mv-seq", "--quick", "--plot", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["crowd.png"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("bsc", "--plot", "x.svg"), "bsc has no picture"),
+        (("bsc", "--quick"), "no option 'quick'"),
+        (("classification", "--repeats", "3"), "no option 'repeats'"),
+        (("bsc", "--state", "."), "keeps no finished runs"),
+        (("rodrigues-5", "--repeats", "3"), "no option 'repeats'"),
+        (("rodrigues-2", "--state", "nowhere"), "is no folder"),
+        (("rodrigues-2", "-o", "a.svg", "--plot", "a.svg"), "two outputs"),
+    ],
+)
+def test_options_that_a_study_lacks_are_refused(words, message, tiny):
+    with pytest.raises(InputError, match=message):
+        _run(words[0], "--data", tiny, *words[1:])
+
+
+def test_a_picture_of_an_unknown_format_is_refused_before_the_work(tiny):
+    with pytest.raises(UnknownNameError, match=r"\.gif"):
+        _run("rodrigues-2", "--data", tiny, "--plot", "x.gif")
+
+
+@pytest.mark.parametrize("option", ["--output", "--plot"])
+def test_tables_and_pictures_need_a_file(tiny, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    result = _run("bsc", "--data", tiny, option, "-")
+    assert result.exit_code == 2
+    assert f"{option} cannot be standard output" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("is_wished", [True, False])
+def test_without_matplotlib_only_a_wished_picture_is_an_error(
+    tiny, tmp_path, monkeypatch, is_wished
+):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    words = ("rodrigues-5", "--data", tiny, "--methods", "mv-seq", "--quick")
+    if is_wished:
+        with pytest.raises(MissingExtraError, match="matplotlib"):
+            _run(*words, "--plot", tmp_path / "crowd.svg")
+        assert not list(tmp_path.iterdir())
+    else:
+        assert _run(*words, "-o", tmp_path / "crowd.md").exit_code == 0
+        assert {path.name for path in tmp_path.iterdir()} == {"crowd.md", "crowd.runs.jsonl"}
+
+
+def test_help_says_which_studies_take_an_option():
+    import typer
+
+    from studies import STUDIES, options_of
+    from studies.__main__ import study
+
+    params = typer.main.get_params_from_function(study)
+    panels = {name: getattr(meta.default, "rich_help_panel", None) for name, meta in params.items()}
+    panels.pop("plot")  # a picture is written by the command
+    families = {name.split("-")[0] for name in STUDIES}
+    for option, panel in panels.items():
+        if panel:
+            takers = {name.split("-")[0] for name in STUDIES if option in options_of(name)}
+            assert takers == {word for word in families if word in panel}
+    assert panels["quick"] != panels["sentences"]
