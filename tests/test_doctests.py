@@ -9,10 +9,12 @@ import pkgutil
 import pytest
 
 import goldspan
+import studies
 
 MODULES = [
     module.name
-    for module in pkgutil.walk_packages(goldspan.__path__, "goldspan.")
+    for package in (goldspan, studies)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if "__main__" not in module.name
 ]
 
