@@ -11,8 +11,14 @@ from scipy.special import digamma
 
 from aggregate.bsc import oracle
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.workermodels import MODELS, Prior, Rows, get_worker_model
-from goldspan.workermodels.models import PointAccuracy, PointConfusionMatrix
+from goldspan.workermodels import (
+    MODELS,
+    PointAccuracy,
+    PointConfusionMatrix,
+    Prior,
+    Rows,
+    get_worker_model,
+)
 
 every_model = pytest.mark.parametrize("name", sorted(MODELS))
 

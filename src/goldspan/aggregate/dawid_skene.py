@@ -84,7 +84,7 @@ class DawidSkene(_Independent):
     is_point = True
 
     def _worker_model(self) -> WorkerModel[Any]:
-        from goldspan.workermodels.models import PointConfusionMatrix
+        from goldspan.workermodels import PointConfusionMatrix
 
         return PointConfusionMatrix()
 
@@ -97,7 +97,7 @@ class OneCoin(_Independent):
     is_point = True
 
     def _worker_model(self) -> WorkerModel[Any]:
-        from goldspan.workermodels.models import PointAccuracy
+        from goldspan.workermodels import PointAccuracy
 
         return PointAccuracy()
 

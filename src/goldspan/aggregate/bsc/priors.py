@@ -19,8 +19,7 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Runner
 from goldspan.spans import Codec
 from goldspan.tagger.parameters import MOST, check_number, check_whole
-from goldspan.workermodels import Prior, Rows
-from goldspan.workermodels.models import LEAST, LEAST_FORBIDDEN, Floats
+from goldspan.workermodels import LEAST, LEAST_FORBIDDEN, Floats, Prior, Rows
 
 # --------------------------------------------------------------------------------------------------
 # Where the workers' prior comes from: two numbers and some trust, a grid, or the population.

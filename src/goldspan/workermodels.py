@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from goldspan.errors import InputError
+from goldspan.errors import InputError, UnknownNameError
 
 # --------------------------------------------------------------------------------------------------
 # The compact table that every worker model works on: one row per pair that occurs.
@@ -713,13 +713,24 @@ class Sequential(ConfusionMatrix):
 
 
 # --------------------------------------------------------------------------------------------------
-# The worker models by name: a new one is one file and one line here.
+# The worker models by name: a new one is a class, and one line here.
 
 
-MODELS: dict[str, tuple[str, str]] = {
-    "acc": ("goldspan.workermodels.models:Accuracy", "one probability of being right per worker"),
-    "mace": ("goldspan.workermodels.models:Mace", "a worker knows, or gives a label by habit"),
-    "cv": ("goldspan.workermodels.models:ConfusionVector", "being right depends on the truth"),
-    "cm": ("goldspan.workermodels.models:ConfusionMatrix", "a confusion matrix per worker"),
-    "seq": ("goldspan.workermodels.models:Sequential", "a confusion matrix per label given before"),
+MODELS: dict[str, type[WorkerModel[Any]]] = {
+    "acc": Accuracy,
+    "mace": Mace,
+    "cv": ConfusionVector,
+    "cm": ConfusionMatrix,
+    "seq": Sequential,
 }
+
+
+def get_worker_model(name: str) -> WorkerModel[Any]:
+    """Return a worker model by its name.
+
+    Raises:
+        UnknownNameError: There is no such model.
+    """
+    if name not in MODELS:
+        raise UnknownNameError("worker model", name, MODELS)
+    return MODELS[name]()
