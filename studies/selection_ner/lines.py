@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from goldspan.select import Schedule
-from goldspan.select.schedule import DEFAULT
+from goldspan.select.registry import DEFAULT
 
 RANDOM, SCHEDULE = "random", "default schedule"
 """The line that all others are compared with, and the one whose worth is asked for."""

@@ -25,7 +25,8 @@ from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
 from goldspan.hiring.stopping import get_rule
 from goldspan.select import Pool, Selector, read_selector
-from goldspan.select.schedule import SELECTORS, Schedule
+from goldspan.select.registry import SELECTORS
+from goldspan.select.schedule import Schedule
 from goldspan.simulate import draw_truth, simulate_crowd
 from goldspan.spans import Span, write
 

@@ -124,7 +124,7 @@ def _epilogs() -> dict[str, str]:
     """Lists at the end of a command's help, from the registries."""
     from goldspan.aggregate.registry import METHODS, TEXTS
     from goldspan.crowd.registry import FORMATS
-    from goldspan.simulate.parsing import WORKERS
+    from goldspan.simulate.registry import WORKERS
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
     methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]

@@ -20,7 +20,7 @@ from goldspan.cli.output import (
     warn,
 )
 from goldspan.cli.wording import in_options
-from goldspan.select.schedule import DEFAULT, SELECTORS
+from goldspan.select.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
     from goldspan.select import Cost, Features, Pool, Selection

@@ -28,7 +28,8 @@ _DRAWN = "Drawn truth"
 
 def _show_kinds(value: bool) -> None:
     if value:
-        from goldspan.simulate.parsing import WORKERS, get_worker, signature
+        from goldspan.simulate.parsing import get_worker, signature
+        from goldspan.simulate.registry import WORKERS
 
         rows = [[signature(get_worker(name)), text] for name, (_, text) in WORKERS.items()]
         say(table(rows))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.plugins import plugins
-from goldspan.select.schedule import DEFAULT, SELECTORS
+from goldspan.select.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
     from goldspan.select.base import Budget, Cost, Selection, Selector
