@@ -38,7 +38,7 @@ def clock():
 @pytest.fixture
 def service(tmp_path, clock, monkeypatch):
     """A campaign in which Ann and Bob have answered, flagged an item and hold another."""
-    monkeypatch.setattr("goldspan.campaign.awaiting.wall_clock", clock)
+    monkeypatch.setattr("goldspan.campaign.clock.wall_clock", clock)
     service = serve(tmp_path, clock=clock)
     open_round(service)
     Entrance.of(service.ledger, service.setting.key, ServerSettings(KEYS, clock=clock)).links.make(

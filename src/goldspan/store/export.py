@@ -23,8 +23,6 @@ from goldspan.crowd.atomic import write_folder
 from goldspan.errors import InputError
 from goldspan.protocols import Event
 from goldspan.store.chain import canonical, read_json
-from goldspan.store.engine import WRITE
-from goldspan.store.journal import Database
 from goldspan.store.opening import empty_database, open_ledger
 from goldspan.store.people import unsealed
 from goldspan.store.replay import replay
@@ -61,11 +59,12 @@ def import_ledger(folder: str | Path, place: str | Path) -> SqlLedger:
     about = _about(Path(folder))
     database = empty_database(place)
     try:
-        found = replay(_read_log(Path(folder) / LOG), database, head=about["head"])
-        _read_people(Path(folder) / PEOPLE, database)
+        replay(
+            _read_log(Path(folder) / LOG), database, head=about["head"],
+            then=lambda connection: _read_people(Path(folder) / PEOPLE, connection),
+        )  # fmt: skip
     finally:
         database.engine.dispose()
-    assert found == about["events"]
     return open_ledger(place)
 
 
@@ -101,33 +100,31 @@ def _write_people(connection: Connection, path: Path) -> None:
         path.write_text("".join(canonical(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _read_people(path: Path, database: Database) -> None:
+def _read_people(path: Path, connection: Connection) -> None:
     """Put back what `_write_people` wrote, if it is what the log has sealed."""
     if not path.is_file():
         return
-    with database.engine.connect() as plain:
-        connection = plain.execution_options(**WRITE)
-        with connection.begin(), path.open(encoding="utf-8") as lines:
-            for n, line in enumerate(lines, start=1):
-                try:
-                    row = json.loads(line)
-                    table = row.pop("table")
-                    if table == "people":
-                        connection.execute(people.insert(), row)
-                    else:
-                        known = notes.update().where(notes.c.number == row.pop("number"))
-                        connection.execute(known.values(**row))
-                except (ValueError, TypeError, KeyError, SQLAlchemyError) as error:
-                    raise InputError(f"{path} line {n} is not of an export: {error}") from None
-            changed = unsealed(connection)
-            if changed:
-                raise InputError(f"{path}: note {changed[0]} is not what the log has sealed")
+    with path.open(encoding="utf-8") as lines:
+        for n, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                table = row.pop("table")
+                if table == "people":
+                    connection.execute(people.insert(), row)
+                else:
+                    known = notes.update().where(notes.c.number == row.pop("number"))
+                    connection.execute(known.values(**row))
+            except (ValueError, TypeError, KeyError, AttributeError, SQLAlchemyError) as error:
+                raise InputError(f"{path} line {n} is not of an export: {error}") from None
+    changed = unsealed(connection)
+    if changed:
+        raise InputError(f"{path}: note {changed[0]} is not what the log has sealed")
 
 
 def _about(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        layout, _, _ = about["layout"], about["events"], about["head"]
+        layout, _ = about["layout"], about["head"]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder} is no export of a campaign: {ABOUT}: {error}") from None
     if layout != LAYOUT:

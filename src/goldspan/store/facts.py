@@ -2,8 +2,8 @@
 
 A process that opens a campaign and reads its answers would turn a changed row into gold. Before the
 first reading the log is hashed, and every row that an entry carries as it is – items, workers,
-answers, gold, charges, records – is compared with its entry by a hash. Places, leases and sums are
-left to `goldspan.store.verify`, which replays the log and takes some ten times as long.
+answers, gold, charges, records, notes – is compared with its entry by a hash, and what notes say
+with its seal: letters to a provider are among them. Places, leases and sums are left to `goldspan.store.verify`, which replays the log and takes some ten times as long.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from goldspan.store.journal import Database
-from goldspan.store.schema import answers, charges, gold, items, records, workers
+from goldspan.store.people import unsealed
+from goldspan.store.schema import answers, charges, gold, items, notes, records, workers
 from goldspan.store.verify import AT_ONCE, Chain, check_whole, damaged, log_rows
 
 _WITHOUT = frozenset({
-    "adjust", "bar", "batch", "begin", "cap", "create", "forget", "free", "lease", "note", "pause",
+    "adjust", "bar", "batch", "begin", "cap", "create", "free", "lease", "pause",
 })  # fmt: skip
 """Kinds of entries that carry no such row."""
 _ANSWER = ("key", "item", "worker", "labels", "status", "reason", "started", "submitted")
+_NOTE = ("kind", "person", "seal", "time")
 _COLUMNS = {
     "items": [items.c[n] for n in ("number", "id", "cost", "n_tokens", "tokens", "extra")],
     "workers": [workers.c.number, workers.c.id],
@@ -30,6 +32,7 @@ _COLUMNS = {
     "gold": [gold.c[n] for n in ("item", "labels", "control", "time")],
     "charges": [charges.c[n] for n in ("number", "name", "amount", "time")],
     "records": [records.c[n] for n in ("number", "kind", "name", "body", "time")],
+    "notes": [notes.c[n] for n in ("number", *_NOTE, "name", "body", "salt")],
 }
 """What is compared of each table: its key, then what the entries carry."""
 
@@ -68,6 +71,7 @@ class _Facts:
         self._numbers: dict[str, int] = {}
         self._extra: dict[int, int] = {}
         self._paid: dict[int, tuple[int, int]] = {}
+        self._owned: dict[str, list[int]] = {}
 
     def take(self, kind: str, body: Mapping[str, Any], time: int) -> bool:
         """Take an entry; return whether its kind is known."""
@@ -92,12 +96,23 @@ class _Facts:
             names = [column.name for column in _COLUMNS[f"{kind}s"][1:]]
             row = {**body, "time": time}
             self.rows[f"{kind}s"][body["number"]] = hash(tuple(row[name] for name in names))
+        elif kind == "note":
+            self._note({**body, "time": time, "name": None, "body": None})
+        elif kind == "forget":
+            for number in self._owned.pop(body["person"], []):
+                del self.rows["notes"][number]
+            for row in body["notes"]:
+                self._note({**row, "person": body["person"], "seal": ""})
         elif kind == "snapshot":
             for row in body["rows"]:
                 self._stored(body["table"], row)
         else:
             return False
         return True
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        self.rows["notes"][row["number"]] = hash(tuple(row[n] for n in (*_NOTE, "name", "body")))
+        self._owned.setdefault(row["person"], []).append(row["number"])
 
     def _stored(self, table: str, row: Mapping[str, Any]) -> None:
         """Take a row of a snapshot, which holds all columns."""
@@ -120,7 +135,8 @@ class _Facts:
                 why = self._difference(table, rows)
             if why:
                 return why
-        return ""
+        changed = unsealed(connection)
+        return f"notes, number {changed[0]}: it is not what the log has sealed" if changed else ""
 
     def _difference(self, table: str, rows: Iterable[Any]) -> str:
         wanted, seen = self.rows[table], 0
@@ -143,6 +159,10 @@ class _Facts:
             if self._extra[key] != hash(row[-1]):
                 return False
             row = row[:-1]
+        elif table == "notes":
+            row, salt = row[:-1], row[-1]
+            if salt is not None:  # what it says is not in the log: its seal is compared
+                row[-2:] = None, None
         return hash(tuple(row)) == self.rows[table][key]
 
     def _answer(self, row: Mapping[str, Any], counts: int) -> None:

@@ -30,6 +30,7 @@ from goldspan.store.schema import (
     metadata,
     records,
     skips,
+    usage,
     workers,
 )
 
@@ -63,6 +64,7 @@ def _rebase(entry: Entry) -> int:
     first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
     row = connection.execute(select(campaign)).one()
     _replace_log(connection)
+    connection.execute(usage.delete())  # made of ids; counting begins anew
     entry.private = True
     clock, entry.clock = entry.clock, first.time  # hours count from the campaign's beginning
     body = {"name": row.name, "currency": row.currency, "cap": row.cap, "encoding": row.encoding}
