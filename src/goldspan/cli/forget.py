@@ -109,7 +109,7 @@ def forget(
         for name in names:
             try:
                 told.append(_forget(
-                    setting, ledger, name, out, store,
+                    setting, ledger, name, source, out, store,
                     dry=dry_run, yes=yes, unsettled=unsettled, old_log=old_log,
                 ))  # fmt: skip
             except UnsettledError as error:
@@ -140,7 +140,7 @@ def _check_there(source: str, out: str, store: str | None) -> None:
 
 
 def _forget(
-    setting: Setting, ledger: SqlLedger, who: str, out: str, store: str | None, *,
+    setting: Setting, ledger: SqlLedger, who: str, source: str, out: str, store: str | None, *,
     dry: bool, yes: bool, unsettled: bool, old_log: OldLog | None,
 ) -> dict[str, Any]:  # fmt: skip
     from goldspan.campaign.clock import CampaignClock
@@ -180,6 +180,8 @@ def _forget(
     else:
         erased = False
     left = list(_files(Path(out), person or who, result.pseudonym, dry=dry))
+    if (person or who) in setting.plan.crowd.annotators:
+        left.append(f"{source} (crowd.annotators)")
     return _told(who, result, left, old_log=kept_log, erased=erased)
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 ABOUT, LOG, PEOPLE = "campaign.json", "events.jsonl", "people.jsonl"
+SAID = ("name", "body", "salt")
+"""What of a note is not in the log."""
 
 
 def export_ledger(ledger: SqlLedger, folder: str | Path) -> None:
@@ -92,9 +94,8 @@ def _write_people(connection: Connection, path: Path) -> None:
     who = connection.execute(select(people)).mappings()
     known = notes.c.salt.is_not(None)
     said = connection.execute(select(notes).where(known).order_by(notes.c.number)).mappings()
-    names = ("number", "name", "body", "salt")
     rows = [{"table": "people", **row} for row in who]
-    rows += [{"table": "notes", **{name: row[name] for name in names}} for row in said]
+    rows += [{"table": "notes", **{name: row[name] for name in ("number", *SAID)}} for row in said]
     if rows:
         path.touch(0o600)
         path.write_text("".join(canonical(row) + "\n" for row in rows), encoding="utf-8")
@@ -110,10 +111,11 @@ def _read_people(path: Path, connection: Connection) -> None:
                 row = json.loads(line)
                 table = row.pop("table")
                 if table == "people":
-                    connection.execute(people.insert(), row)
+                    connection.execute(people.insert(), {c.name: row[c.name] for c in people.c})
                 else:
-                    known = notes.update().where(notes.c.number == row.pop("number"))
-                    connection.execute(known.values(**row))
+                    known = notes.update().where(notes.c.number == row["number"])
+                    said = {name: row[name] for name in SAID}
+                    connection.execute(known.values(said))
             except (ValueError, TypeError, KeyError, AttributeError, SQLAlchemyError) as error:
                 raise InputError(f"{path} line {n} is not of an export: {error}") from None
     changed = unsealed(connection)

@@ -300,6 +300,12 @@ class SqlLedger:
         with self.database.read() as connection:
             return people.graves(connection)
 
+    def was_forgotten(self, who: str) -> bool:
+        """Whether somebody with this id or pseudonym was forgotten, and has not come in since."""
+        with self.database.read() as connection:
+            known = people.find_person(connection, who)
+            return known is None and people.buried(connection, who) is not None
+
     @property
     def n_forgotten(self) -> int:
         """How many people were forgotten; while it stays, what is known of workers holds."""

@@ -49,8 +49,11 @@ DECISION, FLAG, SKIP = "decision", "flag", "skip"
 SUBMISSION, STATUS = "submission", "submission-status"
 LETTER, STEP = "outbox", "outbox-step"
 BAR, VERDICTS = "bar", "verdicts"
+PLAN, CHANGE = "plan", "change"
 KEPT_APART = frozenset({LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP})
 """Kinds of records that hold free texts, or what a provider knows somebody by: they are notes."""
+MASKED = frozenset({BAR, VERDICTS, PLAN, CHANGE})
+"""Kinds of records that stay records, and are kept without ids of workers."""
 ADMITS = frozenset({LINK, SUBMISSION})
 """Kinds of records by which somebody comes in, also one who was forgotten: as a new person."""
 APART = "kept apart"
@@ -184,7 +187,10 @@ def charge_name(entry: Entry, name: str) -> str:
 def masked(
     entry: Entry, kind: str, name: str, body: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Return name and body of a record with pseudonyms in place of workers' ids."""
+    """Return name and body of a record with pseudonyms in place of workers' ids.
+
+    The names of annotators in a plan are left out.
+    """
     body, admit = dict(body), kind in ADMITS
     if isinstance(body.get("worker"), str):
         body["worker"] = known_by(entry, body["worker"], admit=admit)
@@ -195,7 +201,21 @@ def masked(
     elif kind == VERDICTS:
         names = {one: known_by(entry, one) for one in {*body["workers"], *body["drop"]}}
         body = _renamed(body, names)
+    elif kind == PLAN:
+        body["plan"] = _without_names(body["plan"])
+    elif kind == CHANGE:
+        body["sections"] = _without_names(body["sections"])
+        told = [line for line in body["changed"] if not line.startswith("crowd.annotators ")]
+        body["changed"] = told
     return name, body
+
+
+def _without_names(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan, or sections of one, without the names of annotators."""
+    if "crowd" not in plan:
+        return dict(plan)
+    crowd = {key: value for key, value in plan["crowd"].items() if key != "annotators"}
+    return {**plan, "crowd": crowd}
 
 
 def shown(

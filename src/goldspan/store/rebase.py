@@ -146,7 +146,7 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
         if row.kind in people.KEPT_APART:
             apart.append((row.kind, name, body, None, row.time))
             connection.execute(records.delete().where(mine))
-        elif row.kind in {people.BAR, people.VERDICTS} or "worker" in body:
+        elif row.kind in people.MASKED or "worker" in body:
             words = canonical(body)
             connection.execute(records.update().where(mine).values(name=name, body=words))
     who = {row.number: names[row.id] for row in rows}
