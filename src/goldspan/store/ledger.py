@@ -329,6 +329,11 @@ class SqlLedger:
         return int(self._row()["n_events"])
 
     @property
+    def head(self) -> str:
+        """Hash of the last entry of the log."""
+        return str(self._row()["head"])
+
+    @property
     def n_answers(self) -> int:
         """How many answers count."""
         with self.database.read() as connection:
