@@ -124,7 +124,9 @@ def test_a_plan_of_another_crowd_is_refused_and_nothing_is_made(tmp_path):
 
 def test_who_was_forgotten_gets_no_link_because_the_plan_still_names_them(tmp_path):
     plan = write_plan(tmp_path)
-    words = plan.read_text().replace("[crowd]\n", '[crowd]\nannotators = ["zoe", "yan", "xan", "wim"]\n')
+    words = plan.read_text().replace(
+        "[crowd]\n", '[crowd]\nannotators = ["zoe", "yan", "xan", "wim"]\n'
+    )
     assert "zoe" in words
     plan.write_text(words)
     out = tmp_path / "out"

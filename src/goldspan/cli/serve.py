@@ -145,8 +145,8 @@ def _still_known(service: Service) -> list[str]:
     gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
     if gone:
         warn(
-            f"goldspan: {len(gone)} names in crowd.annotators are of people who were forgotten, and "
-            "get no link: take them out of the plan"
+            f"goldspan: {len(gone)} names in crowd.annotators are of people who were forgotten, "
+            "and get no link: take them out of the plan"
         )
     return [name for name in named if name not in gone]
 

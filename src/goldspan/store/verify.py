@@ -210,8 +210,8 @@ def _check_people(connection: Connection, found: Verification, most: int) -> Non
     found.faults += [f"people, pseudonym {name}: was forgotten, and has an id" for name in back]
     if n_unknown:
         found.notes.append(
-            f"{n_unknown} workers have no id here, and were not forgotten: the campaign was imported "
-            "without people.jsonl, or rows of the table people were deleted"
+            f"{n_unknown} workers have no id here, and were not forgotten: the campaign was "
+            "imported without people.jsonl, or rows of the table people were deleted"
         )
 
 

@@ -40,7 +40,9 @@ def _admit(house: House, address: str) -> None:
     """
     most, now = house.service.setting.daily_joins, house.settings.clock()
     # An address could be found from a plain hash of it.
-    name = blake2b(address.encode(), key=house.settings.keys.of("joins"), digest_size=16).hexdigest()
+    name = blake2b(
+        address.encode(), key=house.settings.keys.of("joins"), digest_size=16
+    ).hexdigest()
     try:  # one address cannot keep all others out
         house.service.ledger.take("joins", name, max(FEW, most // 10), now)
         house.service.ledger.take("joins", "", most, now)
