@@ -201,12 +201,12 @@ def masked(
     elif kind == VERDICTS:
         names = {one: known_by(entry, one) for one in {*body["workers"], *body["drop"]}}
         body = _renamed(body, names)
-    elif kind == PLAN:
-        body["plan"] = _without_names(body["plan"])
-    elif kind == CHANGE:
-        body["sections"] = _without_names(body["sections"])
-        told = [line for line in body["changed"] if not line.startswith("crowd.annotators ")]
-        body["changed"] = told
+    elif kind in {PLAN, CHANGE}:
+        for section in {"plan", "sections"} & set(body):
+            body[section] = _without_names(body[section])
+        if "changed" in body:
+            told = [line for line in body["changed"] if not line.startswith("crowd.annotators ")]
+            body["changed"] = told
     return name, body
 
 
