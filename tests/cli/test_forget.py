@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from goldspan.cli import app
 from goldspan.server import Entrance, ServerSettings, create_app
-from goldspan.store import create_ledger, open_ledger
+from goldspan.store import backup_ledger, create_ledger, export_ledger, open_ledger
 from server.serving import KEYS, Clock, answer, key, open_round, serve
 
 NAMES = ("ann@example.org", "bob")
@@ -38,7 +38,7 @@ def clock():
 @pytest.fixture
 def service(tmp_path, clock, monkeypatch):
     """A campaign in which Ann and Bob have answered, flagged an item and hold another."""
-    monkeypatch.setattr("goldspan.campaign.awaiting.wall_clock", clock)
+    monkeypatch.setattr("goldspan.campaign.clock.wall_clock", clock)
     service = serve(tmp_path, clock=clock)
     open_round(service)
     Entrance.of(service.ledger, service.setting.key, ServerSettings(KEYS, clock=clock)).links.make(
@@ -205,13 +205,20 @@ def test_a_campaign_of_before_needs_a_choice_about_its_log(run, service, tmp_pat
     assert refused.exit_code == 1
     assert "--old-log remove or --old-log keep" in str(refused.exception)
     assert "would be replaced" in run("forget", ANN, "--dry-run").stdout
+    folder = out / "campaign.sqlite.old-log"
     with open_ledger(out / "campaign.sqlite") as ledger:
         assert ledger.n_events == before
+        backup_ledger(ledger, tmp_path / "old.sqlite")
+        if choice == "keep":  # as after a kill of the same command
+            export_ledger(ledger, folder)
     assert run("forget", ANN, "--yes", "--old-log", choice).exit_code == 0
     with open_ledger(out / "campaign.sqlite") as ledger:
         assert ANN not in ledger.standing()
         assert BOB in ledger.standing()
         assert ledger.verify() == ledger.n_events
     assert ANN.encode() not in stored(out)
-    kept = out / "campaign.sqlite.old-log" / "events.jsonl"
-    assert kept.is_file() is (choice == "keep")
+    assert (folder / "events.jsonl").is_file() is (choice == "keep")
+    words = [str(tmp_path / "old.sqlite"), str(tmp_path / "again"), "--forgotten"]
+    again = run("restore", *words, str(out / "campaign.sqlite.forgotten"))
+    assert "forgotten in it: 1" in again.stdout
+    assert ANN.encode() not in stored(tmp_path / "again")

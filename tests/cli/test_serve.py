@@ -120,3 +120,30 @@ def test_a_plan_of_another_crowd_is_refused_and_nothing_is_made(tmp_path):
     before = sorted(tmp_path.iterdir())
     assert "campaigns of other crowds are run by `goldspan run`" in invoke(plan, "--port", "0")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_who_was_forgotten_gets_no_link_because_the_plan_still_names_them(tmp_path):
+    plan = write_plan(tmp_path)
+    words = plan.read_text().replace(
+        "[crowd]\n", '[crowd]\nannotators = ["zoe", "yan", "xan", "wim"]\n'
+    )
+    assert "zoe" in words
+    plan.write_text(words)
+    out = tmp_path / "out"
+
+    def serve_once():
+        process, said = started(plan, out, "--no-loop")
+        process.send_signal(signal.SIGINT)
+        return said, process.communicate(timeout=60)[1]
+
+    assert "zoe" in serve_once()[0]
+    place = ["--out", str(out)]
+    told = CliRunner().invoke(app, ["forget", str(plan), "zoe", "--yes", *place])
+    assert told.exit_code == 0, told.output
+    assert f"yours to remove: {plan} (crowd.annotators)" in told.output
+    stored = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
+    assert b"zoe" not in stored
+    assert b"yan" in stored
+    said, log = serve_once()
+    assert "zoe" not in said
+    assert "1 names in crowd.annotators are of people who were forgotten" in log

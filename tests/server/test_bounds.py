@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from hashlib import blake2b
 
 import pytest
 from starlette.testclient import TestClient
@@ -14,6 +15,7 @@ from goldspan.server.security.sessions import DAILY
 from goldspan.server.service import open_service
 from goldspan.server.settings import Rate, Rates
 from goldspan.store.answers import MOST_CHANGES
+from goldspan.store.schema import usage
 from server.houses import Played, code_of
 from server.serving import KEYS, Clock, key, open_round, plan_file
 
@@ -189,6 +191,11 @@ def test_new_people_who_make_names_up_are_bounded_a_day(tmp_path, clock, new_pla
 
         for n in range(3):
             assert come([one, two][n % 2], n, f"192.0.2.{n}").status_code == 303
+        with one.service.ledger.database.read() as connection:
+            counted = {row.name for row in connection.execute(usage.select())}
+        plain = {blake2b(f"192.0.2.{n}".encode(), digest_size=12).hexdigest() for n in range(3)}
+        assert counted
+        assert not plain & counted  # an address is found from a plain hash of it
         size = one.size()
         words = {"PROLIFIC_PID": f"{0:024x}", "STUDY_ID": STUDY, "SESSION_ID": f"{5:024x}"}
         again = one.browser().get("/join/prolific", params=words)  # the same person, once more

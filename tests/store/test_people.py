@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
 from goldspan.store import (
+    StoreError,
     backup_ledger,
     create_ledger,
     export_ledger,
@@ -34,6 +36,8 @@ from goldspan.store.people import ForgottenError
 from goldspan.store.rebase import rebase
 from goldspan.store.registry import EFFECTS
 from goldspan.store.replay import replay, state_of
+from goldspan.store.schema import people
+from goldspan.store.verify import verify
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 ANN, WORDS = "ann@example.org", "my neighbour Zacharias wrote this"
@@ -319,7 +323,7 @@ def test_a_backup_that_is_restored_honours_tombstones_also_when_the_store_is_gon
     for path in place.parent.glob("c.sqlite*"):
         if path != list_beside(place):
             path.unlink()
-    with restore_ledger(copy, place, now=40) as ledger:
+    with restore_ledger(copy, place) as ledger:
         assert set(ledger.standing()) == {known, "bob"}
         assert ledger.verify() == ledger.n_events
         assert [one["person"] for one in ledger.forgotten()] == [known]
@@ -327,9 +331,9 @@ def test_a_backup_that_is_restored_honours_tombstones_also_when_the_store_is_gon
     # Elsewhere, without the list, nobody can know; with it named, they are forgotten.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    with restore_ledger(copy, elsewhere / "a.sqlite", now=40) as ledger:
+    with restore_ledger(copy, elsewhere / "a.sqlite") as ledger:
         assert ANN in ledger.standing()
-    with restore_ledger(copy, elsewhere / "b.sqlite", lists=[list_beside(place)], now=40) as ledger:
+    with restore_ledger(copy, elsewhere / "b.sqlite", lists=[list_beside(place)]) as ledger:
         assert ANN not in ledger.standing()
     assert list_beside(elsewhere / "b.sqlite").is_file()
 
@@ -482,9 +486,189 @@ def test_an_old_backup_honours_tombstones_and_gets_a_new_log(tmp_path):
         rebase(ledger.database, 50)
         ledger.forget(ANN, 51)
         write_list(ledger.database, list_beside(place))
-    with restore_ledger(tmp_path / "old.sqlite", tmp_path / "new.sqlite", now=60) as ledger:
+    with restore_ledger(tmp_path / "old.sqlite", tmp_path / "new.sqlite") as ledger:
         assert ledger.is_private
         assert ANN not in ledger.standing()
         assert "bob" in ledger.standing()
         assert is_sqlite(ledger.database.engine)
     assert ANN.encode() not in bytes_of(tmp_path / "new.sqlite")
+
+
+# -- what verifies, counts and exports do with people ---------------------------------------------
+
+
+def web_flag(ledger, who, item="i1", now=20):
+    """Flag an item as the page's server does: the record holds the key, with the id in it."""
+    facts = {"item": item, "worker": who, "reason": "other", "note": WORDS}
+    ledger.record("flag", f"hash-of-{item}-{who}", {**facts, "sent": f"web:key-1:{who}"}, now)
+
+
+def test_nothing_of_a_flag_goes_into_the_log_but_the_item(new_place):
+    with make(new_place()) as ledger:
+        web_flag(ledger, ANN)
+        ledger.forget(ANN, 30)
+        assert ANN not in everything(ledger)
+        left = [row for row in ledger.records("flag").values() if row["worker"].startswith("p-")]
+        assert [row["item"] for row in left] == ["i1", "i1"]
+        assert ANN not in json.dumps(ledger.records("flag"))
+        # Who comes again may flag the same item: it is another person's flag.
+        ledger.record("link", "link-new", {"worker": ANN, "issued": 1, "expires": 9}, 40)
+        web_flag(ledger, ANN, now=41)
+        assert [row["note"] for row in ledger.records("flag").values()].count(WORDS) == 1
+
+
+def counted(ledger):
+    from goldspan.store.schema import usage
+
+    with ledger.database.read() as connection:
+        return {row.name for row in connection.execute(usage.select())}
+
+
+def plain_hash(name):
+    return blake2b(name.encode(), digest_size=12).hexdigest()
+
+
+def test_daily_counts_hold_no_hash_of_an_id_and_go_with_the_person(new_place):
+    with make(new_place()) as ledger:
+        ledger.take("sessions", ANN, 9, 15)
+        ledger.take("sessions", "bob", 9, 15)
+        assert not {plain_hash(ANN), plain_hash("bob")} & counted(ledger)
+        assert len(counted(ledger)) == 2
+        ledger.forget(ANN, 30)
+        assert counted(ledger) == {plain_hash(ledger.pseudonyms()["bob"])}
+        with pytest.raises(InputError, match="1 a day"):
+            ledger.take("sessions", "bob", 1, 31)
+
+
+def test_a_new_log_takes_no_counts_of_ids_along(new_place):
+    with make(new_place(), private=False) as ledger:
+        ledger.take("sessions", ANN, 9, 15)
+        assert counted(ledger) == {plain_hash(ANN)}
+        rebase(ledger.database, 50)
+        assert counted(ledger) == set()
+
+
+CHANGED_NOTES = {
+    "an amount": "UPDATE notes SET body = replace(body, ':5', ':500') WHERE kind = 'outbox'",
+    "an owner": "UPDATE notes SET person = 'p-0' WHERE kind = 'outbox'",
+    "a seal and what it says": "UPDATE notes SET body = '{}', salt = '00', seal = "
+    "'21ad1b7f3dd62b6b3e2fd0c5ae5b0a2c00000000000000000000000000000000' WHERE kind = 'outbox'",
+    "an emptied note": "UPDATE notes SET name = NULL, body = NULL, salt = NULL "
+    "WHERE kind = 'outbox'",
+    "a deleted note": "DELETE FROM notes WHERE kind = 'outbox'",
+    "a reduced note": "UPDATE notes SET body = replace(body, '\"drop\"', '\"keep\"') "
+    "WHERE kind = 'decision' AND salt IS NULL",
+}
+
+
+@pytest.mark.parametrize("what", CHANGED_NOTES)
+def test_notes_that_were_changed_are_found_and_nobody_is_paid_by_them(new_place, what):
+    with make(new_place()) as ledger:
+        decision = {"worker": ANN, "verdict": "drop", "why": WORDS, "questions": 0}
+        ledger.record("decision", "d-2", decision, 20)
+        ledger.forget(ANN, 30)
+        ledger.check_facts()
+        assert verify(ledger.database).is_whole
+        ledger._has_facts = False  # as another process
+        with ledger.database.engine.begin() as connection:
+            assert connection.exec_driver_sql(CHANGED_NOTES[what]).rowcount
+        with pytest.raises(StoreError, match="is damaged: notes"):
+            ledger.check_facts()
+        found = verify(ledger.database)
+        assert any("notes, number" in line for line in found.lines())
+        assert "bob" not in "\n".join(found.lines())
+
+
+def test_a_person_who_is_back_and_workers_without_ids_are_told(new_place):
+    with make(new_place()) as ledger:
+        known = ledger.pseudonyms()[ANN]
+        ledger.forget(ANN, 30)
+        assert not [note for note in verify(ledger.database).notes if "no id" in note]
+        with ledger.database.engine.begin() as connection:
+            back = {"pseudonym": known, "id": ANN, "since": 1}
+            connection.execute(people.insert(), back)
+        assert f"people, pseudonym {known}: was forgotten" in verify(ledger.database).summary()
+        with ledger.database.engine.begin() as connection:
+            connection.execute(people.delete())
+        (told,) = [note for note in verify(ledger.database).notes if "no id" in note]
+        assert told.startswith("1 workers")
+
+
+def test_after_a_new_log_and_forgetting_all_checks_hold_and_see_changes(new_place, tmp_path):
+    with make(new_place(), private=False) as ledger:
+        web_flag(ledger, ANN)
+        rebase(ledger.database, 50)
+        ledger.forget(ANN, 51)
+        ledger.check_facts()
+        found = verify(ledger.database)
+        assert found.is_whole
+        assert found.n_rows["notes"]
+        assert found.n_rows["tombstones"] == 1
+        export_ledger(ledger, tmp_path / "out")
+        with import_ledger(tmp_path / "out", new_place()) as again:
+            again.check_facts()
+            assert verify(again.database).is_whole
+            assert ANN not in everything(again)
+        ledger._has_facts = False
+        with ledger.database.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE answers SET labels = '[\"no\"]' WHERE number = 2")
+        with pytest.raises(StoreError, match="answers, number 2"):
+            ledger.check_facts()
+
+
+@pytest.mark.parametrize("damage", ["changed", "not json", "a list", "unknown column"])
+def test_an_import_with_damaged_people_leaves_no_campaign(new_place, tmp_path, damage):
+    with make(new_place()) as ledger:
+        export_ledger(ledger, tmp_path / "out")
+    path = tmp_path / "out" / "people.jsonl"
+    words = path.read_text()
+    path.write_text({
+        "changed": words.replace(WORDS, "other words"), "not json": words + "{", "a list": "[]\n",
+        "unknown column": '{"table": "people", "nobody": 1}\n',
+    }[damage])  # fmt: skip
+    place = new_place()
+    with pytest.raises(InputError, match=r"people\.jsonl"):
+        import_ledger(tmp_path / "out", place)
+    path.write_text(words)
+    with import_ledger(tmp_path / "out", place) as again:  # the place is still empty
+        assert set(again.pseudonyms()) == {ANN, "bob"}
+
+
+def test_a_list_without_times_is_refused_and_a_restored_copy_keeps_them(tmp_path):
+    place = tmp_path / "c.sqlite"
+    with make(place) as ledger:
+        backup_ledger(ledger, tmp_path / "b.sqlite")
+        ledger.forget(ANN, 300)
+        write_list(ledger.database, list_beside(place))
+    (tmp_path / "again").mkdir()
+    with restore_ledger(tmp_path / "b.sqlite", tmp_path / "again" / "c.sqlite",
+                        lists=[list_beside(place)]) as ledger:  # fmt: skip
+        assert [one["time"] for one in ledger.forgotten()] == [300]
+    path = list_beside(place)
+    row = json.loads(path.read_text())
+    del row["time"]
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(InputError, match="not a list of forgotten people"):
+        restore_ledger(tmp_path / "b.sqlite", tmp_path / "new.sqlite")
+
+
+def test_names_of_annotators_in_a_plan_are_not_kept(new_place):
+    plan = {"name": "c", "crowd": {"source": "web", "annotators": [ANN]}}
+    change = {"sections": {"crowd": {"annotators": [ANN]}, "stop": {}}, "items": 4, "stopped": ""}
+    told = [f"crowd.annotators was ['bob'] and is ['{ANN}']", "budget.money was 1 and is 2"]
+    for private in (True, False):
+        with make(new_place(), private=private) as ledger:
+            ledger.record("plan", "plan", {"plan": plan, "items": 4}, 20)
+            ledger.record("change", "1", {**change, "changed": told}, 21)
+            if not private:
+                rebase(ledger.database, 50)
+            assert ledger.records("plan")["plan"]["plan"] == {**plan, "crowd": {"source": "web"}}
+            assert ledger.records("change")["1"]["changed"] == told[1:]
+            assert ledger.records("change")["1"]["sections"] == {"crowd": {}, "stop": {}}
+            ledger.forget(ANN, 60)
+            assert ANN not in everything(ledger)
+            assert ledger.was_forgotten(ANN)
+            assert not ledger.was_forgotten("bob")
+            ledger.record("link", "link-new", {"worker": ANN, "issued": 1, "expires": 9}, 61)
+            assert not ledger.was_forgotten(ANN)
+            assert verify(ledger.database).is_whole

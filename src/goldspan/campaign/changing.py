@@ -128,7 +128,13 @@ def pending(setting: Setting, ledger: Ledger) -> list[str]:
 
 def _changed(setting: Setting, ledger: Ledger) -> list[tuple[str, Any, Any]]:
     """Return the keys in which the plan differs from the one in force, with both values."""
-    plan, in_force = setting.plan.model_dump(mode="json"), _completed(plan_in_force(ledger))
+    kept = plan_in_force(ledger)
+    plan, in_force = setting.plan.model_dump(mode="json"), _completed(kept)
+    if "annotators" not in kept.get(
+        "crowd", {}
+    ):  # a store that can forget people keeps no names of them
+        plan["crowd"].pop("annotators")
+        in_force.get("crowd", {}).pop("annotators", None)
     found = _differences(in_force, plan)
     return [one for one in found if not _is_the_same(*one, setting)]
 

@@ -96,7 +96,7 @@ def restore(
             progress() as tell,
             restore_ledger(file, place, lists=forgotten or (), tell=tell) as ledger,
         ):
-            name, n, gone = ledger.name, ledger.n_events, ledger.n_forgotten
+            name, n, gone = ledger.name, ledger.n_events, ledger.forgotten()
     say(f"{place} holds the campaign {name!r}, {n} entries of its log")
-    if gone:
-        say(f"forgotten in it: {gone}")
+    if gone:  # a copy may know one person by two pseudonyms
+        say(f"forgotten in it: {len({one['hash'] for one in gone})}")

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,7 +110,7 @@ def forget(
         for name in names:
             try:
                 told.append(_forget(
-                    setting, ledger, name, out, store,
+                    setting, ledger, name, source, out, store,
                     dry=dry_run, yes=yes, unsettled=unsettled, old_log=old_log,
                 ))  # fmt: skip
             except UnsettledError as error:
@@ -140,7 +141,7 @@ def _check_there(source: str, out: str, store: str | None) -> None:
 
 
 def _forget(
-    setting: Setting, ledger: SqlLedger, who: str, out: str, store: str | None, *,
+    setting: Setting, ledger: SqlLedger, who: str, source: str, out: str, store: str | None, *,
     dry: bool, yes: bool, unsettled: bool, old_log: OldLog | None,
 ) -> dict[str, Any]:  # fmt: skip
     from goldspan.campaign.clock import CampaignClock
@@ -163,7 +164,8 @@ def _forget(
         _confirm(f"Begin a new log, and {old_log} the old one, which names all workers?", yes=yes)
         if old_log == OldLog.keep:
             kept_log = str(list_of(out, store).with_suffix(".old-log"))
-            export_ledger(ledger, kept_log)
+            if not _is_kept(kept_log, ledger):  # it was interrupted after that
+                export_ledger(ledger, kept_log)
             Path(kept_log).chmod(0o700)
         rebase(ledger.database, clock())
         scrub(ledger.database)
@@ -180,7 +182,20 @@ def _forget(
     else:
         erased = False
     left = list(_files(Path(out), person or who, result.pseudonym, dry=dry))
+    if (person or who) in setting.plan.crowd.annotators:
+        left.append(f"{source} (crowd.annotators)")
     return _told(who, result, left, old_log=kept_log, erased=erased)
+
+
+def _is_kept(folder: str, ledger: SqlLedger) -> bool:
+    """Whether a folder is an export of the log as it is now."""
+    from goldspan.store.export import ABOUT
+
+    try:
+        about = loads((Path(folder) / ABOUT).read_text(encoding="utf-8"))
+        return bool(about["head"] == ledger.head)
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def _told(

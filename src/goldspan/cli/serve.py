@@ -114,7 +114,7 @@ def serve(
                 new.keep()
                 entrance = app.state.house.entrance
                 entrance.links.move(settings.public_url)
-                people = service.setting.plan.crowd.annotators
+                people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
@@ -137,6 +137,18 @@ def _closing(service: Service) -> Iterator[None]:
         raise typer.Exit(130) from None
     finally:
         service.close()
+
+
+def _still_known(service: Service) -> list[str]:
+    """Return the annotators of the plan who were not forgotten, and tell of the others."""
+    named, ledger = service.setting.plan.crowd.annotators, service.ledger
+    gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
+    if gone:
+        warn(
+            f"goldspan: {len(gone)} names in crowd.annotators are of people who were forgotten, "
+            "and get no link: take them out of the plan"
+        )
+    return [name for name in named if name not in gone]
 
 
 def _url(host: str, port: int) -> str:

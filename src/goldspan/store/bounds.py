@@ -2,7 +2,8 @@
 
 The counts are beside the log: they bound what a worker, or somebody with a link only, can make the
 log grow by, so that they must not be in it. A log that is replayed begins to count anew, and the
-counts of past days are deleted. Who is counted stands there as a hash.
+counts of past days are deleted. Who is counted stands there as a hash; as ids can be guessed, it is
+that of the pseudonym where somebody has one, and forgetting somebody deletes their counts.
 """
 
 from __future__ import annotations
@@ -69,8 +70,11 @@ def count(entry: Entry, bound: Bound) -> None:
     Raises:
         BoundError: It was done as often as it may be on one day.
     """
+    from goldspan.store.people import pseudonym_of
+
     today, into = divmod(entry.now, DAY)
-    who = {"what": bound.kind, "who": blake2b(bound.name.encode(), digest_size=12).hexdigest()}
+    known = pseudonym_of(entry.connection, bound.name) if entry.private else bound.name
+    who = {"what": bound.kind, "who": _hash(known)}
     mine = {**who, "today": today}
     if entry.connection.execute(_COUNT, {**mine, "most": bound.most}).rowcount:
         return
@@ -81,3 +85,12 @@ def count(entry: Entry, bound: Bound) -> None:
     entry.connection.execute(_FORGET, {"today": today})
     facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
     entry.connection.execute(usage.insert(), facts)
+
+
+def forget_counts(entry: Entry, name: str) -> None:
+    """Delete what was counted of somebody."""
+    entry.connection.execute(usage.delete().where(usage.c.name == _hash(name)))
+
+
+def _hash(name: str) -> str:
+    return blake2b(name.encode(), digest_size=12).hexdigest()

@@ -117,6 +117,7 @@ def read_list(path: Path) -> list[dict[str, Any]]:
         found = [json.loads(line) for line in lines if line.strip()]
         for one in found:
             _ = str(one["campaign"]), str(one["person"]), bytes.fromhex(one["salt"]), one["hash"]
+            _ = int(one["time"])
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -166,6 +167,8 @@ def honour(database: Database, lists: Iterable[Path], now: int = 0) -> int:
         if not any((salt, people.hash_of(salt, who)) in hashes for salt in salts for who in known):
             return 0
         rebase(database, now)
+    # Not before they were forgotten: the list of the copy says it to the next one.
+    now = max(now, *(int(one["time"]) for one in wanted.values()))
     n = database.write(_not_before(database, now), lambda e: _bury(e, wanted))
     if n:
         scrub(database)

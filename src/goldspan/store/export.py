@@ -23,8 +23,6 @@ from goldspan.crowd.atomic import write_folder
 from goldspan.errors import InputError
 from goldspan.protocols import Event
 from goldspan.store.chain import canonical, read_json
-from goldspan.store.engine import WRITE
-from goldspan.store.journal import Database
 from goldspan.store.opening import empty_database, open_ledger
 from goldspan.store.people import unsealed
 from goldspan.store.replay import replay
@@ -36,6 +34,8 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 ABOUT, LOG, PEOPLE = "campaign.json", "events.jsonl", "people.jsonl"
+SAID = ("name", "body", "salt")
+"""What of a note is not in the log."""
 
 
 def export_ledger(ledger: SqlLedger, folder: str | Path) -> None:
@@ -61,11 +61,12 @@ def import_ledger(folder: str | Path, place: str | Path) -> SqlLedger:
     about = _about(Path(folder))
     database = empty_database(place)
     try:
-        found = replay(_read_log(Path(folder) / LOG), database, head=about["head"])
-        _read_people(Path(folder) / PEOPLE, database)
+        replay(
+            _read_log(Path(folder) / LOG), database, head=about["head"],
+            then=lambda connection: _read_people(Path(folder) / PEOPLE, connection),
+        )  # fmt: skip
     finally:
         database.engine.dispose()
-    assert found == about["events"]
     return open_ledger(place)
 
 
@@ -93,41 +94,39 @@ def _write_people(connection: Connection, path: Path) -> None:
     who = connection.execute(select(people)).mappings()
     known = notes.c.salt.is_not(None)
     said = connection.execute(select(notes).where(known).order_by(notes.c.number)).mappings()
-    names = ("number", "name", "body", "salt")
     rows = [{"table": "people", **row} for row in who]
-    rows += [{"table": "notes", **{name: row[name] for name in names}} for row in said]
+    rows += [{"table": "notes", **{name: row[name] for name in ("number", *SAID)}} for row in said]
     if rows:
         path.touch(0o600)
         path.write_text("".join(canonical(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _read_people(path: Path, database: Database) -> None:
+def _read_people(path: Path, connection: Connection) -> None:
     """Put back what `_write_people` wrote, if it is what the log has sealed."""
     if not path.is_file():
         return
-    with database.engine.connect() as plain:
-        connection = plain.execution_options(**WRITE)
-        with connection.begin(), path.open(encoding="utf-8") as lines:
-            for n, line in enumerate(lines, start=1):
-                try:
-                    row = json.loads(line)
-                    table = row.pop("table")
-                    if table == "people":
-                        connection.execute(people.insert(), row)
-                    else:
-                        known = notes.update().where(notes.c.number == row.pop("number"))
-                        connection.execute(known.values(**row))
-                except (ValueError, TypeError, KeyError, SQLAlchemyError) as error:
-                    raise InputError(f"{path} line {n} is not of an export: {error}") from None
-            changed = unsealed(connection)
-            if changed:
-                raise InputError(f"{path}: note {changed[0]} is not what the log has sealed")
+    with path.open(encoding="utf-8") as lines:
+        for n, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                table = row.pop("table")
+                if table == "people":
+                    connection.execute(people.insert(), {c.name: row[c.name] for c in people.c})
+                else:
+                    known = notes.update().where(notes.c.number == row["number"])
+                    said = {name: row[name] for name in SAID}
+                    connection.execute(known.values(said))
+            except (ValueError, TypeError, KeyError, AttributeError, SQLAlchemyError) as error:
+                raise InputError(f"{path} line {n} is not of an export: {error}") from None
+    changed = unsealed(connection)
+    if changed:
+        raise InputError(f"{path}: note {changed[0]} is not what the log has sealed")
 
 
 def _about(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        layout, _, _ = about["layout"], about["events"], about["head"]
+        layout, _ = about["layout"], about["head"]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{folder} is no export of a campaign: {ABOUT}: {error}") from None
     if layout != LAYOUT:

@@ -300,6 +300,12 @@ class SqlLedger:
         with self.database.read() as connection:
             return people.graves(connection)
 
+    def was_forgotten(self, who: str) -> bool:
+        """Whether somebody with this id or pseudonym was forgotten, and has not come in since."""
+        with self.database.read() as connection:
+            known = people.find_person(connection, who)
+            return known is None and people.buried(connection, who) is not None
+
     @property
     def n_forgotten(self) -> int:
         """How many people were forgotten; while it stays, what is known of workers holds."""
@@ -321,6 +327,11 @@ class SqlLedger:
     def n_events(self) -> int:
         """How many entries the log has: it grows with every change."""
         return int(self._row()["n_events"])
+
+    @property
+    def head(self) -> str:
+        """Hash of the last entry of the log."""
+        return str(self._row()["head"])
 
     @property
     def n_answers(self) -> int:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from goldspan.errors import InputError
+from goldspan.store.bounds import forget_counts
 from goldspan.store.chain import canonical, read_json
 from goldspan.store.engine import StoreError
 from goldspan.store.names import check_name
@@ -48,12 +49,20 @@ DECISION, FLAG, SKIP = "decision", "flag", "skip"
 SUBMISSION, STATUS = "submission", "submission-status"
 LETTER, STEP = "outbox", "outbox-step"
 BAR, VERDICTS = "bar", "verdicts"
+PLAN, CHANGE = "plan", "change"
 KEPT_APART = frozenset({LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP})
 """Kinds of records that hold free texts, or what a provider knows somebody by: they are notes."""
+MASKED = frozenset({BAR, VERDICTS, PLAN, CHANGE})
+"""Kinds of records that stay records, and are kept without ids of workers."""
 ADMITS = frozenset({LINK, SUBMISSION})
 """Kinds of records by which somebody comes in, also one who was forgotten: as a new person."""
 APART = "kept apart"
 """What the log says in place of the reason for which a worker passed an item on."""
+_STAYS = {
+    LETTER: ("act", "amount"), STEP: ("state", "time"), DECISION: ("verdict", "questions"),
+    FLAG: ("item",),
+}  # fmt: skip
+"""What stays of the notes of somebody who is forgotten, by kind."""
 SETTLED = frozenset({"sent", "refused"})
 OVER = frozenset(
     {"TIMED-OUT", "RETURNED", "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED"}
@@ -178,7 +187,10 @@ def charge_name(entry: Entry, name: str) -> str:
 def masked(
     entry: Entry, kind: str, name: str, body: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Return name and body of a record with pseudonyms in place of workers' ids."""
+    """Return name and body of a record with pseudonyms in place of workers' ids.
+
+    The names of annotators in a plan are left out.
+    """
     body, admit = dict(body), kind in ADMITS
     if isinstance(body.get("worker"), str):
         body["worker"] = known_by(entry, body["worker"], admit=admit)
@@ -189,7 +201,21 @@ def masked(
     elif kind == VERDICTS:
         names = {one: known_by(entry, one) for one in {*body["workers"], *body["drop"]}}
         body = _renamed(body, names)
+    elif kind in {PLAN, CHANGE}:
+        for section in {"plan", "sections"} & set(body):
+            body[section] = _without_names(body[section])
+        if "changed" in body:
+            told = [line for line in body["changed"] if not line.startswith("crowd.annotators ")]
+            body["changed"] = told
     return name, body
+
+
+def _without_names(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan, or sections of one, without the names of annotators."""
+    if "crowd" not in plan:
+        return dict(plan)
+    crowd = {key: value for key, value in plan["crowd"].items() if key != "annotators"}
+    return {**plan, "crowd": crowd}
 
 
 def shown(
@@ -277,12 +303,34 @@ def unsealed(connection: Connection) -> list[int]:
     """Return the numbers of the notes that do not say what was sealed in the log.
 
     Notes that were reduced when somebody was forgotten stand in the log themselves: they have no
-    salt.
+    salt and no seal. Of a campaign that was imported without `people.jsonl` the notes of before say
+    nothing; one that says nothing after one that does was emptied.
     """
-    rows = connection.execute(select(notes).where(notes.c.salt.is_not(None)))
-    return [
-        row.number for row in rows if seal_of(row.salt, row.kind, row.name, row.body) != row.seal
-    ]
+    sealed = select(notes).where(notes.c.seal != "").order_by(notes.c.number)
+    found, has_begun = [], False
+    for row in connection.execute(sealed):
+        says = (row.salt, row.kind, row.name, row.body)
+        if any(words is not None for words in (row.salt, row.name, row.body)):
+            has_begun = True
+            is_text = all(isinstance(words, str) for words in says)
+            if not is_text or seal_of(*says) != row.seal:
+                found.append(row.number)
+        elif has_begun:
+            found.append(row.number)
+    return found
+
+
+def strangers(connection: Connection) -> tuple[list[str], int]:
+    """Return the pseudonyms of people who are here although they were forgotten, and the others.
+
+    Returns:
+        Who was forgotten and has an id; and how many workers of a private campaign have neither an
+        id nor a tombstone, as after an import without `people.jsonl`.
+    """
+    here = set(connection.execute(select(people.c.pseudonym)).scalars())
+    gone = set(connection.execute(select(tombstones.c.person)).scalars())
+    names = set(connection.execute(select(workers.c.id)).scalars())
+    return sorted(here & gone), len(names - here - gone) if is_private(connection) else 0
 
 
 def skip_reasons(connection: Connection) -> dict[str, str]:
@@ -382,6 +430,8 @@ def _forget(
     for row in rows:
         if row.kind == LINK and row.name not in gone:
             record(entry, REVOKED, row.name, {"time": entry.clock})
+    for name in (person, *([] if known is None else [known.id])):
+        forget_counts(entry, name)
     if tombstone is None:
         salt = _salt(entry.connection)
         tombstone = {"salt": salt, "hash": hash_of(salt, known.id if known is not None else person)}
@@ -405,25 +455,28 @@ def put_forgotten(entry: Entry, body: Mapping[str, Any]) -> None:
 def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
     """Return what stays of somebody's notes: payments and decisions without words, flags of items.
 
-    Names of payments name people and reasons: they are counted instead.
+    Names of payments name people and reasons, and those of flags are made of an id: they are
+    counted instead. Of a body only what `_STAYS` lists goes into the log, which keeps it for good.
     """
     left: list[dict[str, Any]] = []
     letters: dict[str, str] = {}
     for row in rows:
-        if row.body is None or row.kind not in {LETTER, STEP, DECISION, FLAG}:
+        if row.body is None or row.kind not in _STAYS:
             continue
-        name, body = row.name, read_json(row.body)
+        name, said = row.name, read_json(row.body)
+        body = {key: said[key] for key in _STAYS[row.kind] if key in said}
         if row.kind == LETTER:
-            name = letters[row.name] = f"{body['act']}:{person}:{len(letters)}"
+            name = letters[row.name] = f"{said['act']}:{person}:{len(letters)}"
             body |= {"worker": person, "about": "", "why": "", "category": ""}
         elif row.kind == STEP:
-            letter = letters.get(body["letter"], f"unknown:{person}")
+            letter = letters.get(said["letter"], f"unknown:{person}")
             name = f"{letter}#{row.number}"
             body |= {"letter": letter, "facts": {}, "sender": ""}
         elif row.kind == DECISION:
             body |= {"worker": person, "why": ""}
         else:
-            body |= {"worker": person, "reason": "", "note": ""}
+            name = f"{person}:{row.number}"
+            body |= {"worker": person, "reason": "", "note": "", "sent": ""}
         facts = {"number": row.number, "kind": row.kind, "time": row.time, "name": name}
         left.append({**facts, "body": canonical(body)})
     return left

@@ -30,6 +30,7 @@ from goldspan.store.schema import (
     metadata,
     records,
     skips,
+    usage,
     workers,
 )
 
@@ -63,6 +64,7 @@ def _rebase(entry: Entry) -> int:
     first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
     row = connection.execute(select(campaign)).one()
     _replace_log(connection)
+    connection.execute(usage.delete())  # made of ids; counting begins anew
     entry.private = True
     clock, entry.clock = entry.clock, first.time  # hours count from the campaign's beginning
     body = {"name": row.name, "currency": row.currency, "cap": row.cap, "encoding": row.encoding}
@@ -144,7 +146,7 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
         if row.kind in people.KEPT_APART:
             apart.append((row.kind, name, body, None, row.time))
             connection.execute(records.delete().where(mine))
-        elif row.kind in {people.BAR, people.VERDICTS} or "worker" in body:
+        elif row.kind in people.MASKED or "worker" in body:
             words = canonical(body)
             connection.execute(records.update().where(mine).values(name=name, body=words))
     who = {row.number: names[row.id] for row in rows}

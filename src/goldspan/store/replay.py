@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -24,13 +24,17 @@ def state_of(database: Database) -> State:
         return {table.name: _rows(connection, table) for table in tables}
 
 
-def replay(events: Iterable[Event], database: Database, head: str | None = None) -> int:
+def replay(
+    events: Iterable[Event], database: Database, head: str | None = None,
+    then: Callable[[Connection], None] | None = None,
+) -> int:  # fmt: skip
     """Do all events again in a database without a campaign, all or nothing.
 
     Args:
         events: The log.
         database: Where to.
         head: The last hash, if known.
+        then: Does the rest in the same transaction.
 
     Returns:
         The number of the last event.
@@ -49,6 +53,8 @@ def replay(events: Iterable[Event], database: Database, head: str | None = None)
             if head not in {None, entry.head}:
                 raise InputError(f"the log is broken: events after {entry.n_events} are missing")
             entry.close()
+            if then is not None:
+                then(connection)
     return entry.n_events
 
 

@@ -30,7 +30,7 @@ from goldspan.store.chain import BEGIN, link
 from goldspan.store.check import foreign_faults, page_faults
 from goldspan.store.engine import StoreError, is_outside, is_sqlite, store_error
 from goldspan.store.journal import Database, Entry, first_entry
-from goldspan.store.people import unsealed
+from goldspan.store.people import strangers, unsealed
 from goldspan.store.registry import effect_of
 from goldspan.store.replay import log_part
 from goldspan.store.schema import (
@@ -44,7 +44,7 @@ MOST = 20
 """Mismatches that are named of each table; all are counted."""
 AT_ONCE = 1_000
 _WIDTH = 60
-_SECRET = frozenset({("records", "body")})
+_SECRET = frozenset({("records", "body"), ("notes", "name"), ("notes", "body"), ("notes", "salt")})
 """Columns that may hold what logs must not: that they differ is said, and not how."""
 _IN_HEAD = frozenset({("campaign", "n_events"), ("campaign", "head")})
 """Compared with the end of the log by `Chain.end`."""
@@ -157,10 +157,7 @@ def verify(
             found.faults += _own_check(connection, found.notes, most)
             _read_the_rest(connection)
             with _scratch() as scratch:
-                found.faults += [
-                    f"notes, number {number}: it is not what the log has sealed"
-                    for number in unsealed(connection)
-                ]
+                _check_people(connection, found, most)
                 if _replayed(connection, scratch, found, head, say):
                     _compare_all(connection, scratch, found, most, say)
                 else:
@@ -199,6 +196,23 @@ def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]
     if connection.dialect.name == "sqlite":
         return (page_faults(connection) + foreign_faults(connection))[:most]
     return _index_faults(connection, notes)
+
+
+def _check_people(connection: Connection, found: Verification, most: int) -> None:
+    """Compare notes with their seals, and look whether everybody is known or forgotten."""
+    numbers = unsealed(connection)
+    found.faults += [
+        f"notes, number {number}: it is not what the log has sealed" for number in numbers[:most]
+    ]
+    if len(numbers) > most:
+        found.faults.append(f"notes: and {len(numbers) - most} more")
+    back, n_unknown = strangers(connection)
+    found.faults += [f"people, pseudonym {name}: was forgotten, and has an id" for name in back]
+    if n_unknown:
+        found.notes.append(
+            f"{n_unknown} workers have no id here, and were not forgotten: the campaign was "
+            "imported without people.jsonl, or rows of the table people were deleted"
+        )
 
 
 def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
