@@ -7,10 +7,11 @@ counts of past days are deleted. Who is counted stands there as a hash.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, case, not_, select
+from sqlalchemy import Connection, bindparam, case, not_, select
 
 from goldspan.errors import InputError
 from goldspan.store.schema import usage
@@ -56,11 +57,15 @@ class Bound(NamedTuple):
         kind: What is counted: "writes", "joins", …
         name: Whose it is.
         most: How often.
+        now: What the wall clock shows, in milliseconds since 1970: days are those that people
+            have, and the campaign's clock leaves out most of the time in which nobody serves. By
+            default the time of the transaction.
     """
 
     kind: str
     name: str
     most: int
+    now: int | None = None
 
 
 def count(entry: Entry, bound: Bound) -> None:
@@ -69,8 +74,8 @@ def count(entry: Entry, bound: Bound) -> None:
     Raises:
         BoundError: It was done as often as it may be on one day.
     """
-    today, into = divmod(entry.now, DAY)
-    who = {"what": bound.kind, "who": blake2b(bound.name.encode(), digest_size=12).hexdigest()}
+    today, into = divmod(entry.now if bound.now is None else bound.now, DAY)
+    who = {"what": bound.kind, "who": _hash(bound.name)}
     mine = {**who, "today": today}
     if entry.connection.execute(_COUNT, {**mine, "most": bound.most}).rowcount:
         return
@@ -81,3 +86,13 @@ def count(entry: Entry, bound: Bound) -> None:
     entry.connection.execute(_FORGET, {"today": today})
     facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
     entry.connection.execute(usage.insert(), facts)
+
+
+def forget(connection: Connection, names: Iterable[str]) -> None:
+    """Delete what is counted of somebody."""
+    hashes = [_hash(name) for name in names]
+    connection.execute(usage.delete().where(usage.c.name.in_(hashes)))
+
+
+def _hash(name: str) -> str:
+    return blake2b(name.encode(), digest_size=12).hexdigest()

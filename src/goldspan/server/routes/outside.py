@@ -9,6 +9,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 
+from goldspan.campaign.clock import wall_of
 from goldspan.server.errors import Refused
 from goldspan.server.house import House
 from goldspan.server.providers.protocol import Store
@@ -37,7 +38,7 @@ def _admit(house: House, address: str) -> None:
     Raises:
         Refused: As many came in today as may, from this address or from all.
     """
-    most, now = house.service.setting.daily_joins, house.settings.clock()
+    most, now = house.service.setting.daily_joins, wall_of(house.settings.clock)()
     try:  # one address cannot keep all others out
         house.service.ledger.take("joins", address, max(FEW, most // 10), now)
         house.service.ledger.take("joins", "", most, now)
