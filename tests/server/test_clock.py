@@ -79,6 +79,7 @@ def site(tmp_path, machine):
 
     def start(**sections):
         site.service = open_served(tmp_path, **sections)
+        site.service.clock.note(BEAT)  # as the keeper does when it starts
         site.served = Served(service=site.service)
         open_round(site.service)
         return site
@@ -408,3 +409,56 @@ def test_letters_settle_between_commands_that_run_alone(tmp_path, machine, jump)
     machine.restart(jump)
     with open_ledger(tmp_path / "out" / "campaign.sqlite") as ledger:
         assert open_clock(ledger, settle)() - now == min(jump, settle)
+
+
+def test_a_store_is_opened_without_writing_and_a_server_that_starts_notes_the_time(site):
+    """A second server is refused after it has opened the store, perhaps with another clock."""
+    site.machine.work(10 * MINUTE)  # it is quiet: who opens now has another idea of the time
+    n = site.service.ledger.n_events
+    second = open_served(site.folder)
+    assert second.ledger.n_events == n
+    second.start(loop=False)  # as one that has the role
+    (note,) = second.ledger.records(CLOCK).values()
+    second.close()
+    assert note["wall"] - note["time"] == 10 * MINUTE - DOWNTIME
+
+
+def test_a_server_puts_right_what_a_command_beside_it_took_for_the_time(site, monkeypatch):
+    monkeypatch.setattr("goldspan.campaign.clock.EVERY", 0.01)
+    site.machine.work(10 * MINUTE)
+    with open_ledger(site.folder / "out" / "campaign.sqlite") as ledger:
+        open_clock(ledger)
+    ledger = site.service.ledger
+    (wrong,) = ledger.records(CLOCK).values()
+    assert wrong["wall"] - wrong["time"] == 10 * MINUTE - DOWNTIME
+    site.service.start(loop=False)
+    until = time.monotonic() + 60
+    while len(ledger.records(CLOCK)) < 2:
+        assert time.monotonic() < until, "it is not put right"
+        time.sleep(0.01)
+    last = list(ledger.records(CLOCK).values())[-1]
+    assert last == {"time": site.service.clock(), "wall": site.machine.wall}
+    with open_ledger(site.folder / "out" / "campaign.sqlite") as other:  # while the keeper runs
+        site.machine.work(10 * MINUTE)
+        open_clock(other)
+    until = time.monotonic() + 60
+    while (last := list(ledger.records(CLOCK).values())[-1])["wall"] != last["time"]:
+        assert time.monotonic() < until, "it is not put right"
+        time.sleep(0.01)
+
+
+def test_a_day_of_a_bound_is_one_of_the_wall_clock(site):
+    """The campaign's clock leaves out the nights in which nobody serves."""
+    site.service.close()
+    site.start(page={"training": 1, "daily_writes": 20})
+    work = site.service.work
+    for _ in range(10):
+        work.release("ann", work.next("ann")["task"]["id"])
+    with pytest.raises(Refused, match="Come back tomorrow") as refused:
+        work.next("ann")
+    assert refused.value.retry == -(-(DAY - site.machine.wall % DAY) // 1_000)
+    site.service.close()
+    site.machine.restart(DAY)
+    site.start(page={"training": 1, "daily_writes": 20})
+    assert site.service.clock() // DAY < site.machine.wall // DAY  # not yet tomorrow
+    assert site.service.work.next("ann")["state"] == "task"

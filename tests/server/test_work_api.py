@@ -166,6 +166,16 @@ def test_a_store_that_cannot_be_written_is_told_as_such(server, worker, caplog):
     assert "disk is full" in caplog.text
 
 
+def test_a_database_that_is_gone_does_not_fill_the_log(server, worker, caplog, monkeypatch):
+    server.work.fails = StoreError("postgresql://here/c: the server is starting up")
+    for _ in range(20):
+        assert worker.post("/api/work/answers", json=SPANS).status_code == 503
+    assert caplog.text.count("is starting up") == 1
+    monkeypatch.setattr("goldspan.server.answers.QUIET", 0.0)
+    worker.post("/api/work/answers", json=SPANS)
+    assert caplog.text.count("is starting up") == 2
+
+
 def test_what_the_ledger_refuses_is_not_told_to_workers(server, worker):
     server.work.fails = InputError("item i7 of /srv/campaign.sqlite is in no batch")
     answer = worker.post("/api/work/answers", json=SPANS)

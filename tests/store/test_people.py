@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
@@ -30,13 +31,15 @@ from goldspan.store import (
     scrub,
     write_list,
 )
+from goldspan.store.bounds import Bound
 from goldspan.store.engine import is_sqlite
 from goldspan.store.opening import empty_database
 from goldspan.store.people import ForgottenError
 from goldspan.store.rebase import rebase
+from goldspan.store.records import record
 from goldspan.store.registry import EFFECTS
 from goldspan.store.replay import replay, state_of
-from goldspan.store.schema import people
+from goldspan.store.schema import people, usage
 from goldspan.store.verify import verify
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
@@ -196,6 +199,23 @@ def test_no_byte_is_left_in_the_file_or_beside_it(tmp_path):
     found = b"".join(path.read_bytes() for path in (tmp_path / "export").iterdir())
     assert ANN.encode() not in found
     assert ANN.encode() not in bytes_of(place)
+
+
+def test_what_is_counted_of_somebody_is_forgotten_with_them(new_place):
+    """The count stands under a hash of the id, from which an id that can be guessed is found."""
+    ledger = make(new_place())
+    for who in (ANN, "bob"):
+        ledger.take("sessions", who, 9, 100)
+        ledger.transact(101, lambda e: record(e, "note", "n", {}), Bound("writes", "bob", 9))
+        ledger.transact(102, lambda e: record(e, "note", "m", {}), Bound("writes", ANN, 9))
+    with ledger.database.read() as connection:
+        assert len(connection.execute(select(usage)).all()) == 4
+    ledger.forget(ANN, 103, unsettled=True)
+    with ledger.database.read() as connection:
+        left = connection.execute(select(usage)).all()
+    assert len(left) == 2
+    assert len({row.name for row in left}) == 1
+    ledger.close()
 
 
 def test_who_was_forgotten_comes_back_only_by_a_new_link_and_as_another_person(new_place):

@@ -94,6 +94,42 @@ def test_who_was_replaced_writes_nothing_more_and_hears_why_once(
     assert two.verify() == two.n_events
 
 
+@pytest.mark.parametrize("what", ["loop", "web"])
+def test_who_was_replaced_and_is_ended_before_it_hears_of_it_writes_nothing_more(
+    new_ledger, new_place, monkeypatch, what
+):
+    """As a server that was stopped, and wakes with Ctrl-C waiting: its end keeps the time."""
+    place, heard = new_place(), []
+    one, two = new_ledger(place=place), new_ledger(place=place)
+    one.database.held.told.append(heard.append)
+    monkeypatch.setattr(roles, "BEAT", 3600.0)
+    with suppress(KeyboardInterrupt), HOLDS[what](one):
+        with two.database.engine.begin() as connection:  # as a takeover does
+            connection.execute(processes.delete())
+        raise KeyboardInterrupt
+    assert len(heard) == 1
+    before = two.n_events
+    with pytest.raises(LostError, match="another process took over"):
+        one.record("clock", "000001", {}, 5)
+    assert two.n_events == before
+
+
+def test_a_role_that_could_not_be_given_back_is_still_asked_for(schemas, new_ledger, monkeypatch):
+    monkeypatch.setattr(roles, "BEAT", 3600.0)
+    place = schemas.take()
+    one, two = new_ledger(place=place), new_ledger(place=place)
+    with serving(one.database, HERE):
+        leave = roles._LEAVE
+        monkeypatch.setattr(roles, "_LEAVE", text("SELECT 1 / 0"))  # the database is silent
+    monkeypatch.setattr(roles, "_LEAVE", leave)
+    one.pause(1)  # nobody has taken over
+    with two.database.engine.begin() as connection:
+        connection.execute(processes.delete())
+    with pytest.raises(LostError):
+        one.pause(2, paused=False)
+    schemas.give_back()
+
+
 def test_a_process_that_is_replaced_hears_of_it_while_it_does_nothing(new_ledger, new_place):
     place, heard = new_place(), threading.Event()
     one, two = new_ledger(place=place), new_ledger(place=place)

@@ -42,6 +42,8 @@ BEAT = 900_000
 """Milliseconds without an event after which one is written: a kill takes away no more of them."""
 EVERY = 1.0
 """Seconds between two looks at the wall clock."""
+OTHERS = 10
+"""Looks between two at what commands beside the server have kept."""
 
 
 def wall_clock() -> int:
@@ -86,8 +88,8 @@ class CampaignClock:
         monotone: Callable[[], int] = monotone_clock,
     ) -> None:
         self._ledger, self.wall, self._monotone = ledger, wall, monotone
-        last, noted = self._last(), list(ledger.records(CLOCK).values())
-        self._ahead = int(noted[-1]["wall"] - noted[-1]["time"]) if noted else 0
+        last, self._ahead = self._last(), 0
+        self.read_notes()
         gone = max(0, wall() - (last + self._ahead))
         self._begin = last + (gone if downtime is None else min(gone, downtime))
         self._start = monotone()
@@ -95,6 +97,12 @@ class CampaignClock:
     def __call__(self) -> int:
         """Return the campaign's time, in milliseconds: that of 1970 on, if no clock was wrong."""
         return self._begin + self._monotone() - self._start
+
+    def read_notes(self) -> None:
+        """Read what was kept last, perhaps by another process that had another idea of the time."""
+        noted = list(self._ledger.records(CLOCK).values())
+        if noted:
+            self._ahead = int(noted[-1]["wall"] - noted[-1]["time"])
 
     def note(self, idle: int | None = None) -> None:
         """Keep how far the wall clock is ahead, if that has changed.
@@ -137,8 +145,9 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="goldspan-clock", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; the first look is taken now."""
         if isinstance(self._clock, CampaignClock):
+            self._note(BEAT)
             self._thread.start()
 
     def stop(self) -> None:
@@ -153,11 +162,13 @@ class Keeper:
         n = 0
         while not self._halt.wait(EVERY):
             n += 1
-            self._note(BEAT if n % 60 == 0 else None)
+            self._note(BEAT if n % 60 == 0 else None, others=n % OTHERS == 0)
 
-    def _note(self, idle: int | None) -> None:
+    def _note(self, idle: int | None, *, others: bool = True) -> None:
         assert isinstance(self._clock, CampaignClock)
         try:
+            if others:
+                self._clock.read_notes()
             self._clock.note(idle)
         except Exception as error:  # noqa: BLE001 - the store cannot be written now: tried again
             log.debug("the clock is not kept: %s", error)

@@ -118,9 +118,12 @@ def serve(
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
-                service.start(loop=not no_loop)
-                with notice.beside_another_display():  # the log
-                    run(app, listening)
+                try:
+                    service.start(loop=not no_loop)
+                    with notice.beside_another_display():  # the log
+                        run(app, listening)
+                finally:
+                    service.stop()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.server.errors import Refused
-from goldspan.store.engine import LostError
+from goldspan.store.engine import LostError, StoreError
 from goldspan.store.people import ForgottenError
 
 REPLACED = (
@@ -22,6 +23,10 @@ REPLACED = (
     "confirmed is kept. Load the page again in a moment."
 )
 UNSURE = "The campaign cannot be read or written now; nothing was lost. Try again soon."
+QUIET = 10.0
+"""Seconds between two lines of the log that say the same of a store that fails."""
+MESSAGES = 20
+"""Messages that are remembered for that."""
 log = logging.getLogger("goldspan.server")
 CODES = {400: "unreadable", 404: "unknown", 405: "method", 413: "too-large", 415: "type"}
 WORDS = {
@@ -81,9 +86,25 @@ def unavailable(*, lost: bool) -> Refused:
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
-    if isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError):
+    is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
+    # A database that is gone fails every request alike, some hundred in a second.
+    if is_told and (not isinstance(error, StoreError) or _is_news(request, str(error))):
         log_fault(f"{request.method} {route_of(request.scope)}", error)
     return tell(request.url.path, refused, headers)
+
+
+def _is_news(request: Request, message: str) -> bool:
+    """Whether the log may have one more line of what the store says."""
+    state, now = request.app.state, time.monotonic()
+    if not hasattr(state, "told"):
+        state.told = {}
+    told: dict[str, float] = state.told
+    if now - told.get(message, -QUIET) < QUIET:
+        return False
+    if len(told) >= MESSAGES:
+        told.clear()
+    told[message] = now
+    return True
 
 
 def log_fault(what: str, error: BaseException) -> None:

@@ -20,7 +20,7 @@ from goldspan.campaign import (
     read_plan,
     write_exports,
 )
-from goldspan.campaign.clock import Keeper, open_clock, wall_clock
+from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.findings import Findings
 from goldspan.campaign.stopping import Stopping
 from goldspan.campaign.web import Web
@@ -77,7 +77,7 @@ class Service:
         report: Report | None = None,
     ) -> None:
         check_web(setting.plan)
-        clock = clock or open_clock(ledger)
+        clock = clock or CampaignClock(ledger)
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
         self.clock, self.report, self.sending = clock, report, sending
         self._keeper = Keeper(clock)
@@ -126,12 +126,16 @@ class Service:
             if self.sending is not None:
                 self.sending.start()
 
-    def close(self) -> None:
-        """Stop the loop and let go of the store."""
+    def stop(self) -> None:
+        """Stop what `start` began: while the role of the server is held, as all of it writes."""
         if self.sending is not None:
             self.sending.stop()
         self.engine.stop()
         self._keeper.stop()
+
+    def close(self) -> None:
+        """Stop the loop and let go of the store."""
+        self.stop()
         self.ledger.close()
 
     def __enter__(self) -> Self:
@@ -205,7 +209,7 @@ def open_service(
     begin = options.get("clock") or wall_clock
     ledger = open_store(setting, out, store, begin(), new=new)
     try:
-        clock = options.setdefault("clock", None) or open_clock(ledger)
+        clock = options.setdefault("clock", None) or CampaignClock(ledger)
         options["clock"] = clock
         setting = with_id(as_begun(setting, ledger), ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)

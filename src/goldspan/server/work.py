@@ -285,7 +285,7 @@ class Work:
             raise _enough(error) from None
 
     def _bound(self, worker: str) -> Bound:
-        return Bound("writes", worker, self.setting.daily_writes)
+        return Bound("writes", worker, self.setting.daily_writes, wall_of(self.clock)())
 
     def _own(self, worker: str, item: str) -> Own:
         found = self.ledger.own(worker, [item])

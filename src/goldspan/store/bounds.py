@@ -8,10 +8,11 @@ that of the pseudonym where somebody has one, and forgetting somebody deletes th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, case, not_, select
+from sqlalchemy import Connection, bindparam, case, not_, select
 
 from goldspan.errors import InputError
 from goldspan.store.schema import usage
@@ -57,11 +58,15 @@ class Bound(NamedTuple):
         kind: What is counted: "writes", "joins", …
         name: Whose it is.
         most: How often.
+        now: What the wall clock shows, in milliseconds since 1970: days are those that people
+            have, and the campaign's clock leaves out most of the time in which nobody serves. By
+            default the time of the transaction.
     """
 
     kind: str
     name: str
     most: int
+    now: int | None = None
 
 
 def count(entry: Entry, bound: Bound) -> None:
@@ -72,7 +77,7 @@ def count(entry: Entry, bound: Bound) -> None:
     """
     from goldspan.store.people import pseudonym_of
 
-    today, into = divmod(entry.now, DAY)
+    today, into = divmod(entry.now if bound.now is None else bound.now, DAY)
     known = pseudonym_of(entry.connection, bound.name) if entry.private else bound.name
     who = {"what": bound.kind, "who": _hash(known)}
     mine = {**who, "today": today}
@@ -87,9 +92,10 @@ def count(entry: Entry, bound: Bound) -> None:
     entry.connection.execute(usage.insert(), facts)
 
 
-def forget_counts(entry: Entry, name: str) -> None:
-    """Delete what was counted of somebody."""
-    entry.connection.execute(usage.delete().where(usage.c.name == _hash(name)))
+def forget(connection: Connection, names: Iterable[str]) -> None:
+    """Delete what is counted of somebody."""
+    hashes = [_hash(name) for name in names]
+    connection.execute(usage.delete().where(usage.c.name.in_(hashes)))
 
 
 def _hash(name: str) -> str:

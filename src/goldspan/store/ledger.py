@@ -193,10 +193,16 @@ class SqlLedger:
     def take(self, kind: str, name: str, most: int, now: int) -> None:
         """Count something that may be done so many times a day (UTC).
 
+        Args:
+            kind: What is counted.
+            name: Whose it is.
+            most: How often.
+            now: What the wall clock shows, in milliseconds since 1970: see `Bound`.
+
         Raises:
             BoundError: It was done as often today.
         """
-        self.database.write(now, lambda e: bounds.count(e, Bound(kind, name, most)))
+        self.database.write(now, lambda e: bounds.count(e, Bound(kind, name, most, now)))
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
         """Give all facts of a kind by name, in the order in which they came."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from goldspan.errors import InputError
-from goldspan.store.bounds import forget_counts
+from goldspan.store import bounds
 from goldspan.store.chain import canonical, read_json
 from goldspan.store.engine import StoreError
 from goldspan.store.names import check_name
@@ -430,8 +430,7 @@ def _forget(
     for row in rows:
         if row.kind == LINK and row.name not in gone:
             record(entry, REVOKED, row.name, {"time": entry.clock})
-    for name in (person, *([] if known is None else [known.id])):
-        forget_counts(entry, name)
+    bounds.forget(entry.connection, [person] if known is None else [person, str(known.id)])
     if tombstone is None:
         salt = _salt(entry.connection)
         tombstone = {"salt": salt, "hash": hash_of(salt, known.id if known is not None else person)}

@@ -242,16 +242,21 @@ def _take_over(connection: Connection, claim: Claim, there: Rows) -> int:
 
 
 def _leave(claim: Claim) -> None:
-    """Remove the process's row, so that the next one need not wait."""
+    """Remove the process's row, so that the next one need not wait.
+
+    Where no row is left, another process took over before this one heard of it: whatever else this
+    one would write at its end is refused. Where the database is gone, the row stays, the next
+    process sees that it does not beat, and what this one may still write is checked as before.
+    """
     database, held = claim.database, claim.database.held
     with database.turn:
-        held.roles = tuple(one for one in held.roles if one != claim.role)
         held.sure_until.pop(claim.role, None)
-        # Where the database is gone the row stays, and the next process sees that it does not beat.
         with suppress(SQLAlchemyError), database.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
             with connection.begin():
-                connection.execute(_LEAVE, claim.key)
+                if not connection.execute(_LEAVE, claim.key).rowcount and held.lost is None:
+                    held.successor(connection, database.where)
+            held.roles = tuple(one for one in held.roles if one != claim.role)
 
 
 def _others(claim: Claim) -> Rows:

@@ -1,8 +1,9 @@
 """Who serves a campaign, beside its loop and commands: one server at a time.
 
-A server keeps in memory what every worker has done. Of two servers on one campaign each would know
-half of it. How a process holds the campaign, and how it loses it, is in `goldspan.store.roles`,
-which would let several processes of one deployment serve it together.
+What every worker has done is read from the store before anything is decided, so that two servers
+could not contradict each other; but limits of rate and what is shown are kept in memory. How a
+process holds the campaign, and how it loses it, is in `goldspan.store.roles`, which would let
+several processes of one deployment serve it together.
 """
 
 from __future__ import annotations

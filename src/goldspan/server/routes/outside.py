@@ -10,6 +10,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 
+from goldspan.campaign.clock import wall_of
 from goldspan.server.errors import Refused
 from goldspan.server.house import House
 from goldspan.server.providers.protocol import Store
@@ -38,7 +39,7 @@ def _admit(house: House, address: str) -> None:
     Raises:
         Refused: As many came in today as may, from this address or from all.
     """
-    most, now = house.service.setting.daily_joins, house.settings.clock()
+    most, now = house.service.setting.daily_joins, wall_of(house.settings.clock)()
     # An address could be found from a plain hash of it.
     name = blake2b(
         address.encode(), key=house.settings.keys.of("joins"), digest_size=16

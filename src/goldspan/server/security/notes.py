@@ -67,7 +67,7 @@ class Notes:
             Refused: It was done as often today.
         """
         try:
-            self._ledger.take(kind, name, most, self.clock())
+            self._ledger.take(kind, name, most, self.wall())
         except BoundError as error:
             words = f"That was too often today ({most} times): try again tomorrow."
             raise Refused("daily", words, 429, retry=error.seconds) from None
