@@ -74,7 +74,7 @@ class FileCheckpoint:
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                members = {MEMBERS: np.array(list(state), np.str_)}
+                members: dict[str, Any] = {MEMBERS: np.array(list(state), np.str_)}
                 np.savez(file, version=VERSION, fingerprint=fingerprint, **members, **state)
                 file.flush()
                 os.fsync(file.fileno())
