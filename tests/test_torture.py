@@ -90,6 +90,24 @@ def test_the_table_has_a_row_for_every_kind_of_harm(table, words):
     assert page.endswith(f"{END}\nAfter.\n")
 
 
+def test_a_test_that_ends_its_process_is_named(table, tmp_path):
+    (tmp_path / "test_harm.py").write_text(
+        "import os\nimport pytest\n\n"
+        '@pytest.mark.torture("a server is killed", "nothing is lost")\n'
+        "def test_harm():\n    os._exit(9)\n"
+    )
+    _, found, _ = table("-n", "1")
+    assert "| none does | **no**: test_harm.py::test_harm |" in found
+
+
+def test_a_run_that_is_broken_off_leaves_the_page_as_it_was(table, tmp_path):
+    (tmp_path / "test_other.py").write_text("import a_module_that_is_not_there\n")
+    said, found, page = table()
+    assert found.startswith("**Broken off, so not whole.** Run on ")
+    assert "the run was broken off" in said
+    assert "The last run." in page
+
+
 def test_a_marker_without_words_is_an_error(table, tmp_path):
     (tmp_path / "test_harm.py").write_text(
         "import pytest\n\n@pytest.mark.torture\ndef test_harm():\n    pass\n"

@@ -79,13 +79,15 @@ class TortureTable:
     def __init__(self, files: list[Path]) -> None:
         self._files, self._begin = files, time.monotonic()
         self._rows: dict[tuple[str, str], Row] = {}
+        self._broken_off = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a test."""
         told: dict[str, Any] = dict(report.user_properties)
-        if "torture" not in told:
+        if "torture" not in told and not report.failed:
             return
-        what, holds = told["torture"]
+        # A test that ended its process of pytest-xdist is reported without its marker.
+        what, holds = told.get("torture", ("a test fails, or ends its process", "none does"))
         row = self._rows.setdefault((what, holds), Row())
         if report.when == "call" and not report.skipped:
             row.times += told.get("times", 1)
@@ -95,12 +97,18 @@ class TortureTable:
         if report.skipped:
             row.skipped.add(_reason(report))
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the table, and write it."""
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print the table, and write it; into a page with the two marks only of a whole run."""
+        self._broken_off = exitstatus not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         table = self.table()
         terminalreporter.section("torture")
         terminalreporter.write_line(table)
         for file in self._files:
+            if self._broken_off and file.exists() and BEGIN in file.read_text(encoding="utf-8"):
+                terminalreporter.write_line(f"not written to {file}: the run was broken off")
+                continue
             write_table(file, table)
             terminalreporter.write_line(f"written to {file}")
 
@@ -112,7 +120,7 @@ class TortureTable:
             f"goldspan {goldspan.__version__}: {machine()}."
         )
         lines = [
-            run,
+            f"**Broken off, so not whole.** {run}" if self._broken_off else run,
             "",
             "| what was done | how often | what must hold | held |",
             "|---|---:|---|---|",

@@ -59,12 +59,15 @@ MASKS = {
     "*/files.*record.json.id": "holds a digest of the plan",
     "links-*/json.*.id": "drawn at random",
     "links-*/json.*.url": "signed with the server's secret",
+    "verify/json.head": "a hash of the whole log, with the versions of the packages",
+    "forget*/json.people.*.pseudonym": "drawn at random",
 }
 """What is not compared, and why."""
 MASKED_TEXTS = {
     ("*/files.*.html.*", r"[0-9.e-]+ seconds"): "how long it took",
     ("*/files.*.html.*", r"^[a-z-]+ \d+\.\d+\S*$"): "versions of the packages",
     ("*/files.*.html.*", r"(?<=-)[0-9a-f]{8,16}\b"): "a digest of the plan",
+    ("backup/said.*", r"(?<=log: )[0-9a-f]{64}"): "a hash of the whole log",
 }
 """The same of parts of texts."""
 
@@ -462,6 +465,7 @@ def all_cases() -> dict[str, Case]:
         "backup": Case(
             "backup weather/out weather.sqlite", needs=("run-labels",), as_json=False
         ),
+        "verify": Case("verify weather.sqlite", needs=("backup",)),
         "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
         "links-list": Case(f"links {DESK} --list", needs=("links-make",)),
     }  # fmt: skip
@@ -478,6 +482,8 @@ def all_cases() -> dict[str, Case]:
         cases[f"desk-{name}"] = Case(f"desk {name} {DESK}{more}", needs=(before,))
         before = f"desk-{name}"
     cases["desk-after"] = Case(f"desk overview {DESK}", needs=(before,))
+    cases["forget-before"] = Case(f"forget {DESK} eve --dry-run", needs=("desk-after",))
+    cases["forget"] = Case(f"forget {DESK} eve --yes", needs=("forget-before",))
     for method in method_names():
         source = "ratings.csv" if method in {"mean", "median"} else "names.tsv"
         source = "votes.csv" if method == "kos" else source
@@ -509,8 +515,8 @@ SUFFIX = {"parquet": ".parquet", "label-studio": ".json", "prodigy": ".jsonl", "
 QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
-    "run-labels", "backup", "links-*", "desk-*", "method-mv-*", "method-ds", "method-mean",
-    "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm", "tagger-hmm",
+    "run-labels", "backup", "verify", "links-*", "desk-*", "forget*", "method-mv-*", "method-ds",
+    "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm", "tagger-hmm",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 

@@ -32,6 +32,8 @@ RATIO = 100
 """How many times its own size it may grow to by default, beyond `FREE`."""
 MAX_DEPTH = 3
 """How deep archives may be nested."""
+RAISE = ", or raise the limit with max_decompressed=… (a size such as 20GiB)"
+"""What messages say of the option, where there is one: a plan has none."""
 
 _CHUNK = 1 << 20
 _UNITS = {"": 0, "b": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
@@ -64,12 +66,13 @@ def parse_size(size: int | str) -> int:
 def show_size(n_bytes: int) -> str:
     """Return a size as people write it.
 
-    >>> show_size(4 << 30), show_size(300_000)
-    ('4 GiB', '293 KiB')
+    >>> show_size(4 << 30), show_size(300_000), show_size((1 << 20) - 1)
+    ('4 GiB', '293 KiB', '1024 KiB')
     """
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if n_bytes >= 1 << shift:
-            return f"{n_bytes / (1 << shift):.3g} {unit}"
+            number = n_bytes / (1 << shift)
+            return f"{number:.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
     return f"{n_bytes} bytes"
 
 
@@ -116,7 +119,7 @@ class Allowance:
         return TooLargeError(
             f"{show_size(self.packed)} decompress to more than {show_size(self.most)}, which is "
             "the limit, so that no small file can fill the memory: if it is right, decompress it "
-            "first, or raise the limit with max_decompressed=… (a size such as 20GiB)"
+            f"first{RAISE}"
         )
 
 

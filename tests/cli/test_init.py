@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.test_serve import started
+from goldspan.archives import FREE
 from goldspan.campaign import open_setting, read_plan
 from goldspan.cli import app
 from goldspan.cli.init import EXAMPLE, example_folder
@@ -42,6 +44,17 @@ def made(*words):
     assert result.exit_code == 0, (result.output, result.exception)
     out = words[words.index("--out") + 1] if "--out" in words else "plan.toml"
     return read_plan(out)
+
+
+def test_a_file_that_decompresses_to_too_much_is_refused_without_an_option_that_is_not_there(
+    folder,
+):
+    data = gzip.compress(bytes(1 << 20)) * ((FREE >> 20) + 1)
+    (folder / "notes.txt.gz").write_bytes(data)
+    found = init("notes.txt.gz", *LABELS)
+    assert isinstance(found.exception, InputError)
+    assert str(found.exception).endswith("if it is right, decompress it first")
+    assert not (folder / "plan.toml").exists()
 
 
 @pytest.mark.usefixtures("folder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import shutil
@@ -11,6 +12,7 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 
 import pytest
 
+from goldspan.archives import FREE
 from goldspan.cli import main
 from goldspan.server import Keys, open_service
 from server.serving import answer, plan_file
@@ -42,6 +44,13 @@ def trees(folder):
         for path in sorted(folder.rglob("*"))
         if path.suffix != ".lock"
     }
+
+
+def bomb(folder):
+    """Give a plan a pool of some kilobytes that decompresses to more than is allowed."""
+    plan_file(folder, pool={"file": "pool.jsonl.gz"})
+    data = gzip.compress(bytes(1 << 20)) * ((FREE >> 20) + 1)
+    (folder / "pool.jsonl.gz").write_bytes(data)
 
 
 def change(folder, **sections):
@@ -81,10 +90,12 @@ FAULTY = {
     "unknown model": (by(model={"name": "crfs"}), "unknown model 'crfs'"),
     "model of spans": (by(model={"name": "crf"}), "model"),
     "no solver": (by(model={"name": "hmm"}), "model"),
+    "a currency that cannot be stored": (by(prices={"currency": "\0"}), "prices.currency"),
     "negative price": (by(prices={"per_answer": -1}), "prices.per_answer"),
     "budget too small": (by(budget={"money": "0.05"}), "do not pay for one item"),
     "no test file": (by(evaluate={"by": "test", "file": "none.jsonl"}), "evaluate.file"),
     "no pool": (spoil("pool.jsonl"), "pool.file"),
+    "a bomb": (bomb, "no small file can fill the memory: if it is right, decompress it first\n"),
     "empty pool": (spoil("pool.jsonl", ""), "pool.file"),
     "an item twice": (
         spoil("pool.jsonl", 2 * '{"id": "a", "text": "one"}\n'), "twice"),

@@ -151,6 +151,23 @@ def test_a_damaged_header_of_an_array_is_refused(kept, header):
         kept.load("name")
 
 
+@pytest.mark.parametrize("name", ["counts.npy", "trace.npy", "version.npy", "fingerprint.npy"])
+def test_a_member_that_is_missing_is_noticed(kept, name):
+    with zipfile.ZipFile(kept.path) as file:
+        others = {one: file.read(one) for one in file.namelist() if one != name}
+    with zipfile.ZipFile(kept.path, "w") as file:
+        for one, data in others.items():
+            file.writestr(one, data)
+    with pytest.raises(InputError, match="or it is damaged"):
+        kept.load("name")
+
+
+def test_a_checkpoint_of_before_without_a_list_of_its_members_is_read(kept):
+    with kept.path.open("wb") as file:
+        np.savez(file, version=1, fingerprint="name", **STATE)
+    assert kept.load("name").keys() == STATE.keys()
+
+
 def test_a_compressed_state_is_refused(kept):
     with kept.path.open("wb") as file:
         np.savez_compressed(file, version=1, fingerprint="name", a=np.zeros(10**7))

@@ -34,6 +34,13 @@ def _money(value: str | float) -> str | float:
     return value
 
 
+def _currency(value: str) -> str:
+    """Refuse what cannot be stored or stand in a line."""
+    if any(category(mark) in {"Cc", "Cs"} for mark in value):
+        raise InputError(f"must be text without control characters, such as EUR, not {value!r}")
+    return value
+
+
 def _name(value: str) -> str:
     """Refuse what cannot stand in the names of files and the addresses of pages."""
     usable = all(mark in " .-_" or category(mark)[0] in "LMN" for mark in value)
@@ -193,7 +200,7 @@ class Prices(Section):
 
     per_answer: Money = 0
     per_token: Money = 0
-    currency: str = ""
+    currency: Annotated[str, AfterValidator(_currency)] = ""
 
 
 class Budget(Section):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from goldspan.archives import RAISE
 from goldspan.campaign.keys import key_of
 from goldspan.campaign.protocols import Waiting
 from goldspan.campaign.setting import Setting
@@ -112,7 +113,10 @@ def read_record(setting: Setting) -> Crowd:
     assert plan.crowd.answers is not None  # the plan was checked
     path, key = setting.folder / plan.crowd.answers, f"crowd.answers: {plan.crowd.answers}"
     # Single labels have no encoding that could be named.
-    found = read_crowd(path) if plan.is_single else read_crowd(path, encoding=plan.task.encoding)
+    try:
+        found = read_crowd(path, encoding=None if plan.is_single else plan.task.encoding)
+    except InputError as error:
+        raise InputError(str(error).replace(RAISE, "")) from None
     more = set(found.tagset.tags) - set(setting.codec.tags)
     if more:
         raise InputError(f"{key} has labels that the task has not: {', '.join(sorted(more))}")

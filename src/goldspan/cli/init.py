@@ -264,10 +264,17 @@ def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int
 
 
 def _read(source: str, text: str | None, id_: str | None) -> PoolFile:
+    from goldspan.archives import RAISE
+    from goldspan.errors import InputError
     from goldspan.select.reading import read_pool
 
     named: dict[str, Any] = _named(text, id_)
-    return read_pool(source, **named)
+    try:
+        return read_pool(source, **named)
+    except InputError as error:
+        # The plan that is written could not raise the limit either.
+        error.args = (str(error).replace(RAISE, ""), *error.args[1:])
+        raise
 
 
 def _named(text: str | None, id_: str | None) -> dict[str, str]:

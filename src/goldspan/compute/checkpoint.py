@@ -16,6 +16,8 @@ from goldspan.archives import StoredArchive
 from goldspan.errors import InputError
 
 VERSION = 1
+MEMBERS = "members of the state"
+"""The member that lists the others: a file that lacks one of them is damaged."""
 DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, MemoryError, OverflowError,
     NotImplementedError, zipfile.BadZipFile, struct.error,
@@ -50,6 +52,9 @@ class FileCheckpoint:
                     for name in file
                 }
             version, name = int(state.pop("version")), str(state.pop("fingerprint"))
+            members = state.pop(MEMBERS, None)  # files of before have none
+            if members is not None and state.keys() != set(members.tolist()):
+                raise ValueError("a member is missing, or one is too much")
         except DAMAGED:
             raise InputError(
                 f"{self.path} is not a checkpoint of goldspan, or it is damaged: choose another "
@@ -69,7 +74,8 @@ class FileCheckpoint:
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, version=VERSION, fingerprint=fingerprint, **state)
+                members: dict[str, Any] = {MEMBERS: np.array(list(state), np.str_)}
+                np.savez(file, version=VERSION, fingerprint=fingerprint, **members, **state)
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(self.path)

@@ -77,6 +77,9 @@ def test_what_is_no_hash_fits_nothing(kept):
         "P@ssw0rd2024!", "Admin1234567", "admin_admin_2025", "Welcome2025!!", "Summer2024!!!!",
         "letmein01.01.1990", "changeme-99999", "W3lc0me!W3lc0me!", "goldspan-admin-1",
         "ＰＡＳＳＷＯＲＤ1234",
+        # one word or name of any kind with rows, years, digits or signs, or twice
+        "charlie123456", "jennifer1234", "michael19851985", "trustno1trustno1", "Manchester1234",
+        "Hunter2Hunter2", "chelsea88127", "#!Rotterdam72",
     ],
 )  # fmt: skip
 def test_a_password_that_is_short_or_tried_first_or_endless_is_refused(password):
@@ -92,6 +95,7 @@ def test_a_password_that_is_short_or_tried_first_or_endless_is_refused(password)
         ("password123456", "rows of keys and of letters, words that everybody tries"),
         ("Welcome2025!!", "years and dates, words that everybody tries"),
         ("abcabcabcabc", "what stands in it twice"),
+        ("chelsea88127", "digits and signs before and behind a word"),
         ("short", "has 12 to 1000 characters"),
     ],
 )

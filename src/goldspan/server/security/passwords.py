@@ -20,8 +20,9 @@ from goldspan.server.errors import Refused
 
 SHORTEST = 12
 LONGEST = 1_000
-OWN = 5
-"""Characters that must be left of it without what is tried first, all but one different."""
+OWN, DIFFERENT = 11, 4
+"""Characters that must be left of it without what is tried first, and how many different ones: one
+word is too little."""
 ROW = 4
 """Characters that make a row, of keys, of the alphabet or of one digit after the other."""
 WORDS = (
@@ -115,9 +116,12 @@ def _guessable(password: str, campaign: str) -> str:
     ):
         before, left = left, take(left)
         kinds += [kind] if left != before else []
-    # Digits and signs that are put before or behind it are tried too.
-    bare = re.sub(r"^[\W\d_]+|[\W\d_]+$", "", left) if kinds else left
-    if len(bare) >= OWN and len(set(bare)) >= OWN - 1:
+    # Digits and signs that are put before or behind a word are tried too.
+    bare = re.sub(r"^[\W\d_]+|[\W\d_]+$", "", left)
+    if not kinds and bare.isalpha() and bare != left:
+        kinds = ["digits and signs before and behind a word"]
+    bare = bare if kinds else left
+    if len(bare) >= OWN and len(set(bare)) >= DIFFERENT:
         return ""
     return ", ".join(kinds) or "what stands in it twice"
 
