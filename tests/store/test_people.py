@@ -340,7 +340,7 @@ def test_a_backup_that_is_restored_honours_tombstones_also_when_the_store_is_gon
     for path in place.parent.glob("c.sqlite*"):
         if path != list_beside(place):
             path.unlink()
-    with restore_ledger(copy, place, now=40) as ledger:
+    with restore_ledger(copy, place) as ledger:
         assert set(ledger.standing()) == {known, "bob"}
         assert ledger.verify() == ledger.n_events
         assert [one["person"] for one in ledger.forgotten()] == [known]
@@ -348,9 +348,9 @@ def test_a_backup_that_is_restored_honours_tombstones_also_when_the_store_is_gon
     # Elsewhere, without the list, nobody can know; with it named, they are forgotten.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    with restore_ledger(copy, elsewhere / "a.sqlite", now=40) as ledger:
+    with restore_ledger(copy, elsewhere / "a.sqlite") as ledger:
         assert ANN in ledger.standing()
-    with restore_ledger(copy, elsewhere / "b.sqlite", lists=[list_beside(place)], now=40) as ledger:
+    with restore_ledger(copy, elsewhere / "b.sqlite", lists=[list_beside(place)]) as ledger:
         assert ANN not in ledger.standing()
     assert list_beside(elsewhere / "b.sqlite").is_file()
 
@@ -503,7 +503,7 @@ def test_an_old_backup_honours_tombstones_and_gets_a_new_log(tmp_path):
         rebase(ledger.database, 50)
         ledger.forget(ANN, 51)
         write_list(ledger.database, list_beside(place))
-    with restore_ledger(tmp_path / "old.sqlite", tmp_path / "new.sqlite", now=60) as ledger:
+    with restore_ledger(tmp_path / "old.sqlite", tmp_path / "new.sqlite") as ledger:
         assert ledger.is_private
         assert ANN not in ledger.standing()
         assert "bob" in ledger.standing()
