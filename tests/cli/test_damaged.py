@@ -37,7 +37,8 @@ WRITES = ("answers.tsv", "spans.jsonl", "copy.sqlite")
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A folder with a campaign in which three people have answered."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder = tmp_path_factory.mktemp("damaged") / "whole"
+    folder.mkdir()
     plan_file(folder, spans=True)
     service = open_service(folder / "campaign.toml", folder / "out", load_keys(folder / "out"))
     open_round(service)

@@ -123,7 +123,7 @@ def test_a_stop_is_asked_about_first(run):
 def test_a_file_is_written_with_pseudonyms(run, tmp_path):
     path = tmp_path / "record.json"
     assert run("export", "record.json", "-o", str(path)) == f"written: {path}\n"
-    assert all(name.startswith("w-") for name in json.loads(path.read_text())["workers"])
+    assert all(name.startswith("p-") for name in json.loads(path.read_text())["workers"])
 
 
 def test_a_dash_writes_the_file_to_standard_output(run, tmp_path, monkeypatch):

@@ -113,8 +113,8 @@ def test_docstart_lines_part_documents():
     assert crowd.n_items == 2
 
 
-def test_unknown_tags_are_question_marks():
-    assert tags("x ?\ny O\n") == [["?", "O"]]
+def test_question_marks_are_unknown_tags():
+    assert tags("x ?\ny O\n") == [[None, "O"]]
 
 
 def test_labels_are_renamed():

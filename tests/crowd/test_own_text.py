@@ -228,7 +228,7 @@ def test_texts_and_selections_stand_in_the_file(tmp_path, name):
     texts = own_texts(300)
     crowd, said = selected(texts, 1, "fine")
     path = tmp_path / NAMES.get(name, "out")
-    write_crowd(crowd, path, format=name)
+    write_crowd(crowd, path, format=name, raw_csv=True)  # without apostrophes before formulas
     found = {}
     for item, worker, text, spans in INDEPENDENT[name](path):
         assert text == texts[int(item.removeprefix("line-")) - 1]
@@ -356,7 +356,8 @@ def test_single_labels_keep_their_texts(tmp_path):
     result = goldspan.aggregate(crowd, "mv-token")
     for ending in ("csv", "jsonl", "parquet", "conll"):
         assert result.write(tmp_path / f"gold.{ending}") == []
-    with (tmp_path / "gold.csv").open(encoding="utf-8", newline="") as file:
+    result.write(tmp_path / "raw.csv", raw_csv=True)
+    with (tmp_path / "raw.csv").open(encoding="utf-8", newline="") as file:
         assert [row["text"] for row in csv.DictReader(file)] == texts
     for ending in ("jsonl", "parquet"):
         assert read_crowd(tmp_path / f"gold.{ending}").texts.to_pylist() == texts

@@ -11,7 +11,7 @@ from goldspan.hiring import forecast as module
 @pytest.fixture(autouse=True)
 def _few_sweeps(monkeypatch):
     """Learn from fewer sweeps, to save time."""
-    for name, value in (("SWEEPS", 300), ("WARM_UP", 100), ("DRAWS", 100)):
+    for name, value in (("SWEEPS", 300), ("WARM_UP", 100), ("DIFFICULTY_DRAWS", 100)):
         monkeypatch.setattr(module, name, value)
 
 
@@ -68,7 +68,7 @@ def test_the_chances_that_are_drawn_keep_the_workers_accuracy():
 
 def test_only_the_workers_asked_for_are_kept_and_the_others_still_count(monkeypatch):
     crowd, gold = _crowd(_independent(np.full(30, 0.8), 40))
-    monkeypatch.setattr(module, "MOST_WORKERS", 10)
+    monkeypatch.setattr(module, "DIFFICULTY_WORKERS", 10)
     found = fit_difficulty(crowd, gold, workers=pa.array(["w7", "w3"]))
     assert found.worker_ids.to_pylist() == ["w7", "w3"]
     assert found.log_odds.shape[1:] == (2, 2)
@@ -122,7 +122,7 @@ def test_asking_for_some_workers_does_not_change_their_draws():
 
 
 def test_many_items_and_workers_are_drawn_by_their_names(monkeypatch):
-    for name in ("MOST_WORKERS", "MOST_ITEMS"):
+    for name in ("DIFFICULTY_WORKERS", "MOST_ITEMS"):
         monkeypatch.setattr(module, name, 7)
     crowd, gold = _crowd(_independent(np.full(12, 0.7), 20))
     back = crowd.select_items(np.arange(crowd.n_items)[::-1])

@@ -24,7 +24,7 @@ from goldspan.simulate import draw_truth, simulate_crowd
 def _few_sweeps():
     """Learn the difficulty from fewer sweeps, to save time."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DRAWS", 100)):
+        for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DIFFICULTY_DRAWS", 100)):
             patch.setattr(difficulty, name, value)
         yield
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import select
@@ -28,6 +29,7 @@ from goldspan.server.opening import with_id
 from goldspan.server.security.secret import load_keys
 from goldspan.server.tasks import Tasks
 from goldspan.store import faults_of, open_ledger
+from goldspan.store.people import ids
 from goldspan.store.schema import answers, items, workers
 from server.serving import plan_file
 from server.working import Hand
@@ -139,7 +141,8 @@ class Place:
             ledger.verify()
             totals, slots = ledger.totals(), ledger.slots().to_pylist()
             with ledger.database.read() as connection:
-                rows = connection.execute(KEPT).all()
+                names = ids(connection)
+                rows = [shown(row, names) for row in connection.execute(KEPT)]
         assert totals.reserved + totals.spent <= totals.cap
         assert totals.spent == sum(row.cost for row in rows)
         self._check_places(slots, rows)
@@ -166,6 +169,12 @@ class Place:
         for hand in self.hands:
             for name, reply in hand.told.items():
                 assert kept[f"web:{name}:{hand.name}"].status == reply["status"]
+
+
+def shown(row, names):
+    """Return a row with the worker's id in place of the pseudonym."""
+    key, worker = row.key.rpartition(":")[0], names[row.worker]
+    return SimpleNamespace(**{**row._mapping, "key": f"{key}:{worker}", "worker": worker})
 
 
 KEPT = (

@@ -96,10 +96,10 @@ def test_the_two_sides_come_back_in_the_order_of_the_truth():
 
 def test_a_question_mark_is_a_label_like_any_other():
     truth = goldspan.read_crowd(
-        "item,worker,label\n1,a,?\n2,a,yes\n3,a,no\n",
+        b"item,worker,label\n1,a,?\n2,a,yes\n3,a,no\n",
         missing=(),
         gold={"1": ["?"], "2": ["yes"], "3": ["no"]},
     )
     found = {"1": ["no"], "2": ["yes"], "3": ["no"]}
-    assert score(truth, found).accuracy == pytest.approx(2 / 3)
+    assert score(truth, found, encoding="PLAIN").accuracy == pytest.approx(2 / 3)
     assert score(truth, truth).n_tokens == 3

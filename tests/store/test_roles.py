@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import inspect, select, text
 
 from goldspan.old_name import variable
 from goldspan.protocols import PoolItem
@@ -216,11 +216,9 @@ def test_a_store_without_roles_is_brought_on_and_held(new_place, tmp_path):
     engine = connect(to_url(place))
     if not is_sqlite(engine):  # a schema of its own, without tables
         with engine.begin() as connection:
-            for name in ("processes", "roles"):
-                connection.execute(text(f"DROP TABLE {name}"))
-            connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    else:
-        upgrade(engine, "here", head="0001")
+            for name in inspect(connection).get_table_names():
+                connection.execute(text(f"DROP TABLE {name} CASCADE"))
+    upgrade(engine, "here", head="0001")
     engine.dispose()
     with create_ledger(place, name="c", cap=9, currency="EUR", tagset=TAGS, now=0) as ledger:
         with ledger.alone(), serving(ledger.database, HERE):

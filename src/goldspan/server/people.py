@@ -115,6 +115,9 @@ class People:
         with self._turn:
             if came.number == self._seen + 1:
                 self._add(came, labels, set())
+            is_behind = came.number > self._seen
+        if is_behind:  # another process took answers before this one
+            self.look()
 
     def tests(self, worker: str) -> int:
         """Count the further control questions that the requester asked of a worker."""
