@@ -74,7 +74,6 @@ MASKED_TEXTS = {
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
     "restore": "prints one line; tests/store/test_copies.py compares the stores",
-    "study": "only says where the replications are",
     "outbox": "needs an account of a provider; tests/server/providers play one",
 }
 """Commands without a case, and why."""

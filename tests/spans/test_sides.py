@@ -98,7 +98,7 @@ def test_a_question_mark_is_a_label_like_any_other():
     truth = goldspan.read_crowd(
         b"item,worker,label\n1,a,?\n2,a,yes\n3,a,no\n",
         missing=(),
-        gold={"1": ["?"], "2": ["yes"], "3": ["no"]},
+        gold=b"item,label\n1,?\n2,yes\n3,no\n",
     )
     found = {"1": ["no"], "2": ["yes"], "3": ["no"]}
     assert score(truth, found, encoding="PLAIN").accuracy == pytest.approx(2 / 3)

@@ -218,6 +218,7 @@ def test_a_store_without_roles_is_brought_on_and_held(new_place, tmp_path):
         with engine.begin() as connection:
             for name in inspect(connection).get_table_names():
                 connection.execute(text(f"DROP TABLE {name} CASCADE"))
+            connection.execute(text("DROP FUNCTION IF EXISTS goldspan_log_only_grows() CASCADE"))
     upgrade(engine, "here", head="0001")
     engine.dispose()
     with create_ledger(place, name="c", cap=9, currency="EUR", tagset=TAGS, now=0) as ledger:
