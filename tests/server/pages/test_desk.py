@@ -341,17 +341,6 @@ def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
     page.locator(".none", has_text="Nothing marked").first.wait_for()
 
 
-def test_who_is_logged_out_elsewhere_is_told(desk):
-    page = desk.open()
-    house = desk.served.app.state.house
-    cookie = next(one for one in page.context.cookies() if one["name"] == "goldspan_desk")
-    session = house.entrance.sessions.read("desk", cookie["value"])
-    house.entrance.sessions.end(session)
-    page.wait_for_selector("#banner a")
-    page.click("#banner a")
-    assert page.url.endswith("/login")
-
-
 def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
     page, told = desk.open("/items"), []
     page.wait_for_selector("#rows tr")
@@ -369,3 +358,15 @@ def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
     page.wait_for_selector("#state:not(:empty)")
     page.wait_for_selector("#rows tr")
     assert {"live", "items"} <= set(told)
+
+
+def test_who_is_logged_out_elsewhere_is_told(desk):
+    """It ends the session that all tests of this file share, and is the last of them."""
+    page = desk.open()
+    house = desk.served.app.state.house
+    cookie = next(one for one in page.context.cookies() if one["name"] == "goldspan_desk")
+    session = house.entrance.sessions.read("desk", cookie["value"])
+    house.entrance.sessions.end(session)
+    page.wait_for_selector("#banner a")
+    page.click("#banner a")
+    assert page.url.endswith("/login")
