@@ -272,6 +272,10 @@ class Ledger(Protocol):
         """Give all facts of a kind by name, in the order in which they came."""
         ...
 
+    def is_sent(self, key: str) -> bool:
+        """Whether an answer is kept under a key."""
+        ...
+
     def totals(self) -> Totals:
         """Give the money."""
         ...
