@@ -152,6 +152,7 @@ class Machine(RuleBasedStateMachine):
         self.model = Model({item: Slot(n) for item, n in missing.items()})
         assert {item for item, n in missing.items() if n != K} == set(control)
         self.seen: list[tuple[str, str, str]] = []
+        self.flagged: set[tuple[str, str]] = set()
         self.sent: dict[str, tuple[str, str, str, str]] = {}
         self.replies: dict[str, dict] = {}
 
@@ -243,6 +244,9 @@ class Machine(RuleBasedStateMachine):
         else:
             name = key()
             work.flag(worker, task, name, "broken", "see")
+            if (worker, item) in self.flagged:  # one report is kept, the first: others are nothing
+                return
+            self.flagged.add((worker, item))
             with pytest.raises(Refused, match="Something else"):
                 work.flag(worker, task, name, "broken", "other")
 

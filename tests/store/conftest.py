@@ -151,16 +151,18 @@ class Schemas:
         """Empty those that have the usual tables."""
         usual = ", ".join(f"'{name}'" for name in self.taken)
         query = f"SELECT schemaname FROM pg_tables WHERE schemaname IN ({usual or 'NULL'}) "
+        self.taken.clear()
         with self.engine.begin() as connection:
-            # Without triggers: the log only grows.
-            connection.execute(text("SET LOCAL session_replication_role = replica"))
-            for name in connection.execute(text(query + "AND tablename = 'events'")).scalars():
+            names = connection.execute(text(query + "AND tablename = 'events'")).scalars().all()
+        for name in names:  # each by itself: one transaction cannot lock all tables of hundreds
+            with self.engine.begin() as connection:
+                # Without triggers: the log only grows.
+                connection.execute(text("SET LOCAL session_replication_role = replica"))
                 version = f"SELECT version_num FROM {name}.alembic_version"
                 if connection.execute(text(version)).scalar_one() == HEAD:
                     deletes = (f"DELETE FROM {name}.{table}" for table in metadata.tables)
                     connection.exec_driver_sql("; ".join(deletes))
                     self.free.append(name)
-        self.taken.clear()
 
 
 @pytest.fixture(scope="session")
