@@ -85,6 +85,10 @@ def asked(url):
     raise AssertionError
 
 
+@pytest.mark.torture(
+    "PostgreSQL is restarted under load",
+    "one process has the campaign; who was replaced writes nothing",
+)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_goes_on_after_a_restart_and_no_second_one_comes_in(
     tmp_path, own_postgres, url, started, mode
@@ -105,6 +109,10 @@ def test_a_server_goes_on_after_a_restart_and_no_second_one_comes_in(
     assert len(read(log).splitlines()) < 30
 
 
+@pytest.mark.torture(
+    "a process is stopped for longer than its heartbeat",
+    "it writes nothing once another has its place",
+)
 def test_a_server_that_was_stopped_too_long_ends_when_it_wakes(tmp_path, url, started):
     plan, out = write_plan(tmp_path), tmp_path / "out"
     first, address, log = started(plan, out, url)
@@ -124,6 +132,10 @@ def test_a_server_that_was_stopped_too_long_ends_when_it_wakes(tmp_path, url, st
     assert asked(other)[0] == 401
 
 
+@pytest.mark.torture(
+    "a process is stopped for longer than its heartbeat",
+    "it writes nothing once another has its place",
+)
 def test_a_stopped_server_on_sqlite_keeps_its_campaign(tmp_path, started):
     plan, out = write_plan(tmp_path), tmp_path / "out"
     place = f"sqlite:///{tmp_path / 'c.db'}"

@@ -269,6 +269,10 @@ def busy():
         child.stdout.close()
 
 
+@pytest.mark.torture(
+    "a process is stopped for longer than its heartbeat",
+    "it writes nothing once another has its place",
+)
 def test_a_process_that_was_stopped_too_long_ends_when_it_wakes(schemas, busy, monkeypatch):
     monkeypatch.setattr(roles, "LOOK", 0.1)  # it is stopped indeed
     for n in range(STOPS):
@@ -290,6 +294,10 @@ def test_a_process_that_was_stopped_too_long_ends_when_it_wakes(schemas, busy, m
     schemas.give_back()
 
 
+@pytest.mark.torture(
+    "a process is stopped for longer than its heartbeat",
+    "it writes nothing once another has its place",
+)
 def test_a_stopped_process_keeps_a_file_and_a_dead_one_does_not(tmp_path, busy, monkeypatch):
     monkeypatch.setattr("goldspan.store.alone.PATIENCE", 0)
     place = str(tmp_path / "c.db")
@@ -308,6 +316,10 @@ def test_a_stopped_process_keeps_a_file_and_a_dead_one_does_not(tmp_path, busy, 
         ledger.verify()
 
 
+@pytest.mark.torture(
+    "PostgreSQL is restarted under load",
+    "one process has the campaign; who was replaced writes nothing",
+)
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_of_postgresql_under_load_leaves_the_campaign_with_who_has_it(
     own_postgres, mode, caplog, monkeypatch
@@ -363,6 +375,10 @@ def test_a_restart_of_postgresql_under_load_leaves_the_campaign_with_who_has_it(
     assert len(re.findall("no beat could be written", caplog.text)) <= 2 * STOPS
 
 
+@pytest.mark.torture(
+    "PostgreSQL is restarted under load",
+    "one process has the campaign; who was replaced writes nothing",
+)
 @pytest.mark.usefixtures("hasty")
 def test_who_comes_back_after_a_restart_and_was_replaced_ends(own_postgres, monkeypatch):
     monkeypatch.setattr(roles, "BEAT", 3600.0)
