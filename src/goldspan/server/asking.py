@@ -82,10 +82,10 @@ class Asking:
         return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
 
     def _lease(self, entry: Entry, worker: str) -> list[Lease]:
-        held = leases.holding(entry, worker)
-        if held:  # another request came first
-            return held
         self.people.catch_up(entry.connection)
+        held = leases.holding(entry, worker)
+        if held:  # another request came first, perhaps in another process
+            return held
         person = self.people[worker]
         if self._is_due(worker, person):
             questions = self._questions(entry.connection, worker, person)[:TRIES]
