@@ -1,4 +1,4 @@
-"""The aggregators by name. A new one is one file and one line here.
+"""The aggregators by name. A new one is a class and one line here.
 
 The value is "module:class" of an `Aggregator`, and one line for help texts. Other packages add
 theirs under the entry-point group "goldspan.methods".

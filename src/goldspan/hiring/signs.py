@@ -917,7 +917,7 @@ def _copy_sign(scene: Scene, pairs: _Pairs, n: int, side: int, words: str, p_val
 
 
 # --------------------------------------------------------------------------------------------------
-# The signs by name. A new one is one file and one line here.
+# The signs by name. A new one is a function and one line here.
 
 
 SIGNS: dict[str, tuple[str, str]] = {
