@@ -30,7 +30,7 @@ from goldspan.old_name import OLD_NAME, OldNameWarning, variable
 from goldspan.plugins import plugins
 from goldspan.select.features import Features
 from goldspan.server import ServerSettings, create_app
-from goldspan.server.desk.pseudonyms import Pseudonyms
+from goldspan.server.desk.downloads import Pseudonyms
 from goldspan.server.security.secret import VARIABLE, load_keys
 from goldspan.server.service import open_service
 from goldspan.store import faults_of, open_ledger

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from goldspan.campaign.classifiers import CLASSIFIERS
-from goldspan.campaign.models import check_model
+from goldspan.campaign.model import CLASSIFIERS, check_model
 from studies.ntoulas.split import Labels
 
 SCALED = frozenset({"logistic", "svm", "neighbours"})
@@ -21,7 +20,7 @@ def learn_and_label(name: str, rows: Any, labels: Labels, others: Any, seed: int
     """Train a classifier of the campaign's toolkit and label other items.
 
     Args:
-        name: In `goldspan.campaign.classifiers.CLASSIFIERS`, with scikit-learn's defaults.
+        name: In `goldspan.campaign.model.CLASSIFIERS`, with scikit-learn's defaults.
         rows: Matrix [n_items, n_features], dense or SciPy CSR.
         labels: bool [n_items]; where all are alike, so is what is given back.
         others: Matrix [n_others, n_features] of the same make.

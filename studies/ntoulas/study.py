@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from goldspan.campaign.classifiers import CLASSIFIERS
+from goldspan.campaign.model import CLASSIFIERS
 from goldspan.errors import InputError, UnknownNameError
 from studies.ntoulas.picture import draw
 from studies.ntoulas.split import Split

@@ -10,7 +10,7 @@ import pytest
 from campaign.tiny import ledger_of, plan_of, write_files
 from goldspan.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
 from goldspan.campaign.clock import wall_clock
-from goldspan.campaign.keys import key_of
+from goldspan.campaign.plan import key_of
 from goldspan.errors import FaultsError, InputError
 
 FILES = {

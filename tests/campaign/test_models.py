@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from campaign.tiny import SPANS, campaign_of, setting_of, write_files, write_spans
-from goldspan.campaign.classifiers import make_classifier
-from goldspan.campaign.evaluation import Evaluating
-from goldspan.campaign.models import Best, Classifier, check_model, cross_predict, make_model
+from goldspan.campaign.model import (
+    Best,
+    Classifier,
+    check_model,
+    cross_predict,
+    make_classifier,
+    make_model,
+)
 from goldspan.campaign.protocols import Labelled
+from goldspan.campaign.stopping import Evaluating
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.select import Pool
 
@@ -175,5 +181,5 @@ def test_a_classifier_of_another_package_is_found_by_its_entry_point(monkeypatch
     from sklearn.dummy import DummyClassifier
 
     points = {"goldspan.models": {"dummy": "sklearn.dummy:DummyClassifier"}}
-    monkeypatch.setattr("goldspan.campaign.classifiers.plugins", points.__getitem__)
+    monkeypatch.setattr("goldspan.campaign.model.plugins", points.__getitem__)
     assert isinstance(make_classifier("dummy", {}, 0), DummyClassifier)

@@ -11,7 +11,7 @@ import pytest
 import goldspan
 from campaign.tiny import campaign_of, setting_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
-from goldspan.campaign.findings import CONTROL, HIDDEN, REVIEWED, Findings
+from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, Findings
 from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}

@@ -8,7 +8,7 @@ import pytest
 
 from campaign.tiny import campaign_of, plan_of, setting_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, read_plan
-from goldspan.campaign.replayed import read_record
+from goldspan.campaign.crowds import read_record
 from goldspan.errors import FaultsError, InputError
 
 REPLAY = {"source": "replay", "answers": "answers.csv", "truth": "truth.csv", "workers": []}

@@ -7,9 +7,7 @@ import pytest
 
 from campaign.tiny import plan_of
 from goldspan.campaign import fit_curve, read_plan
-from goldspan.campaign.evaluation import kappa, measured, wilson
-from goldspan.campaign.forecast import pool_gain
-from goldspan.campaign.stopping import Stopping, outlook
+from goldspan.campaign.stopping import Stopping, kappa, measured, outlook, pool_gain, wilson
 from goldspan.errors import InputError
 
 

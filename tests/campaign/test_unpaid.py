@@ -13,9 +13,7 @@ from campaign.tiny import SPANS, campaign_of, plan_of, setting_of, toml, write_f
 from goldspan.campaign import describe_plan, read_plan
 from goldspan.campaign.changing import plan_in_force
 from goldspan.campaign.course import course
-from goldspan.campaign.exports import write_exports
-from goldspan.campaign.findings import Findings
-from goldspan.campaign.record import CampaignRecord
+from goldspan.campaign.results import CampaignRecord, Findings, write_exports
 from goldspan.campaign.stopping import outlook
 from goldspan.cli import app
 from goldspan.cli.run_view import view

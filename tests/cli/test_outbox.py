@@ -24,7 +24,7 @@ WORK = ident(101)
 def fake(monkeypatch):
     made = FakeProlific(Clock())
     monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", "t")
-    place = "goldspan.server.providers.prolific.provider.Api"
+    place = "goldspan.server.providers.prolific.Api"
     monkeypatch.setattr(place, lambda _: made.api())
     return made
 

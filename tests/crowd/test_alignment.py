@@ -17,19 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.crowd.alignment import (
+    ALTERING,
     FATES,
     FAULT_KINDS,
     Alignment,
     AnswerToken,
     Fate,
+    Glue,
     Kind,
     Placed,
     align,
+    match,
     place,
 )
-from goldspan.crowd.alignment.glue import Glue
-from goldspan.crowd.alignment.kinds import ALTERING
-from goldspan.crowd.alignment.match import match
 from goldspan.crowd.options import ALTERED
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.old_name import variable

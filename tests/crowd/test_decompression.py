@@ -181,7 +181,7 @@ def test_parquet_that_is_read_is_the_table_that_was_written():
     words = pa.array(["x", "y"] * (n // 2)).dictionary_encode()
     table = rows_of(words, n, tokens=[["a", None]] * n, more=[{"b": "c"}] * n)
     table = table.replace_schema_metadata({"own": "note"})
-    from goldspan.crowd.formats.long.columns import parquet_table
+    from goldspan.crowd.formats.columns import parquet_table
 
     back = parquet_table(open_source(parquet(table, row_group_size=30_000)))
     assert back.schema.metadata[b"own"] == b"note"

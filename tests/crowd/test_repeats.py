@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.crowd import grouping
-from goldspan.crowd.repeats import MAX_ATTEMPT, count_first, latest_answers, number_attempts
+from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, latest_answers, number_attempts
 from goldspan.errors import InputError
 
 KEYS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=12)

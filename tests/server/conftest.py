@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from argon2 import PasswordHasher
 
-from goldspan.server.security import passwords
+from goldspan.server.security import account as passwords
 from store.conftest import (  # noqa: F401 - fixtures
     new_place,
     own_postgres,

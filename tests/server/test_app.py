@@ -10,7 +10,7 @@ import pytest
 from starlette.routing import Route
 
 from goldspan.server import Keys, ServerSettings
-from goldspan.server.security.headers import POLICY
+from goldspan.server.security.entrance import POLICY
 from goldspan.server.settings import Rate, Rates
 from server.houses import KEYS, Played, code_of
 from server.loops import run_loop

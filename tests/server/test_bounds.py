@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from goldspan.server import ServerSettings, create_app
-from goldspan.server.desk.items import ROWS
+from goldspan.server.desk.views import ROWS
 from goldspan.server.models import LONGEST_NOTE
 from goldspan.server.security.sessions import DAILY
 from goldspan.server.service import open_service

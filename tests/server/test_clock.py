@@ -22,13 +22,13 @@ from goldspan.campaign.clock import (
     open_clock,
     wall_clock,
 )
-from goldspan.campaign.findings import Findings
+from goldspan.campaign.results import Findings
 from goldspan.cli import app as command
 from goldspan.cli.report import write_page
 from goldspan.server import load_keys
-from goldspan.server.desk import items
+from goldspan.server.desk import views as items
 from goldspan.server.errors import Refused
-from goldspan.server.security.limits import Buckets
+from goldspan.server.security.account import Buckets
 from goldspan.server.settings import Rate
 from goldspan.store import open_ledger
 from server.desks import Served

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from goldspan.server.routes import live
+from goldspan.server.routes import desk_api as live
 from server.desk.conftest import worked
 from server.desks import Served
 from server.houses import HOUR, code_of

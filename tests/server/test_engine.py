@@ -11,7 +11,7 @@ import pytest
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.server import engine, open_service
-from goldspan.server.desk.items import GOLD
+from goldspan.server.desk.views import GOLD
 from goldspan.server.ending import end
 from goldspan.store import StoreError
 from server.serving import KEYS, answer, key, right_answer, serve

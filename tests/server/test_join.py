@@ -9,7 +9,8 @@ from http.cookies import SimpleCookie
 import pytest
 
 from goldspan.server import ServerSettings
-from goldspan.server.security import limits, passwords
+from goldspan.server.security import account as limits
+from goldspan.server.security import account as passwords
 from goldspan.server.settings import Rate, Rates
 from server.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
 

@@ -27,7 +27,7 @@ from goldspan.campaign import open_setting, read_plan
 from goldspan.old_name import variable
 from goldspan.server.opening import with_id
 from goldspan.server.security.secret import load_keys
-from goldspan.server.tasks import Tasks
+from goldspan.server.work import Tasks
 from goldspan.store import faults_of, open_ledger
 from goldspan.store.people import ids
 from goldspan.store.schema import answers, items, workers

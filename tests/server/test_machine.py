@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from goldspan.campaign.awaiting import missing_answers
 from goldspan.money import from_micro
-from goldspan.server.desk.items import gold
+from goldspan.server.desk.views import gold
 from goldspan.server.errors import Refused
 from goldspan.server.service import open_service
 from goldspan.store import faults_of

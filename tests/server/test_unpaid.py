@@ -9,7 +9,7 @@ import pytest
 
 from goldspan.cli.desk_view import overview as overview_words
 from goldspan.cli.desk_view import workers as workers_words
-from goldspan.server.routes.desk_pages import PAGES
+from goldspan.server.routes.pages import PAGES
 from server.desk.conftest import worked
 from server.desks import Served
 from server.serving import answer

@@ -16,8 +16,8 @@ from goldspan.store import (
     import_ledger,
     restore_ledger,
 )
-from goldspan.store.export import ABOUT, LOG
-from goldspan.store.replay import state_of
+from goldspan.store.copies import ABOUT, LOG
+from goldspan.store.verify import state_of
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def full_disk(monkeypatch):
             connection.execute("PRAGMA max_page_count = 2")
         return connection
 
-    monkeypatch.setattr("goldspan.store.backup.sqlite3.connect", connect)
+    monkeypatch.setattr("goldspan.store.copies.sqlite3.connect", connect)
 
 
 @pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)

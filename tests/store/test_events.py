@@ -14,7 +14,7 @@ from goldspan.store import StoreError, reading
 from goldspan.store.chain import check_chain, link
 from goldspan.store.opening import empty_database
 from goldspan.store.registry import EFFECTS, effect_of
-from goldspan.store.replay import replay, state_of
+from goldspan.store.verify import replay, state_of
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from sqlalchemy import text
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.store import choosing, faults_of
+from goldspan.store import faults_of
+from goldspan.store import places as choosing
 
 
 def items_of(leases):

@@ -20,10 +20,11 @@ from hypothesis.stateful import (
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem, Receipt, Totals
 from goldspan.spans import Codec
-from goldspan.store import choosing, create_ledger, faults_of, open_ledger
+from goldspan.store import create_ledger, faults_of, open_ledger
+from goldspan.store import places as choosing
 from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
 from goldspan.store.opening import empty_database
-from goldspan.store.replay import replay, state_of
+from goldspan.store.verify import replay, state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 COSTS = {"a": 3, "b": 0, "c": 7, "d": 3, "e": 5}

@@ -14,9 +14,11 @@ from sqlalchemy import text
 
 from goldspan.cli import main
 from goldspan.old_name import OLD_NAME
-from goldspan.store import StoreError, alone, faults_of, import_ledger, open_ledger, serving
+from goldspan.store import StoreError, faults_of, import_ledger, open_ledger
+from goldspan.store import roles as alone
+from goldspan.store import roles as serving
 from goldspan.store.engine import is_sqlite
-from goldspan.store.serving import serving as serve
+from goldspan.store.roles import serving as serve
 
 MADE = Path(__file__).parents[1] / "fixtures" / "old_name"
 

@@ -33,14 +33,13 @@ from goldspan.store import (
 )
 from goldspan.store.bounds import Bound
 from goldspan.store.engine import is_sqlite
+from goldspan.store.erasing import rebase
 from goldspan.store.opening import empty_database
 from goldspan.store.people import ForgottenError
-from goldspan.store.rebase import rebase
 from goldspan.store.records import record
 from goldspan.store.registry import EFFECTS
-from goldspan.store.replay import replay, state_of
 from goldspan.store.schema import people, usage
-from goldspan.store.verify import verify
+from goldspan.store.verify import replay, state_of, verify
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 ANN, WORDS = "ann@example.org", "my neighbour Zacharias wrote this"

@@ -19,10 +19,10 @@ from goldspan.protocols import PoolItem
 from goldspan.store import StoreError, create_ledger, open_ledger, roles
 from goldspan.store.engine import HeldError, LostError, connect, is_sqlite, to_url
 from goldspan.store.migrate import upgrade
-from goldspan.store.replay import state_of
+from goldspan.store.roles import serving
 from goldspan.store.schema import processes
 from goldspan.store.schema import roles as table
-from goldspan.store.serving import serving
+from goldspan.store.verify import state_of
 from store.conftest import TAGS
 
 STOPS = 20 if variable("GOLDSPAN_TORTURE") else 1
@@ -160,7 +160,7 @@ def test_a_role_that_was_given_back_is_taken_at_once_and_one_that_beats_is_not(
 ):
     monkeypatch.setattr(roles, "LOOKS", 10**9)  # nobody ever counts as gone
     monkeypatch.setattr(roles, "BEAT", 0.01)
-    monkeypatch.setattr("goldspan.store.serving.PATIENCE", 0)
+    monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
     place = new_place()
     one, two = new_ledger(place=place), new_ledger(place=place)
     for _ in range(2):
@@ -177,7 +177,7 @@ def test_a_role_that_was_given_back_is_taken_at_once_and_one_that_beats_is_not(
 def test_processes_of_one_deployment_serve_together_and_are_replaced_together(
     new_ledger, new_place, monkeypatch
 ):
-    monkeypatch.setattr("goldspan.store.serving.PATIENCE", 0)
+    monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
     monkeypatch.setattr(roles, "BEAT", 0.01)
     monkeypatch.setattr(roles, "LOOKS", 10**9)  # nobody ever counts as gone
     place = new_place()
@@ -299,7 +299,7 @@ def test_a_process_that_was_stopped_too_long_ends_when_it_wakes(schemas, busy, m
     "it writes nothing once another has its place",
 )
 def test_a_stopped_process_keeps_a_file_and_a_dead_one_does_not(tmp_path, busy, monkeypatch):
-    monkeypatch.setattr("goldspan.store.alone.PATIENCE", 0)
+    monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
     place = str(tmp_path / "c.db")
     create_ledger(place, name="c", cap=9, currency="EUR", tagset=TAGS, now=0).close()
     child = busy(place, "child")
@@ -324,7 +324,7 @@ def test_a_stopped_process_keeps_a_file_and_a_dead_one_does_not(tmp_path, busy, 
 def test_a_restart_of_postgresql_under_load_leaves_the_campaign_with_who_has_it(
     own_postgres, mode, caplog, monkeypatch
 ):
-    monkeypatch.setattr("goldspan.store.serving.PATIENCE", 0)
+    monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
     monkeypatch.setattr(roles, "LOOKS", 10**9)  # a busy machine may be slow
     schema = f"r{mode}"
     engine = connect(to_url(own_postgres.url))

@@ -131,7 +131,7 @@ def test_killed_at_any_statement_it_loses_nothing_and_ends_with_the_same_bytes(
 def test_a_second_run_is_refused_while_the_first_is_at_work(
     plan, tmp_path, new_place, monkeypatch, capsys
 ):
-    monkeypatch.setattr("goldspan.store.alone.PATIENCE", 0.1)
+    monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0.1)
     place, words = new_place(), ("run", plan, "--out", tmp_path / "out", "--store")
     assert run(monkeypatch, *words, url(place)) == 0
     with open_ledger(place) as ledger:

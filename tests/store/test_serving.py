@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from goldspan.store import StoreError, create_ledger, serving
-from goldspan.store.serving import serving as hold
+from goldspan.store import StoreError, create_ledger
+from goldspan.store import roles as serving
+from goldspan.store.roles import serving as hold
 from store.conftest import TAGS
 
 ADDRESS = "http://127.0.0.1:8080"

@@ -24,7 +24,7 @@ from goldspan.store import (
     open_ledger,
     restore_ledger,
 )
-from goldspan.store.backup import opened_unchanged
+from goldspan.store.copies import opened_unchanged
 from goldspan.store.schema import BESIDE_THE_LOG, metadata
 from goldspan.store.verify import MOST, verify
 

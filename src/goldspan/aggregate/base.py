@@ -240,7 +240,7 @@ class _Make:
             return cls()
         import narwhals as nw
 
-        from goldspan.crowd.formats.long.rows import find_roles
+        from goldspan.crowd.formats.long import find_roles
 
         try:
             frame = nw.from_native(crowd, eager_only=True)

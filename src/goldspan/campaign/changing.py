@@ -1,22 +1,46 @@
-"""Beginning a campaign, or taking it up again with a plan that may have changed in its limits.
-
-Money, hours, stopping rules, what a page says and where workers come from may change while a
-campaign runs: what was decided by then stays decided, and a campaign that had stopped is asked
-again whether to. All else is what its answers and decisions rest on, and is refused.
-"""
+"""What of a plan and its pool may change while a campaign runs."""
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.setting import Setting, begun_tokens
-from goldspan.campaign.versions import versions
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Ledger
+
+# --------------------------------------------------------------------------------------------------
+# The versions that a campaign began with: goldspan's, and those of what its numbers depend on.
+
+
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+
+
+def versions() -> dict[str, str]:
+    """Give versions by name; what is not installed is left out.
+
+    >>> versions()["goldspan"] == __import__("goldspan").__version__
+    True
+    """
+    from goldspan import __version__
+
+    found = {"goldspan": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Beginning a campaign, or taking it up again with a plan that may have changed in its limits.
+
 
 CHANGE = "change"
 """Kind of the records of changes, under a number each."""

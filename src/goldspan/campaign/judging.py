@@ -1,15 +1,96 @@
-"""Verdicts on workers after a round: who answers no more."""
+"""Labels and verdicts from the answers so far, and who is admitted."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from goldspan.aggregate import Consensus
+import numpy as np
+
+from goldspan.aggregate import Consensus, get_aggregator
+from goldspan.campaign.control import failure
 from goldspan.campaign.plan import Plan
+from goldspan.campaign.setting import Setting
 from goldspan.crowd import Crowd
-from goldspan.hiring import judge_workers, measure_reliability
+from goldspan.errors import InputError
+from goldspan.hiring import judge_workers, measure_reliability, next_answers
+from goldspan.hiring.asking import OPEN, states
+from goldspan.hiring.stopping import get_rule
 from goldspan.hiring.verdicts import DROP, state_workers
 from goldspan.protocols import Ledger
+
+# --------------------------------------------------------------------------------------------------
+# The default step "aggregate": a method of goldspan, and a rule that says which items go on.
+
+
+@dataclass(frozen=True)
+class Aggregating:
+    """Aggregates by the plan's method; known labels count as the truth."""
+
+    plan: Plan
+
+    def labels(self, crowd: Crowd) -> Consensus:
+        """Aggregate.
+
+        Raises:
+            InputError: There is no answer.
+        """
+        aggregator = get_aggregator(self.plan.method, **self.plan.aggregate.params)
+        known = None if crowd.gold is None or not (crowd.gold >= 0).any() else crowd
+        return aggregator.fit(crowd.with_gold(None), known).result_
+
+    def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
+        """Name the items whose answers are too few by the rule, in the order given."""
+        limits = self.plan.redundancy
+        status = states(crowd, result, get_rule(limits.stop), limits.min, limits.max)
+        names = crowd.item_ids.to_pylist()
+        open_ = {name for name, state in zip(names, status.tolist(), strict=True) if state == OPEN}
+        return [name for name in items if name in open_]
+
+
+class Asking(NamedTuple):
+    """What more answers to the most doubtful items are worth.
+
+    Attributes:
+        answers: How many there can be, at most as many as were asked for.
+        right: Tokens that they are expected to set right, if labels are drawn by their
+            probabilities.
+    """
+
+    answers: int
+    right: float
+
+
+def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> Asking | None:
+    """Say what n more answers to the most doubtful items are worth.
+
+    None for methods whose shares are no probabilities.
+    """
+    if result.entropy is None or not crowd.n_tokens:
+        return None
+    try:
+        found = next_answers(
+            crowd, result, rule=plan.redundancy.stop, max_answers=plan.redundancy.max + 1, n=n
+        )
+    except InputError:  # a rule for numbers on labels that are none
+        return None
+    return Asking(len(found.gain), float(found.gain.sum()))
+
+
+def right_share(result: Consensus) -> float | None:
+    """Give the expected share of right tokens, if labels are drawn by their probabilities.
+
+    None for methods whose shares are no probabilities.
+    """
+    if result.entropy is None or not len(result.codes):
+        return None
+    return float((result.token_probs.astype(np.float64) ** 2).sum(axis=1).mean())
+
+
+# --------------------------------------------------------------------------------------------------
+# Verdicts on workers after a round: who answers no more.
+
 
 DECISION = "decision"
 """Kind of the records of what the requester decided about a worker."""
@@ -61,3 +142,41 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
     ]
     room = max(0, n_workers - len(barred) - plan.redundancy.max)
     return {"workers": rows, "drop": failed[:room] if rules.drop else []}
+
+
+# --------------------------------------------------------------------------------------------------
+# A test that comes first, for workers who answer when they like: who has not taken it waits.
+
+
+class Admission:
+    """Who has taken the test, and who failed it; where there is none, everybody is admitted.
+
+    Args:
+        setting: The campaign; the test is its first control questions.
+        ledger: Where it is kept.
+    """
+
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
+        self.setting, self.ledger = setting, ledger
+        self.control = setting.plan.control
+        self.items = list(setting.control)[: 0 if self.control is None else self.control.first]
+        self._taken: set[str] = set()
+
+    def judge(self, now: int) -> None:
+        """See who has answered the whole test, and bar who failed it."""
+        if not self.items or self.control is None:
+            return
+        crowd = self.ledger.crowd()
+        there = set(crowd.item_ids.to_pylist())
+        given = {item: crowd.answers_of(item) if item in there else {} for item in self.items}
+        self._taken = set.intersection(*(set(answers) for answers in given.values()))
+        truth = [self.setting.control[item] for item in self.items]
+        for worker in sorted(self._taken - set(self.ledger.records("bar"))):
+            why = failure(truth, [given[item][worker] for item in self.items], self.control.least)
+            if why:
+                self.ledger.record("bar", worker, {"why": why}, now)
+                self.ledger.bar(worker, now)
+
+    def waits(self, worker: str, item: str) -> bool:
+        """Whether an answer is not taken yet: the test must come first."""
+        return bool(self.items) and item not in self.items and worker not in self._taken

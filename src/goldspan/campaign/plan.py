@@ -1,18 +1,36 @@
-"""The plan of a campaign: everything that it does is decided here, and nothing else is.
-
-Read from TOML by `goldspan.campaign.read_plan`; strict: an unknown key or a value of another type
-is a fault.
-"""
+"""The plan of a campaign: its sections and keys."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 from unicodedata import category
 
 from goldspan.aggregate.registry import canonical
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.money import UNLIMITED, to_micro
+
+# --------------------------------------------------------------------------------------------------
+# Keys of answers: what makes sending one again change nothing.
+
+
+def key_of(item: str, worker: str, attempt: int = 0) -> str:
+    """Give the key of a worker's answer to an item; names may be long and hold any sign.
+
+    Under a key an answer that did not count never does: to send it again takes another attempt.
+
+    >>> key_of("d:1", "ann") == key_of("d", "1:ann")
+    False
+    """
+    words = [item, worker, attempt] if attempt else [item, worker]
+    return blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# The plan of a campaign: everything that it does is decided here, and nothing else is.
+
 
 try:
     from pydantic import (

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregate import get_aggregator
-from goldspan.campaign.models import TAGGERS, Best, make_model
+from goldspan.campaign.model import TAGGERS, Best, make_model
 from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError

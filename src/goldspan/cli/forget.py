@@ -147,8 +147,8 @@ def _forget(
     from goldspan.campaign.clock import CampaignClock
     from goldspan.server.opening import list_of
     from goldspan.store import export_ledger, scrub, write_list
+    from goldspan.store.erasing import rebase
     from goldspan.store.people import Forgotten
-    from goldspan.store.rebase import rebase
 
     is_old, kept_log = not ledger.is_private, ""
     clock = CampaignClock(ledger)
@@ -189,7 +189,7 @@ def _forget(
 
 def _is_kept(folder: str, ledger: SqlLedger) -> bool:
     """Whether a folder is an export of the log as it is now."""
-    from goldspan.store.export import ABOUT
+    from goldspan.store.copies import ABOUT
 
     try:
         about = loads((Path(folder) / ABOUT).read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import check_part, emit_json, say
 
 if TYPE_CHECKING:
-    from goldspan.campaign.findings import Findings
+    from goldspan.campaign.results import Findings
     from goldspan.store import SqlLedger
 
 STORE = "campaign.sqlite"
@@ -49,8 +49,7 @@ def report(
     check_part("campaign")
     if not json:
         check_part("report")
-    from goldspan.campaign.findings import Findings
-    from goldspan.campaign.record import CampaignRecord
+    from goldspan.campaign.results import CampaignRecord, Findings
     from goldspan.cli.served import told_of_damage
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
@@ -68,8 +67,8 @@ def without_names(ledger: SqlLedger, what: Any) -> Any:
     """Return a record, or findings, with pseudonyms in place of people's ids, if there are any."""
     if not ledger.is_private:
         return what
-    from goldspan.campaign.record import CampaignRecord
-    from goldspan.server.desk.pseudonyms import Pseudonyms
+    from goldspan.campaign.results import CampaignRecord
+    from goldspan.server.desk.downloads import Pseudonyms
 
     names = Pseudonyms(None, "", ledger.pseudonyms)
     return names.record(what) if isinstance(what, CampaignRecord) else names.findings(what)

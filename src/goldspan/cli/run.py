@@ -49,8 +49,7 @@ def run(
     """
     check_part("campaign")
     from goldspan.campaign import Campaign, Waiting, as_begun
-    from goldspan.campaign.exports import write_exports
-    from goldspan.campaign.findings import Findings
+    from goldspan.campaign.results import Findings, write_exports
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.server.opening import open_store
     from goldspan.store.engine import HeldError

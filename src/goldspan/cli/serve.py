@@ -84,7 +84,7 @@ def serve(
     from goldspan.server.security.secret import FILE as SECRET
     from goldspan.server.service import check_web
     from goldspan.store.engine import HeldError
-    from goldspan.store.serving import serving
+    from goldspan.store.roles import serving
 
     check_web(read_plan(source, overlap=overlap))
     if not insecure:

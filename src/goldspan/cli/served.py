@@ -38,7 +38,7 @@ def read_setting(source: str, *, overlap: int | None = None) -> Setting:
 
         check_provider(plan)
     if plan.page.instructions is not None:
-        from goldspan.server.instructions import load_instructions
+        from goldspan.server.pages import load_instructions
 
         load_instructions(folder, plan.page.instructions)
     return open_setting(plan, folder)

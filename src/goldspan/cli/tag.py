@@ -161,7 +161,7 @@ def _check_header(line: str, name: str, number: int) -> None:
         InputError: It is one.
     """
     from goldspan.crowd.formats import long, wide
-    from goldspan.crowd.formats.wide_columns import TOKEN
+    from goldspan.crowd.formats.wide import TOKEN
     from goldspan.crowd.grid import header_names
     from goldspan.crowd.source import Source
     from goldspan.errors import Fault, FormatError

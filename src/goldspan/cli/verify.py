@@ -69,7 +69,7 @@ def verify(
       goldspan verify out/ --head 3f5a… --json
     """
     check_part("store")
-    from goldspan.store.backup import opened_unchanged
+    from goldspan.store.copies import opened_unchanged
     from goldspan.store.verify import verify as check
 
     place = place_of(source, out, store)

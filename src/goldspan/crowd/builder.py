@@ -18,10 +18,10 @@ from goldspan.crowd.entries import (
     number_faults,
     string_faults,
 )
+from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import bad_label_faults, read_labels, settle, stripped_faults
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.repeats import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
 

@@ -128,7 +128,7 @@ def _read_columns(source: Source, options: ReadOptions) -> _Columns:
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
-    from goldspan.crowd.formats.long.columns import as_strings, frame_columns
+    from goldspan.crowd.formats.columns import as_strings, frame_columns
 
     usual, named = {*_ITEM, *_LABEL}, set(options.columns.values())
     table = frame_columns(frame, lambda all_: [n for n in all_ if n.lower() in usual or n in named])

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.grouping import sorted_by
-from goldspan.crowd.repeats import latest_answers
+from goldspan.crowd.grouping import latest_answers, sorted_by
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnavailableError
 from goldspan.spans import Codec, Tagged

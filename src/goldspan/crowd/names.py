@@ -1,23 +1,23 @@
-"""Names that may mean the same: labels and workers that differ by case, white space or quotes.
-
-They come from spreadsheets and from people who type. Nothing is merged unasked: the import report
-lists every group (a fault of kind "similar-names"), with the option that merges it.
-"""
+"""Names: of columns, of workers, and names that look alike."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from goldspan.crowd.grouping import number_attempts
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import QUOTES, ReadOptions
-from goldspan.crowd.repeats import number_attempts
 from goldspan.errors import Fault, FormatError, InputError
+
+# --------------------------------------------------------------------------------------------------
+# Names that may mean the same: labels and workers that differ by case, white space or quotes.
+
 
 KIND = "similar-names"
 MAX_GROUPS = 20
@@ -181,3 +181,47 @@ def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) ->
         answers=answers,
         import_report=replace(report, notes=notes),
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Keeping the workers whom the user named.
+
+
+def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
+    """Leave out the answers of workers whom `options.workers` does not name; all items stay.
+
+    Raises:
+        FormatError: There is no worker of such a name.
+    """
+    if options.workers is None:
+        return crowd
+    names = crowd.worker_ids.to_pylist()
+    report = crowd.import_report
+    check_workers(options.workers, names, report.source)
+    kept = [n for n, name in enumerate(names) if name in options.workers]
+    chosen = crowd.select_workers(np.array(kept, np.intp))
+    gone = int((crowd.answers.codes >= 0).sum() - (chosen.answers.codes >= 0).sum())
+    notes = report.notes
+    if len(kept) < len(names):
+        left = len(names) - len(kept)
+        notes = (*notes, f"{left} workers left out, because others were named")
+    report = replace(
+        report, n_labels=report.n_labels - gone, n_placed=report.n_placed - gone, notes=notes
+    )
+    return replace(chosen, import_report=report)
+
+
+def check_workers(wanted: Collection[str], there: Collection[str], file: str) -> None:
+    """Refuse names that no worker has.
+
+    Raises:
+        FormatError: Every such name is listed.
+    """
+    shown = ", ".join(list(there)[:20])
+    faults = [
+        Fault(f"there is no worker {name!r}: the workers are {shown}", file=file, kind="worker")
+        for name in wanted
+        if name not in there
+    ]
+    if faults:
+        raise FormatError(faults)

@@ -243,7 +243,7 @@ def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str
 
 def _of_rows(gold: Any) -> dict[str, list[Any]]:
     """Read a table with columns item and label; an item may have several rows."""
-    from goldspan.crowd.formats.long.columns import as_strings, frame_columns
+    from goldspan.crowd.formats.columns import as_strings, frame_columns
     from goldspan.crowd.grid import read_grid
     from goldspan.crowd.source import open_source
 

@@ -651,7 +651,7 @@ def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int
 
 
 def _parquet(file: Source) -> pa.Table:
-    from goldspan.crowd.formats.long.columns import parquet_table
+    from goldspan.crowd.formats.columns import parquet_table
 
     return parquet_table(file)
 
@@ -740,7 +740,7 @@ def _is_table(source: Any) -> bool:
 
 def _frame(frame: Any) -> _Records:
     """Take a DataFrame of any make, or a data set of `datasets`."""
-    from goldspan.crowd.formats.long.columns import frame_columns
+    from goldspan.crowd.formats.columns import frame_columns
 
     if hasattr(frame, "with_format"):  # of `datasets`, which Narwhals does not know
         return _of_arrow(frame.with_format("arrow")[:], "<Dataset>")
@@ -750,7 +750,7 @@ def _frame(frame: Any) -> _Records:
 def _table_or_crowd(records: _Records | None, file: Source, text: str | None) -> str:
     """Tell a table of texts from the tables that are crowds."""
     from goldspan.crowd.formats import mturk, wide
-    from goldspan.crowd.formats.long.rows import ROLES
+    from goldspan.crowd.formats.long import ROLES
     from goldspan.crowd.grid import header_names
 
     if text is not None:

@@ -50,7 +50,7 @@ def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> 
     if path.startswith("/api/"):
         body = {"error": {"code": refused.code, "message": refused.message}}
         return JSONResponse(body, refused.status, more)
-    from goldspan.server.rendering import message_page
+    from goldspan.server.pages import message_page
 
     title = TITLES.get(refused.status, "That did not work")
     page = message_page(title, refused.message, refused.status)

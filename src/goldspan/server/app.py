@@ -15,13 +15,12 @@ from starlette.routing import BaseRoute
 from goldspan import __version__
 from goldspan.errors import GoldspanError
 from goldspan.server.answers import on_refusal
-from goldspan.server.doors import RequesterHere, worker_here
-from goldspan.server.house import House
-from goldspan.server.instructions import load_instructions
+from goldspan.server.house import House, RequesterHere, worker_here
 from goldspan.server.models import refusals
+from goldspan.server.pages import load_instructions
 from goldspan.server.protocols import ServiceFace
+from goldspan.server.security.entrance import Headers
 from goldspan.server.security.gates import Faults, Gate, Log
-from goldspan.server.security.headers import Headers
 from goldspan.server.settings import ServerSettings
 
 ROUTERS = (
@@ -30,9 +29,9 @@ ROUTERS = (
     "goldspan.server.routes.work:router",
     "goldspan.server.app:pages",
     "goldspan.server.routes.desk_api:router",
-    "goldspan.server.routes.desk_pages:router",
-    "goldspan.server.routes.live:router",
-    "goldspan.server.routes.outside:outside",
+    "goldspan.server.routes.pages:router",
+    "goldspan.server.routes.desk_api:router",
+    "goldspan.server.routes.join:outside",
     "goldspan.server.app:static",
 )
 """Every part of the server, in the order in which paths are looked up: an `APIRouter`, or a
@@ -91,7 +90,7 @@ def pages(house: House) -> APIRouter:
 
 def static(_: House) -> APIRouter:
     """Give the route of scripts and styles."""
-    from goldspan.server.assets import static_files
+    from goldspan.server.pages import static_files
 
     return static_files()
 

@@ -13,7 +13,7 @@ from goldspan.campaign.protocols import Stop
 from goldspan.campaign.stopping import ended, outlook
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.server.security.links import DAY
+from goldspan.server.security.sessions import DAY
 from goldspan.store import SqlLedger
 
 RULE = "requester"

@@ -108,7 +108,9 @@ def _first(setting: Setting, ledger: Ledger) -> str:
     begun = ledger.records("plan").get("plan")
     if begun is not None:
         return str(begun["id"])
-    from goldspan.server.security.links import LINK  # loads what signs: `goldspan run` needs none
+    from goldspan.server.security.sessions import (
+        LINK,  # loads what signs: `goldspan run` needs none
+    )
 
     return setting.key if ledger.records(LINK) else f"{setting.plan.name}-{secrets.token_hex(8)}"
 

@@ -14,10 +14,11 @@ from sqlalchemy import Connection
 from goldspan.campaign import Setting
 from goldspan.campaign.control import Tested, tested
 from goldspan.campaign.judging import DECISION
-from goldspan.store import SqlLedger, reading, watching
+from goldspan.store import SqlLedger, reading
+from goldspan.store import reading as watching
 from goldspan.store.answers import CHANGED
 from goldspan.store.people import n_forgotten as n_forgotten_in
-from goldspan.store.watching import Came
+from goldspan.store.reading import Came
 
 BAR = "bar"
 """Kind of the records of who was barred by the campaign, and why."""

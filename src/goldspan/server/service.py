@@ -21,17 +21,17 @@ from goldspan.campaign import (
     write_exports,
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
-from goldspan.campaign.findings import Findings
+from goldspan.campaign.crowds import Web
+from goldspan.campaign.results import Findings
 from goldspan.campaign.stopping import Stopping
-from goldspan.campaign.web import Web
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.server.ending import Ending
 from goldspan.server.engine import Engine, TroubleFile
 from goldspan.server.opening import open_store, with_id
 from goldspan.server.people import People
+from goldspan.server.providers.outbox import Sending, open_sending
 from goldspan.server.providers.registry import open_provider
-from goldspan.server.providers.sending import Sending, open_sending
 from goldspan.server.security.secret import Keys
 from goldspan.server.work import Completion, Work
 from goldspan.store import SqlLedger

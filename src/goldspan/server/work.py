@@ -1,36 +1,317 @@
-"""A worker's work, without HTTP: what is next, answers, changes, skips, what was earned.
-
-An answer can be changed until the round in which it was given is closed, the requester has decided
-on its item, or the campaign has ended; the last version counts, and is paid once. Control questions
-are no exception, or the page would tell which they are: the campaign judges workers by the version
-that counts at the end of a round, and a qualification test is decided by the first versions. What
-was answered in practice stays as it is, since the right answer was shown.
-"""
+"""What workers do: ask, answer, change, pass on, report; decided in one transaction each."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from hmac import digest
 from typing import Any, TypeVar
+
+from sqlalchemy import Connection
 
 from goldspan.campaign import Setting
 from goldspan.campaign.awaiting import ENDED
 from goldspan.campaign.clock import wall_of
-from goldspan.errors import FaultsError
+from goldspan.campaign.control import Tested, tested
+from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
-from goldspan.protocols import Lease
-from goldspan.server.asking import FAILED_TEST, Asking
+from goldspan.protocols import Lease, Receipt
 from goldspan.server.errors import Refused
-from goldspan.server.people import GOLD, People, Person
-from goldspan.server.security.secret import Keys
-from goldspan.server.tasks import Tasks
-from goldspan.spans import Span
-from goldspan.store import SqlLedger, answers, leases, reading, records
+from goldspan.server.people import BAR, GOLD, People, Person
+from goldspan.server.security.secret import Keys, Seal
+from goldspan.spans import Span, write
+from goldspan.store import SqlLedger, answers, reading, records
+from goldspan.store import answers as workers
+from goldspan.store import places as leases
+from goldspan.store import reading as watching
 from goldspan.store.answers import CHANGED
 from goldspan.store.bounds import Bound, BoundError
 from goldspan.store.journal import Entry
-from goldspan.store.watching import Own
+from goldspan.store.reading import Came, Own
+from goldspan.tagger.features import hash64
+
+# --------------------------------------------------------------------------------------------------
+# Tasks as a page shows them, and answers as a page sends them.
+
+
+class Tasks:
+    """Makes tasks of leases, and labels of answers.
+
+    A task's id names the item and the worker, signed: a worker cannot ask for an item. Neither the
+    items' ids, which may say too much, nor their places in the pool, which tell control questions
+    from others, can be read from it: the number is masked with a keyed hash that differs for every
+    item and worker (as in synthetic initialization vectors, so that a task keeps its id).
+
+    Args:
+        setting: The campaign.
+        keys: The server's.
+    """
+
+    def __init__(self, setting: Setting, keys: Keys) -> None:
+        self.setting = setting
+        self._key = keys.of(f"task {setting.key}")
+        self._seal = Seal(self._key)
+
+    def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
+        """Give what the page needs of a lease."""
+        number = self.setting.pool.place[lease.item]
+        single = self.setting.plan.is_single
+        return {
+            "id": self._seal.sign({**self._masked(number, lease.worker), "w": lease.worker}),
+            "kind": "single" if single else "spans",
+            "tokens": [] if single else list(lease.tokens),
+            "text": self._text(number),
+            "starts": None if single else self.setting.pool.starts_of(number),
+            "expires": lease.expires,
+            "training": practice,
+        }
+
+    def item(self, worker: str, task: str) -> str:
+        """Give the item of a worker's task.
+
+        Raises:
+            Refused: The id was not made for this worker.
+        """
+        facts = self._seal.read(task)
+        if facts is None or facts.get("w") != worker or "m" not in facts:
+            raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
+        number, mark = facts["n"] ^ self._mask(facts["m"]), facts["m"]
+        # A pool that was put in another order since has another item in this place.
+        if number >= len(self.setting.ids) or mark not in self._marks(number, worker):
+            raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
+        return str(self.setting.ids[number])
+
+    def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
+        """Turn an answer into labels, one per token.
+
+        Raises:
+            Refused: It does not fit the item.
+        """
+        if self.setting.plan.is_single:
+            return [self._single(answer)]
+        if isinstance(answer, str):
+            raise Refused("invalid", "This campaign asks for spans, not for one label.", 422)
+        known, length = self.setting.plan.task.types, self._length(item)
+        wrong = [span.type for span in answer if span.type not in known]
+        if wrong:
+            raise Refused("invalid", f"{wrong[0]!r} is none of {', '.join(known)}.", 422)
+        try:
+            return write(answer, length, self.setting.codec.encoding)
+        except InputError as error:
+            raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
+
+    def text(self, item: str) -> str:
+        """Give an item as text."""
+        return self._text(self.setting.pool.place[item])
+
+    def shown(self, item: str) -> dict[str, Any]:
+        """Give an item as a page shows it: tokens, text, and where in it the tokens stand."""
+        number = self.setting.pool.place[item]
+        if self.setting.plan.is_single:
+            return {"tokens": [], "text": self._text(number), "starts": None}
+        words, starts = self.setting.words[number], self.setting.pool.starts_of(number)
+        return {"tokens": list(words), "text": self._text(number), "starts": starts}
+
+    def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
+        """Give known labels as the page shows spans."""
+        from goldspan.spans import parse
+
+        found = parse(list(labels), self.setting.codec.encoding)
+        return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
+
+    def _masked(self, number: int, worker: str) -> dict[str, Any]:
+        mark = self._marks(number, worker)[0]
+        return {"n": number ^ self._mask(mark), "m": mark}
+
+    def _marks(self, number: int, worker: str) -> tuple[str, str]:
+        """Return the mark of a worker's task, and that of a task which version 0.1 gave out."""
+        names = (f"item {self.setting.ids[number]} {worker}", f"{number} {worker}")
+        both = (digest(self._key, name.encode(), "sha256")[:12].hex() for name in names)
+        return next(both), next(both)
+
+    def _mask(self, mark: str) -> int:
+        return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
+
+    def _single(self, answer: Sequence[Span] | str) -> str:
+        known = self.setting.plan.task.labels
+        if not isinstance(answer, str) or answer not in known:
+            raise Refused("invalid", f"Choose one of {', '.join(known)}.", 422)
+        return answer
+
+    def _length(self, item: str) -> int:
+        return len(self.setting.words[self.setting.pool.place[item]])
+
+    def _text(self, number: int) -> str:
+        """Return an item's own text, or the cells of a row of a table that has no texts."""
+        pool = self.setting.pool
+        if pool.text is not None:
+            return str(pool.given[number])
+        cells = {name: values[number] for name, values in (pool.columns or {}).items()}
+        plain = {name: getattr(cell, "as_py", lambda c=cell: c)() for name, cell in cells.items()}
+        return "\n".join(f"{name}: {value}" for name, value in plain.items() if value is not None)
+
+
+# --------------------------------------------------------------------------------------------------
+# What a worker is asked next: practice, the test, control questions among the others, the rest.
+
+
+FAILED_TEST = "right in the test"
+"""How the record of who failed the test ends."""
+TRIES = 5
+"""Control questions that are tried before one goes on without."""
+
+
+class Asking:
+    """Decides what a worker gets next.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+        people: What they have done.
+    """
+
+    def __init__(self, setting: Setting, ledger: SqlLedger, people: People) -> None:
+        self.setting, self.ledger, self.people = setting, ledger, people
+        self.seconds = 60 * setting.plan.page.lease_minutes
+        self._ready = False
+
+    def next(self, worker: str, now: int, bound: Bound | None = None) -> Lease | None:
+        """Hold a task for a worker: the one that is held already, or a new one.
+
+        Before the practice and the test are done there is nothing else.
+
+        Raises:
+            BoundError: A new one would be one more than the bound allows.
+        """
+        held = self.ledger.held(worker, now)
+        if held or not self.is_ready():
+            self.people.look()
+            return held[0] if held else None
+        got = self.ledger.transact(now, lambda entry: self._lease(entry, worker), bound)
+        return got[0] if got else None
+
+    def take(
+        self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
+    ) -> tuple[Receipt, Came | None]:
+        """Keep an answer, and ask nothing more of a worker who fails the test with it.
+
+        Returns:
+            What became of it, and the answer if it is a new one.
+
+        Raises:
+            FaultsError: It does not fit the item.
+        """
+        last = self.people.catch_up(entry.connection)
+        receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset)
+        if receipt.repeated or receipt.status == "conflict":
+            return receipt, None
+        why = self._failure(worker, item, labels)
+        if why and reading.read_fact(entry.connection, BAR, worker) is None:
+            records.record(entry, BAR, worker, {"why": why})
+            workers.bar(entry, worker, barred=True)
+        counts = int(receipt.counts)
+        return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
+
+    def _lease(self, entry: Entry, worker: str) -> list[Lease]:
+        self.people.catch_up(entry.connection)
+        held = leases.holding(entry, worker)
+        if held:  # another request came first, perhaps in another process
+            return held
+        person = self.people[worker]
+        if self._is_due(worker, person):
+            questions = self._questions(entry.connection, worker, person)[:TRIES]
+            if questions:
+                held = leases.lease(entry, worker, self.seconds, 1, questions)
+            if held or len(person.control) < self._opening:
+                return held
+        return leases.lease(entry, worker, self.seconds, 1, None)
+
+    def is_ready(self) -> bool:
+        """Whether the first round is open."""
+        self._ready = self._ready or bool(self.ledger.records("picks"))
+        return self._ready
+
+    def is_at_an_end(self, worker: str) -> bool:
+        """Whether a worker has passed on so many questions that the test cannot be finished."""
+        with self.ledger.database.read() as connection:
+            self.people.catch_up(connection)
+            person = self.people[worker]
+            if len(person.control) >= self._opening:
+                return False
+            return not self._questions(connection, worker, person)
+
+    def is_practice(self, worker: str, item: str) -> bool:
+        """Whether the right answer to an item is shown to the worker afterwards."""
+        person, n = self.people[worker], self.setting.plan.page.training
+        if item not in self.setting.control:
+            return False
+        if item in person.control:
+            return person.control.index(item) < n
+        return len(person.control) < n
+
+    def _failure(self, worker: str, item: str, labels: Sequence[str | None]) -> str:
+        """Say why a worker has failed the test with an answer that comes now, "" if not."""
+        control, person = self.setting.plan.control, self.people[worker]
+        if control is None or not control.first or not control.least:
+            return ""
+        given = list(person.right)
+        if item in self.setting.control and item not in person.control:
+            given.append(tested([self.setting.control[item]], [labels]))
+        start = self.setting.plan.page.training
+        test = given[start : start + control.first]
+        found = Tested(sum(one.right for one in test), sum(one.total for one in test))
+        if len(test) < control.first or found.share >= control.least:
+            return ""
+        return f"{found.right} of {found.total} {FAILED_TEST}"
+
+    def total(self, worker: str, regular: int) -> int:
+        """Count a worker's answers after so many to other items, control questions among them."""
+        person, due = self.people[worker], 0
+        if self.setting.plan.control is not None:
+            due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
+        return regular + max(len(person.control), min(due, len(self.setting.control)))
+
+    @property
+    def _opening(self) -> int:
+        """Count the control questions that come before everything else: practice and the test."""
+        control = self.setting.plan.control
+        return 0 if control is None else self.setting.plan.page.training + control.first
+
+    def _is_due(self, worker: str, person: Person) -> bool:
+        if self.setting.plan.control is None:
+            return False
+        if len(person.control) < self._opening:
+            return True
+        due = self._opening + self.people.tests(worker) + self._mixed(worker, person.regular)
+        return len(person.control) < due
+
+    def _mixed(self, worker: str, regular: int) -> int:
+        """Count the control questions due after so many others.
+
+        Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
+        """
+        control = self.setting.plan.control
+        if control is None or not control.share:
+            return 0
+        others = round(1 / control.share) - 1
+        if not others:
+            return regular + len(self.setting.control)
+        stretch, place = divmod(regular, others)
+        drawn = hash64(f"{self.setting.plan.seed}\0{worker}\0{stretch}") % others
+        return stretch + (place >= drawn)
+
+    def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
+        """Order the control questions that the worker has neither answered nor passed on."""
+        seed = self.setting.plan.seed
+        seen = {*person.control, *watching.passed(connection, worker)}
+        rest = [item for item in self.setting.control if item not in seen]
+        return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
+
+
+# --------------------------------------------------------------------------------------------------
+# A worker's work, without HTTP: what is next, answers, changes, skips, what was earned.
+
 
 FLAG = "flag"
 """Kind of the records of items that workers found faulty."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.store.backup import backup_ledger, restore_ledger
-    from goldspan.store.check import faults_of
+    from goldspan.store.copies import backup_ledger, export_ledger, import_ledger, restore_ledger
     from goldspan.store.engine import StoreError
     from goldspan.store.erasing import honour, list_beside, scrub, write_list
-    from goldspan.store.export import export_ledger, import_ledger
     from goldspan.store.ledger import SqlLedger
     from goldspan.store.opening import create_ledger, open_ledger
     from goldspan.store.pool import pool_items
+    from goldspan.store.verify import faults_of
 
 __all__ = [
     "SqlLedger",
@@ -39,16 +38,16 @@ __all__ = [
 _HOME = {
     "SqlLedger": "goldspan.store.ledger",
     "StoreError": "goldspan.store.engine",
-    "backup_ledger": "goldspan.store.backup",
+    "backup_ledger": "goldspan.store.copies",
     "create_ledger": "goldspan.store.opening",
-    "export_ledger": "goldspan.store.export",
-    "faults_of": "goldspan.store.check",
+    "export_ledger": "goldspan.store.copies",
+    "faults_of": "goldspan.store.verify",
     "honour": "goldspan.store.erasing",
-    "import_ledger": "goldspan.store.export",
+    "import_ledger": "goldspan.store.copies",
     "list_beside": "goldspan.store.erasing",
     "open_ledger": "goldspan.store.opening",
     "pool_items": "goldspan.store.pool",
-    "restore_ledger": "goldspan.store.backup",
+    "restore_ledger": "goldspan.store.copies",
     "scrub": "goldspan.store.erasing",
     "write_list": "goldspan.store.erasing",
 }

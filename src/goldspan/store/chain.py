@@ -4,7 +4,7 @@ hash_n = SHA-256(hash_{n-1} newline canonical JSON of [n, time, kind, body]), in
 hash_0 is "". The campaign's row holds the last number and hash, so that a log that was cut off is
 seen too.
 
-A log may begin anew (`goldspan.store.rebase`): its first entry is then of kind "begin" and holds
+A log may begin anew (`goldspan.store.erasing`): its first entry is then of kind "begin" and holds
 the number and the hash of the last entry before it, onto which it is hashed as any other.
 """
 

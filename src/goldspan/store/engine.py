@@ -1,27 +1,79 @@
-"""From a path or an address to a database connection that keeps its promises.
-
-SQLite: write-ahead log, every commit on the disk before it returns (`synchronous=FULL`), foreign
-keys enforced, and transactions that begin as the caller says. PostgreSQL through psycopg.
-"""
+"""Connections to SQLite and PostgreSQL, their errors, and whose turn it is to write."""
 
 from __future__ import annotations
 
 import sqlite3
+import threading
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DatabaseError,
-    DBAPIError,
-    InternalError,
-    OperationalError,
-)
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
+
+# --------------------------------------------------------------------------------------------------
+# Whose turn it is to write: a lock whose waiters go in the order in which they came.
+
+
+class Turn:
+    """A fair lock, for `with`; it cannot be taken twice by one thread.
+
+    >>> turn = Turn()
+    >>> with turn:
+    ...     turn.waiting
+    0
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._queue: deque[threading.Lock] = deque()
+        self._taken = False
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait."""
+        return len(self._queue)
+
+    def __enter__(self) -> None:
+        """Wait for one's turn."""
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._queue.append(mine)
+        try:
+            mine.acquire()
+        except BaseException:
+            self._leave(mine)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Hand over to who has waited longest."""
+        with self._guard:
+            if self._queue:
+                self._queue.popleft().release()
+            else:
+                self._taken = False
+
+    def _leave(self, mine: threading.Lock) -> None:
+        """Stop waiting after Ctrl-C; the turn may have come meanwhile."""
+        with self._guard:
+            waits = mine in self._queue
+            if waits:
+                self._queue.remove(mine)
+        if not waits:
+            self.__exit__()
+
+
+# --------------------------------------------------------------------------------------------------
+# From a path or an address to a database connection that keeps its promises.
+
 
 KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
 """Connections that stay open between transactions: a server's threads each need one now and then,

@@ -30,6 +30,7 @@ from goldspan.store.chain import canonical, link
 from goldspan.store.engine import (
     WRITE,
     LostError,
+    Turn,
     is_busy,
     is_outside,
     is_sqlite,
@@ -38,7 +39,6 @@ from goldspan.store.engine import (
 from goldspan.store.money import Purse
 from goldspan.store.registry import effect_of
 from goldspan.store.schema import campaign, events, processes, roles
-from goldspan.store.turn import Turn
 
 Result = TypeVar("Result")
 TRIES = 5

@@ -13,31 +13,22 @@ from sqlalchemy import select
 from goldspan.crowd import Crowd
 from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
 from goldspan.spans import Codec
-from goldspan.store import (
-    answers,
-    batches,
-    bounds,
-    choosing,
-    leases,
-    money,
-    paging,
-    people,
-    pool,
-    reading,
-    records,
-    watching,
-    workers,
-)
-from goldspan.store.alone import alone, check_start, mark_closed, mark_opened
+from goldspan.store import answers, bounds, money, people, pool, reading, records
+from goldspan.store import answers as workers
+from goldspan.store import places as choosing
+from goldspan.store import places as leases
+from goldspan.store import places as paging
+from goldspan.store import pool as batches
+from goldspan.store import reading as watching
 from goldspan.store.bounds import Bound
 from goldspan.store.chain import read_json
+from goldspan.store.crowd import Grown
 from goldspan.store.engine import StoreError
-from goldspan.store.grown import Grown
 from goldspan.store.journal import Database, Entry
-from goldspan.store.order import Asked, Order
-from goldspan.store.paging import Slot
+from goldspan.store.places import Asked, Order, Slot
+from goldspan.store.reading import Given, Own, Skipped
+from goldspan.store.roles import alone, check_start, mark_closed, mark_opened
 from goldspan.store.schema import campaign
-from goldspan.store.watching import Given, Own, Skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -447,7 +438,7 @@ class SqlLedger:
         Raises:
             StoreError: They are not.
         """
-        from goldspan.store.facts import check_facts
+        from goldspan.store.verify import check_facts
 
         with self._checking:
             if not self._has_facts:

@@ -415,7 +415,7 @@ def _forget(
     entry: Entry, person: str, known: Any, rows: Iterable[Any],
     tombstone: Mapping[str, Any] | None,
 ) -> None:  # fmt: skip
-    from goldspan.store.leases import OF_WORKER, free_leases
+    from goldspan.store.places import OF_WORKER, free_leases
     from goldspan.store.records import record
 
     rows = list(rows)

@@ -1,20 +1,39 @@
-"""Reading everything back: the answers that count as a `Crowd`, facts, the log."""
+"""Queries that change nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
-from goldspan.protocols import Event
+from goldspan.protocols import Event, Lease
 from goldspan.spans import Codec
 from goldspan.store import people
+from goldspan.store.answers import CHANGED
 from goldspan.store.chain import read_json
-from goldspan.store.columns import ANSWER, ITEM, Items, answers_of, crowd_of
-from goldspan.store.schema import answers, events, items, notes, records, slots
+from goldspan.store.crowd import ANSWER, ITEM, Items, answers_of, crowd_of
+from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
+from goldspan.store.pool import FEW
+from goldspan.store.schema import (
+    answers,
+    batches,
+    campaign,
+    events,
+    items,
+    leases,
+    notes,
+    records,
+    skips,
+    slots,
+    workers,
+)
+
+# --------------------------------------------------------------------------------------------------
+# Reading everything back: the answers that count as a `Crowd`, facts, the log.
+
 
 WHICH = ("answered", "batch", "pool")
 AT_ONCE = 1_000
@@ -111,3 +130,247 @@ def _item_rows(connection: Connection, which: str) -> Sequence[Any]:
     elif which == "batch":
         query = query.where(items.c.number.in_(select(slots.c.item)))
     return connection.execute(query.order_by(items.c.number)).all()
+
+
+# --------------------------------------------------------------------------------------------------
+# Looking while a campaign runs: a worker's leases, answers as rows, who works, what was skipped.
+
+
+_HELD = (
+    select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
+    .join(items, items.c.number == leases.c.item)
+    .join(workers, workers.c.number == leases.c.worker)
+    .where(is_worker() & (leases.c.expires > bindparam("now")))
+    .order_by(leases.c.taken)
+)
+_BARRED = select(workers.c.barred).where(is_worker())
+_BRIEF = ("status", "reason", "counts", "started", "submitted", "cost")
+_FILLED = select(func.coalesce(func.sum(slots.c.filled), 0))
+_ANSWERS = (
+    select(items.c.id.label("item"), SHOWN.label("worker"), *(answers.c[n] for n in _BRIEF))
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .order_by(answers.c.number)
+)
+
+
+_LAST = (
+    select(answers.c.number).where(answers.c.counts == 1).order_by(answers.c.number.desc()).limit(1)
+)
+_SENT = select(answers.c.number).where(answers.c.key == bindparam("sent"))
+_LAST_BATCH = select(batches.c.name, batches.c.opened).order_by(batches.c.number.desc()).limit(1)
+_OWN = (
+    select(items.c.id, answers.c.labels, answers.c.submitted, answers.c.counts, answers.c.status)
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where(is_worker() & items.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(answers.c.number)
+)
+
+
+_SINCE = (
+    select(
+        answers.c.number, items.c.id.label("item"), SHOWN.label("worker"),
+        *(answers.c[name] for name in ("status", "counts", "cost")),
+    )
+    .join(items, items.c.number == answers.c.item)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where(answers.c.number > bindparam("after"))
+    .order_by(answers.c.number)
+)  # fmt: skip
+_LABELS = select(answers.c.number, answers.c.labels).where(
+    answers.c.number.in_(bindparam("numbers", expanding=True))
+)
+_PASSED = (
+    select(items.c.id)
+    .join(skips, skips.c.item == items.c.number)
+    .join(workers, workers.c.number == skips.c.worker)
+    .where(is_worker())
+)
+
+
+class Came(NamedTuple):
+    """An answer that came, in short.
+
+    Attributes:
+        number: Of the answer; later ones have higher numbers.
+        item: Id of the item.
+        worker: Id of the worker.
+        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
+        counts: Whether it counts.
+        cost: What was paid, in millionths of the currency unit.
+    """
+
+    number: int
+    item: str
+    worker: str
+    status: str
+    counts: int
+    cost: int
+
+
+class Given(NamedTuple):
+    """An answer as a row, whether it counts or is a draft.
+
+    Attributes:
+        item: Id of the item.
+        worker: Id of the worker.
+        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
+        reason: Why it does not count, "" if it does.
+        counts: Whether it counts and was paid.
+        started: When its place was taken, in milliseconds since 1970; -1 without a lease.
+        submitted: When it came.
+        cost: What was paid, in millionths of the currency unit.
+        labels: One per token; None where they were not asked for.
+    """
+
+    item: str
+    worker: str
+    status: str
+    reason: str
+    counts: bool
+    started: int
+    submitted: int
+    cost: int
+    labels: list[str | None] | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the worker has changed it since: another version counts in its place."""
+        return not self.counts and self.status in {"accepted", "late", CHANGED}
+
+
+class Own(NamedTuple):
+    """A worker's own answer that counts.
+
+    Attributes:
+        item: Id of the item.
+        labels: One per token, of the last version.
+        first: When its first version came, in milliseconds since 1970.
+    """
+
+    item: str
+    labels: list[str | None]
+    first: int
+
+
+class Skipped(NamedTuple):
+    """An item that a worker passed, and why."""
+
+    item: str
+    worker: str
+    reason: str
+    time: int
+
+
+def held(connection: Connection, worker: str, now: int) -> list[Lease]:
+    """Give the leases of a worker that hold, the oldest first."""
+    rows = connection.execute(_HELD, {"name": worker, "now": now})
+    return [
+        Lease(row.id, worker, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
+        for row in rows
+    ]
+
+
+def given(connection: Connection, item: str | None = None) -> list[Given]:
+    """Give all answers in the order in which they came; those to an item with their labels."""
+    if item is None:
+        return [_row(row) for row in connection.execute(_ANSWERS)]
+    query = _ANSWERS.add_columns(answers.c.labels).where(items.c.id == item)
+    return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
+
+
+def since(connection: Connection, after: int) -> list[Came]:
+    """Return the answers with higher numbers, in the order in which they came."""
+    return [Came(*row) for row in connection.execute(_SINCE, {"after": after})]
+
+
+def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
+    """Return the labels of some answers by number."""
+    found = {}
+    for start in range(0, len(numbers), FEW):
+        rows = connection.execute(_LABELS, {"numbers": list(numbers[start : start + FEW])})
+        found.update({row.number: read_json(row.labels) for row in rows})
+    return found
+
+
+def passed(connection: Connection, worker: str) -> set[str]:
+    """Return the items that a worker has passed on."""
+    return set(connection.execute(_PASSED, {"name": worker}).scalars())
+
+
+def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]:
+    """Return the answers of a worker to some items that count, by the time of their first version.
+
+    A version that was replaced says when the first one came.
+    """
+    found: dict[str, Own] = {}
+    for row in connection.execute(_OWN, {"name": worker, "ids": list(wanted)}):
+        if row.status not in {"accepted", "late", CHANGED}:
+            continue
+        first = found[row.id].first if row.id in found else row.submitted
+        found[row.id] = Own(row.id, read_json(row.labels), first)
+    return list(found.values())
+
+
+def is_sent(connection: Connection, key: str) -> bool:
+    """Whether an answer is kept under a key."""
+    return connection.execute(_SENT, {"sent": key_of(connection, key)}).first() is not None
+
+
+def last_answer(connection: Connection) -> int:
+    """Return the number of the last answer that counts, 0 before the first."""
+    return int(connection.execute(_LAST).scalar() or 0)
+
+
+def last_batch(connection: Connection) -> tuple[str, int] | None:
+    """Return name and time of the batch that was opened last, None before the first."""
+    row = connection.execute(_LAST_BATCH).one_or_none()
+    return None if row is None else (str(row.name), int(row.opened))
+
+
+def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
+    """Give what was skipped, in the order in which it happened."""
+    columns = (items.c.id.label("item"), SHOWN.label("worker"), skips.c.reason, skips.c.time)
+    query = select(*columns, skips.c.item, skips.c.worker).select_from(skips)
+    query = query.join(items, items.c.number == skips.c.item)
+    query = query.join(workers, workers.c.number == skips.c.worker)
+    if item is not None:
+        query = query.where(items.c.id == item)
+    rows = connection.execute(query.order_by(skips.c.time, skips.c.item, skips.c.worker))
+    found, reasons = rows.all(), dict[str, str]()
+    if any(row.reason == APART for row in found):
+        reasons = skip_reasons(connection)
+    return [
+        Skipped(item, worker, reasons.get(f"{n}:{who}", "") if why == APART else why, time)
+        for item, worker, why, time, n, who in found
+    ]
+
+
+def standing(connection: Connection) -> dict[str, bool]:
+    """Give all workers by id, and whether they are asked nothing more."""
+    query = select(SHOWN.label("id"), workers.c.barred).order_by(workers.c.number)
+    rows = connection.execute(query)
+    return {row.id: bool(row.barred) for row in rows}
+
+
+def is_barred(connection: Connection, worker: str) -> bool:
+    """Whether a worker is asked nothing more; who is not known is asked."""
+    return bool(connection.execute(_BARRED, {"name": worker}).scalar())
+
+
+def is_paused(connection: Connection) -> bool:
+    """Whether the campaign holds no new places."""
+    return bool(connection.execute(select(campaign.c.paused)).scalar_one())
+
+
+def n_answers(connection: Connection) -> int:
+    """Count the answers that count."""
+    return int(connection.execute(_FILLED).scalar_one())
+
+
+def _row(row: Any) -> Given:
+    return Given(
+        row.item, row.worker, row.status, row.reason, bool(row.counts), row.started,
+        row.submitted, row.cost,
+    )  # fmt: skip

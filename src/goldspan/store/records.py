@@ -10,11 +10,10 @@ from sqlalchemy import bindparam, func, select
 from goldspan.errors import InputError
 from goldspan.spans import Codec
 from goldspan.store.answers import check_labels
-from goldspan.store.batches import look_back
 from goldspan.store.chain import canonical
 from goldspan.store.names import check_name
 from goldspan.store.people import KEPT_APART, keep_note, masked
-from goldspan.store.pool import FEW, numbers_of
+from goldspan.store.pool import FEW, look_back, numbers_of
 from goldspan.store.schema import gold, items, records
 
 if TYPE_CHECKING:

@@ -10,26 +10,26 @@ from typing import Any
 from goldspan.errors import UnknownNameError
 
 EFFECTS = {
-    "adjust": "goldspan.store.batches:put_wanted",
-    "bar": "goldspan.store.workers:put_barred",
-    "batch": "goldspan.store.batches:put_batch",
-    "begin": "goldspan.store.rebase:put_begin",
+    "adjust": "goldspan.store.pool:put_wanted",
+    "bar": "goldspan.store.answers:put_barred",
+    "batch": "goldspan.store.pool:put_batch",
+    "begin": "goldspan.store.erasing:put_begin",
     "cap": "goldspan.store.money:put_cap",
     "change": "goldspan.store.answers:put_change",
     "charge": "goldspan.store.money:put_charge",
     "create": "goldspan.store.journal:put_campaign",
     "forget": "goldspan.store.people:put_forgotten",
-    "free": "goldspan.store.leases:put_free",
+    "free": "goldspan.store.places:put_free",
     "gold": "goldspan.store.records:put_gold",
     "items": "goldspan.store.pool:put_items",
     "details": "goldspan.store.pool:put_details",
-    "lease": "goldspan.store.leases:put_leases",
+    "lease": "goldspan.store.places:put_leases",
     "note": "goldspan.store.people:put_note",
-    "pause": "goldspan.store.workers:put_paused",
+    "pause": "goldspan.store.answers:put_paused",
     "record": "goldspan.store.records:put_record",
-    "snapshot": "goldspan.store.rebase:put_rows",
+    "snapshot": "goldspan.store.erasing:put_rows",
     "submit": "goldspan.store.answers:put_answer",
-    "worker": "goldspan.store.workers:put_worker",
+    "worker": "goldspan.store.answers:put_worker",
 }
 
 

@@ -1,38 +1,160 @@
-"""Who steers a campaign and who serves it, so that a process that was replaced writes nothing more.
-
-There are two roles: one LOOP (`goldspan run`, or the loop of a server) and the WEB processes of one
-deployment. The table `roles` has a row per role with its epoch, a number that grows with every
-takeover; the table `processes` has a row per process that holds a role. Every transaction that
-writes checks that the rows of its process are there, with the epoch of the role
-(`goldspan.store.journal`). A takeover raises the epoch and removes the rows of those before.
-
-Whether a process lives is known without comparing clocks. In SQLite the operating system's lock on
-a file beside the database says it: the lock ends with the process, and a process that is stopped
-(SIGSTOP, a suspended machine) still holds it. PostgreSQL's locks end with a connection, at any
-restart of the database, so there every process counts up a number in its row; who wants its role
-watches that number, and takes over when it did not move for `LOOKS` looks in a row. A process that
-was only stopped, and wakes, finds its row gone. PostgreSQL's advisory locks are taken as well, for
-processes of versions that know no roles.
-"""
+"""Who steers and who serves: locks, roles with an epoch, heartbeats."""
 
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Self
 
-from sqlalchemy import Connection, and_, bindparam, func, select, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, Executable, and_, bindparam, func, select, text
+from sqlalchemy.exc import DatabaseError, DBAPIError, SQLAlchemyError
 
 from goldspan.old_name import OLD_NAME
-from goldspan.store import locks
-from goldspan.store.engine import WRITE, HeldError, LostError, StoreError, is_sqlite, store_error
+from goldspan.store.engine import (
+    WRITE,
+    HeldError,
+    LostError,
+    StoreError,
+    is_outside,
+    is_sqlite,
+    store_error,
+)
 from goldspan.store.journal import Database
-from goldspan.store.schema import campaign, processes, roles
+from goldspan.store.schema import campaign, openings, processes, roles
+from goldspan.store.verify import sums_of
+
+# --------------------------------------------------------------------------------------------------
+# Locks that end with the process that holds them, however that ends: of a file, or of PostgreSQL.
+
+
+_BOTH = (
+    # CASE, as AND would not say which comes first. The lock of the old name is taken after that of
+    # the new one: a process from before the package was called goldspan holds the old one only.
+    "SELECT CASE WHEN {take}(hashtextextended(CAST(:new AS text) || current_schema(), 0)) "
+    "THEN {take}(hashtextextended(CAST(:old AS text) || current_schema(), 0)) ELSE false END"
+)
+TAKE = text(_BOTH.format(take="pg_try_advisory_lock"))
+TAKE_SHARED = text(_BOTH.format(take="pg_try_advisory_lock_shared"))
+"""Try to take PostgreSQL's locks on the campaign of this schema, to the end of the session."""
+PATIENCE = 3.0
+"""Seconds until a lock counts as taken: PostgreSQL sees late that a process was killed."""
+
+
+def file_beside(database: Database, ending: str) -> Path:
+    """Give the path of a file beside a SQLite database."""
+    place = str(database.engine.url.database).removeprefix("file:")
+    return Path(f"{place}{ending}")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is to be held.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror}; make the file and its folder writable"
+        ) from None
+    with file:
+        yield file
+
+
+@contextmanager
+def session(database: Database) -> Iterator[Connection]:
+    """Open a session of PostgreSQL whose locks end with it: it never goes back into the pool."""
+    with database.engine.connect() as plain:
+        try:
+            yield plain.execution_options(isolation_level="AUTOCOMMIT")
+        finally:
+            plain.invalidate()
+
+
+def sign(file: IO[bytes], who: str) -> None:
+    """Write into a file that is held who holds it."""
+    file.truncate(0)
+    file.write(who.encode())
+    file.flush()
+
+
+def signed(path: Path) -> str:
+    """Return who has signed; on Windows a file that is held cannot be read."""
+    try:
+        return path.read_bytes()[:200].decode("utf-8", "replace")
+    except OSError:  # pragma: no cover - the tests run elsewhere
+        return ""
+
+
+def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -> None:
+    """Try to take a lock for some seconds.
+
+    Raises:
+        HeldError: Somebody else holds it; `refusal` gives the message.
+    """
+    end = time.monotonic() + seconds
+    while not take():
+        if time.monotonic() > end:
+            raise HeldError(refusal())
+        time.sleep(0.05)
+
+
+if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
+
+    def locked(file: IO[bytes]) -> bool:
+        """Try to take a file."""
+        import msvcrt
+
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def shared(_: IO[bytes]) -> bool:
+        """Return False: Windows shares no such lock."""
+        return False
+
+else:
+
+    def locked(file: IO[bytes]) -> bool:
+        """Try to take a file."""
+        import fcntl
+
+        return _flock(file, fcntl.LOCK_EX)
+
+    def shared(file: IO[bytes]) -> bool:
+        """Try to take a file together with others, or share one that is held alone."""
+        import fcntl
+
+        return _flock(file, fcntl.LOCK_SH)
+
+    def _flock(file: IO[bytes], how: int) -> bool:
+        import fcntl
+
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+# --------------------------------------------------------------------------------------------------
+# Who steers a campaign and who serves it, so that a process that was replaced writes nothing more.
+
 
 LOOP, WEB = "loop", "web"
 BEAT = 1.0
@@ -133,24 +255,24 @@ def _by_file(claim: Claim) -> Iterator[None]:
     the epoch of the others.
     """
     ending = {LOOP: ".lock", WEB: ".serve.lock"}[claim.role]
-    path = locks.file_beside(claim.database, ending)
-    with locks.opened(path) as file:
+    path = file_beside(claim.database, ending)
+    with opened(path) as file:
         joins = False
 
         def take() -> bool:
             nonlocal joins
-            if locks.locked(file):
+            if locked(file):
                 return True
-            joins = claim.shared and locks.shared(file)
+            joins = claim.shared and shared(file)
             return joins
 
-        locks.wait(take, claim.patience, lambda: claim.refusal(locks.signed(path)))
+        wait(take, claim.patience, lambda: claim.refusal(signed(path)))
         if not _enter(claim, None, joins=joins):
-            raise HeldError(claim.refusal(locks.signed(path)))
+            raise HeldError(claim.refusal(signed(path)))
         if claim.role == WEB and not joins:
-            locks.sign(file, claim.who)
+            sign(file, claim.who)
         if claim.shared and not joins:
-            locks.shared(file)
+            shared(file)
         yield
 
 
@@ -167,7 +289,7 @@ def _by_beat(claim: Claim) -> Iterator[_Session]:
                     session.run(_END, {"sign": f"goldspan {process}"})
             # The connections of who is gone end a moment later.
             patience = max(claim.patience, LOOK * LOOKS) if rows else claim.patience
-            locks.wait(session.lock, patience, lambda: claim.refusal(session.holder()))
+            wait(session.lock, patience, lambda: claim.refusal(session.holder()))
             begin = time.monotonic()
             if _enter(claim, rows, joins=joins):
                 claim.database.held.sure_until[claim.role] = begin + LOOK * LOOKS
@@ -325,7 +447,7 @@ class _Session:
         try:
             with _told(self.claim.database):
                 if self._connection is None:
-                    opened = locks.session(self.claim.database)
+                    opened = session(self.claim.database)
                     self._connection = self._stack.enter_context(opened)
                 return self._connection.execute(statement, words)
         except StoreError:
@@ -335,7 +457,7 @@ class _Session:
     def lock(self) -> bool:
         """Try to take the lock."""
         what = "serve " if self.claim.role == WEB else ""
-        take = locks.TAKE_SHARED if self.claim.shared else locks.TAKE
+        take = TAKE_SHARED if self.claim.shared else TAKE
         names = {"new": f"goldspan {what}", "old": f"{OLD_NAME} {what}"}
         self.is_locked = bool(self.run(take, names).scalar_one())
         return self.is_locked
@@ -416,3 +538,146 @@ class _Beating:
 
 
 __all__ = ["LOOP", "WEB", "Claim", "LostError", "hold"]
+
+
+# --------------------------------------------------------------------------------------------------
+# One loop at a time: whoever steers a campaign holds it alone; others still read and answer.
+
+
+@contextmanager
+def alone(database: Database) -> Iterator[None]:
+    """Keep out others who would steer the campaign.
+
+    Raises:
+        HeldError: Another process steers it.
+        LostError: Another process took over.
+        StoreError: The database cannot be used.
+    """
+    who = f"process {os.getpid()}"
+    refusal = partial(_refusal, database)
+    with hold(Claim(database, LOOP, who, refusal, PATIENCE)):
+        yield
+
+
+def check_start(database: Database) -> bool:
+    """Refuse to steer by sums that are not those of the rows; after an unclean end, check all.
+
+    Returns:
+        Whether all was checked.
+
+    Raises:
+        StoreError: The database is damaged.
+    """
+    from goldspan.store.verify import check_whole, damaged
+
+    faults = sums_of(database)
+    if faults:
+        raise damaged(database.where, "; ".join(faults))
+    with database.read() as connection:
+        rows = connection.execute(select(openings)).all()
+    ended = [row.id for row in rows if not _is_running(str(row.process))]
+    if not ended:
+        return False
+    log.warning("%s: a process did not end cleanly: comparing tables and log", database.where)
+    check_whole(database)
+    _write(database, openings.delete().where(openings.c.id.in_(ended)))
+    return True
+
+
+def mark_opened(database: Database) -> str:
+    """Keep that this process has the campaign open; return the name of the row.
+
+    Raises:
+        StoreError: The database cannot be written.
+    """
+    name = secrets.token_hex(8)
+    _write(database, openings.insert().values(id=name, process=_process(os.getpid())))
+    return name
+
+
+def mark_closed(database: Database, name: str) -> None:
+    """Take back what `mark_opened` wrote; where that cannot be, the next start checks all."""
+    with suppress(StoreError):
+        _write(database, openings.delete().where(openings.c.id == name))
+
+
+def _write(database: Database, statement: Executable) -> None:
+    """Change a table that the log does not determine, in a transaction of its own."""
+    try:
+        with database.turn, database.engine.connect() as plain:
+            connection = plain.execution_options(**WRITE)
+            with connection.begin():
+                connection.execute(statement)
+    except DatabaseError as error:
+        if not is_outside(error):
+            raise
+        raise store_error(error, database.where) from None
+
+
+def _process(number: int) -> str:
+    """Name a process of this machine: its number alone may be given again."""
+    try:
+        begun = (
+            Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
+        )
+    except (OSError, IndexError, UnicodeError):
+        begun = ""
+    return f"{socket.gethostname()} {number} {begun}".rstrip()
+
+
+def _is_running(process: str) -> bool:
+    """Whether a process is at work; one of another machine counts as ended."""
+    words = process.split(" ")
+    if len(words) < 2 or words[0] != socket.gethostname() or not words[1].isdecimal():
+        return False
+    if sys.platform == "win32":  # pragma: no cover - there, asking with `os.kill` ends a process
+        return False
+    number = int(words[1])
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        pass
+    return _process(number) == process
+
+
+def _refusal(database: Database, _: str) -> str:
+    return (
+        f"{database.where}: another `goldspan run` is at work on this campaign: let it end or stop "
+        "it, then run again; nothing was changed"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Who serves a campaign, beside its loop and commands: one server at a time.
+
+
+@contextmanager
+def serving(
+    database: Database, address: str, deployment: str = "", *, shared: bool = False
+) -> Iterator[None]:
+    """Keep out other servers of the campaign.
+
+    Args:
+        database: The campaign's.
+        address: Where it is served, told to who is kept out.
+        deployment: What processes that may serve together have in common.
+        shared: Whether other processes of the same deployment that share it may serve too.
+
+    Raises:
+        HeldError: Another process serves it.
+        LostError: Another process took over.
+        StoreError: The database or the lock's file cannot be used.
+    """
+    who = f"process {os.getpid()} at {address}"
+    refusal = partial(_refusal_to_serve, database)
+    with hold(Claim(database, WEB, who, refusal, PATIENCE, deployment, shared=shared)):
+        yield
+
+
+def _refusal_to_serve(database: Database, holder: str) -> str:
+    return (
+        f"{database.where} is served already, by {holder or 'another process'}: use that server, "
+        "or end it with Ctrl-C and start again; nothing was changed"
+    )

@@ -1,22 +1,10 @@
-"""Whether a campaign's database holds what its log says: the pages, the chain, the tables.
-
-`verify` does all of it: the database's own check, the chain of hashes from the first entry to the
-last, and a replay of the log into a temporary database whose tables are compared with the stored
-ones, row by row. A replay runs the same effects as the original transactions
-(`registry.EFFECTS`), so that a new kind of event needs nothing here; a chain that begins with a
-snapshot of tables is replayed like any other.
-
-`goldspan.store.facts` is the short form, for a process that is about to use labels.
-
-What neither can show is a log that was written anew, with all its hashes, by somebody who can write
-the database: for that a head noted elsewhere is compared (`head`).
-"""
+"""Whether a database holds what its log says: pages, sums, chain, a replay of all entries."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -25,20 +13,186 @@ from sqlalchemy import Connection, Table, Text, create_engine, inspect, select, 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from goldspan.errors import GoldspanError
-from goldspan.store.chain import BEGIN, link
-from goldspan.store.check import foreign_faults, page_faults
-from goldspan.store.engine import StoreError, is_outside, is_sqlite, store_error
+from goldspan.errors import GoldspanError, InputError
+from goldspan.protocols import Event
+from goldspan.store.chain import BEGIN, canonical, link
+from goldspan.store.engine import WRITE, StoreError, is_outside, is_sqlite, store_error
 from goldspan.store.journal import Database, Entry, first_entry
 from goldspan.store.people import strangers, unsealed
 from goldspan.store.registry import effect_of
-from goldspan.store.replay import log_part
 from goldspan.store.schema import (
     BESIDE_THE_LOG,
+    answers,
     campaign,
+    charges,
     events,
+    gold,
+    items,
     metadata,
+    notes,
+    records,
+    workers,
 )
+
+# --------------------------------------------------------------------------------------------------
+# Whether a database is whole: its pages, its links, and the sums that are kept beside the rows.
+
+
+_SUMS = {
+    "an item has more or fewer leases than it counts": (
+        "SELECT count(*) FROM slots WHERE leased <> "
+        "(SELECT count(*) FROM leases WHERE leases.item = slots.item)"
+    ),
+    "an item has more or fewer answers than it counts": (
+        "SELECT count(*) FROM slots WHERE filled <> "
+        "(SELECT count(*) FROM answers WHERE answers.item = slots.item AND counts = 1)"
+    ),
+    "an answer was changed, and none counts in its place": (
+        "SELECT count(*) FROM answers old WHERE old.counts = 0 "
+        "AND old.status IN ('accepted', 'late', 'changed') AND NOT EXISTS "
+        "(SELECT 1 FROM answers a WHERE a.item = old.item AND a.worker = old.worker "
+        "AND a.counts = 1)"
+    ),
+    "an item has more places than it needs": (
+        "SELECT count(*) FROM slots WHERE places > wanted AND places > leased + filled"
+    ),
+    "the money reserved is not that of the leases": (
+        "SELECT count(*) FROM campaign WHERE reserved <> "
+        "(SELECT coalesce(sum(cost), 0) FROM leases)"
+    ),
+    "the money spent is not that of the answers and charges": (
+        "SELECT count(*) FROM campaign WHERE spent <> "
+        "(SELECT coalesce(sum(cost), 0) FROM answers) + "
+        "(SELECT coalesce(sum(amount), 0) FROM charges)"
+    ),
+    "a worker would not see a place that is free": (
+        "SELECT count(*) FROM workers JOIN slots ON slots.position < workers.cursor "
+        "WHERE places > leased + filled AND NOT EXISTS "
+        "(SELECT 1 FROM answers a WHERE a.item = slots.item AND a.worker = workers.number) "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM leases l WHERE l.item = slots.item AND l.worker = workers.number) "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM skips s WHERE s.item = slots.item AND s.worker = workers.number) "
+        # Control questions are given by name alone.
+        "AND NOT EXISTS (SELECT 1 FROM gold g WHERE g.item = slots.item AND g.control = 1)"
+    ),
+}
+
+
+def faults_of(database: Database) -> list[str]:
+    """Say what is wrong with a database, in sentences; empty if it is whole.
+
+    The log and the tables are compared by `goldspan.store.verify`.
+    """
+    if not is_sqlite(database.engine):
+        return sums_of(database)
+    with database.read() as connection:
+        faults = page_faults(connection) + foreign_faults(connection)
+    return faults + sums_of(database)
+
+
+def sums_of(database: Database) -> list[str]:
+    """Say which sums beside the rows are not those of the rows; empty if all are."""
+    with database.read() as connection:
+        return [message for message, query in _SUMS.items() if _counts(connection, query)]
+
+
+def _counts(connection: Connection, query: str) -> bool:
+    return bool(connection.execute(text(query)).scalar_one())
+
+
+def page_faults(connection: Connection) -> list[str]:
+    """Return what SQLite says is wrong with the pages and indexes of a file."""
+    found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    return [line for words in found if words != "ok" for line in str(words).splitlines()]
+
+
+def foreign_faults(connection: Connection) -> list[str]:
+    """Return which rows of a SQLite file name a row that is not there."""
+    links = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return [f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links]
+
+
+# --------------------------------------------------------------------------------------------------
+# From the log to the state: replaying all events gives the same tables, row by row.
+
+
+State = dict[str, list[dict[str, Any]]]
+
+
+def state_of(database: Database) -> State:
+    """Return all rows of all tables that the log determines, sorted by their keys."""
+    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE_THE_LOG]
+    with database.read() as connection:
+        return {table.name: _rows(connection, table) for table in tables}
+
+
+def replay(
+    events: Iterable[Event], database: Database, head: str | None = None,
+    then: Callable[[Connection], None] | None = None,
+) -> int:  # fmt: skip
+    """Do all events again in a database without a campaign, all or nothing.
+
+    Args:
+        events: The log.
+        database: Where to.
+        head: The last hash, if known.
+        then: Does the rest in the same transaction.
+
+    Returns:
+        The number of the last event.
+
+    Raises:
+        InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
+    """
+    with database.turn, database.engine.connect() as plain:
+        connection = plain.execution_options(**WRITE)
+        with connection.begin():
+            entry = first_entry(connection, 0, replayed=True)
+            for event in events:
+                _again(entry, event)
+            if not entry.n_events:
+                raise InputError("the log is empty: there is no campaign in it")
+            if head not in {None, entry.head}:
+                raise InputError(f"the log is broken: events after {entry.n_events} are missing")
+            entry.close()
+            if then is not None:
+                then(connection)
+    return entry.n_events
+
+
+def _again(entry: Entry, event: Event) -> None:
+    if not entry.n_events and event.kind == BEGIN:
+        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
+    number = entry.n_events + 1
+    if event.number != number:
+        raise InputError(f"the log is broken: event {number} is missing")
+    entry.now = entry.clock = event.time
+    entry.log(event.kind, event.body)
+    if entry.head != event.hash:
+        raise InputError(f"the log is broken: event {number} was changed")
+    entry.flush()
+
+
+def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
+    query = select(table).order_by(*table.primary_key.columns)
+    return [log_part(table.name, _plain(row)) for row in connection.execute(query).mappings()]
+
+
+def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without what is not in the log: of a sealed note, what it says."""
+    if table == "notes" and row["salt"] is not None:  # what was reduced stands in it, without salt
+        return {**row, **dict.fromkeys(("name", "body", "salt"))}
+    return row
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in row.items()}
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether a campaign's database holds what its log says: the pages, the chain, the tables.
+
 
 MOST = 20
 """Mismatches that are named of each table; all are counted."""
@@ -317,7 +471,7 @@ class Chain:
         return ""
 
     def _go_on(self, body: Any) -> None:
-        """Go on from the log that this one took the place of (`goldspan.store.rebase`)."""
+        """Go on from the log that this one took the place of (`goldspan.store.erasing`)."""
         with suppress(ValueError, LookupError, TypeError):  # it was changed: the hash will tell
             before = json.loads(body)
             self.number, self.head = int(before["events"]), str(before["head"])
@@ -345,7 +499,7 @@ def _replayed(
     chain, entry = Chain(head), first_entry(scratch, 0, replayed=True)
     fault = ""
     for row in log_rows(connection):
-        fault = chain.follow(row) or _again(entry, row)
+        fault = chain.follow(row) or _replay_row(entry, row)
         if fault:
             break
         if chain.number % AT_ONCE == 0:
@@ -369,7 +523,7 @@ def _replayed(
     return chain.number > 0
 
 
-def _again(entry: Entry, row: Any) -> str:
+def _replay_row(entry: Entry, row: Any) -> str:
     """Do an entry again; return why that cannot be, "" if it can."""
     entry.now = entry.clock = row.time
     try:
@@ -408,7 +562,10 @@ def _compare(
     columns = [c for c in table.columns if (table.name, c.name) not in _IN_HEAD]
     place = [n for n, c in enumerate(columns) if c.primary_key]
     names = [columns[n].name for n in place]
-    wanted, stored = _rows(scratch, table, columns), _rows(connection, table, columns)
+    wanted, stored = (
+        _ordered_rows(scratch, table, columns),
+        _ordered_rows(connection, table, columns),
+    )
     left, right = next(wanted, None), next(stored, None)
     found.n_rows[table.name] = 0
 
@@ -436,7 +593,9 @@ def _compare(
             left, right = next(wanted, None), next(stored, None)
 
 
-def _rows(connection: Connection, table: Table, columns: list[Any]) -> Iterator[tuple[Any, ...]]:
+def _ordered_rows(
+    connection: Connection, table: Table, columns: list[Any]
+) -> Iterator[tuple[Any, ...]]:
     order = list(table.primary_key.columns)
     if connection.dialect.name == "postgresql":  # in the order of SQLite
         order = [c.collate("C") if isinstance(c.type, Text) else c for c in order]  # type: ignore[misc]
@@ -459,3 +618,202 @@ def _rank(value: Any) -> tuple[int, Any]:
 def _shown(value: Any) -> str:
     words = value if isinstance(value, str) else repr(value)
     return words if len(words) <= _WIDTH else f"{words[: _WIDTH - 1]}…"
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether what labels are made of is what the log says: the check before labels are used.
+
+
+_WITHOUT = frozenset({
+    "adjust", "bar", "batch", "free", "lease", "pause",
+})  # fmt: skip
+"""Kinds of entries that carry no such row."""
+_ANSWER = ("key", "item", "worker", "labels", "status", "reason", "started", "submitted")
+_NOTE = ("kind", "person", "seal", "time")
+_COLUMNS = {
+    "items": [items.c[n] for n in ("number", "id", "cost", "n_tokens", "tokens", "extra")],
+    "workers": [workers.c.number, workers.c.id],
+    "answers": [answers.c[n] for n in ("number", *_ANSWER, "counts", "cost")],
+    "gold": [gold.c[n] for n in ("item", "labels", "control", "time")],
+    "charges": [charges.c[n] for n in ("number", "name", "amount", "time")],
+    "records": [records.c[n] for n in ("number", "kind", "name", "body", "time")],
+    "notes": [notes.c[n] for n in ("number", *_NOTE, "name", "body", "salt")],
+}
+"""What is compared of each table: its key, then what the entries carry."""
+
+
+def check_facts(database: Database) -> None:
+    """Refuse a database in which answers, or what belongs to them, are not those of the log.
+
+    Raises:
+        StoreError: They are not; or the database cannot be read.
+    """
+    with database.read() as connection:
+        why = _differs(connection)
+    if why is None:  # entries of a kind that is not known here
+        check_whole(database)
+    elif why:
+        raise damaged(database.where, why)
+
+
+def _differs(connection: Connection) -> str | None:
+    """Return the first difference, "" if there is none, None if the log must be replayed."""
+    chain, facts = Chain(), _Facts()
+    for row in log_rows(connection):
+        fault = chain.follow(row)
+        if fault:
+            return fault
+        if row.kind not in _WITHOUT and not facts.take(row.kind, json.loads(row.body), row.time):
+            return None
+    return chain.end(connection) or facts.settings(connection) or facts.difference(connection)
+
+
+class _Facts:
+    """The hash of every row that the log carries, by the row's key."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[int, int]] = {name: {} for name in _COLUMNS}
+        self._numbers: dict[str, int] = {}
+        self._extra: dict[int, int] = {}
+        self._paid: dict[int, tuple[int, int]] = {}
+        self._owned: dict[str, list[int]] = {}
+        self._campaign: dict[str, Any] = {}
+
+    def take(self, kind: str, body: Mapping[str, Any], time: int) -> bool:
+        """Take an entry; return whether its kind is known."""
+        if kind in {"worker", "charge", "record"}:
+            names = [column.name for column in _COLUMNS[f"{kind}s"][1:]]
+            row = {**body, "time": time}
+            self.rows[f"{kind}s"][body["number"]] = hash(tuple(row[name] for name in names))
+            return True
+        act = _TAKES.get(kind)
+        if act is not None:
+            act(self, body, time)
+        return act is not None
+
+    def submit(self, body: Mapping[str, Any], time: int) -> None:
+        """Take an answer."""
+        counts = int(body["status"] in {"accepted", "late"})
+        self._answer({**body, "submitted": time}, counts)
+
+    def change(self, body: Mapping[str, Any], time: int) -> None:
+        """Take another version of an answer."""
+        self._paid[body["before"]] = (0, 0)
+        self._answer({**body, "status": "changed", "reason": "", "submitted": time}, 1)
+
+    def items(self, body: Mapping[str, Any], _: int) -> None:
+        """Take items of the pool."""
+        for number, row in enumerate(body["items"], start=body["first"]):
+            self._item(number, row)
+
+    def details(self, body: Mapping[str, Any], _: int) -> None:
+        """Take what is known of items since."""
+        self._extra |= {self._numbers[one["id"]]: hash(one["extra"]) for one in body["items"]}
+
+    def gold(self, body: Mapping[str, Any], time: int) -> None:
+        """Take known labels."""
+        self.rows["gold"] |= {number: hash((*said, time)) for number, *said in body["items"]}
+
+    def begin(self, body: Mapping[str, Any], _: int) -> None:
+        """Take what the campaign is."""
+        said = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
+        self._campaign = {**said, "tags": canonical(body["tags"])}
+        self._campaign["private"] = int(body.get("private", 0))
+
+    def cap(self, body: Mapping[str, Any], _: int) -> None:
+        """Take what may be spent."""
+        self._campaign["cap"] = body["cap"]
+
+    def note(self, body: Mapping[str, Any], time: int) -> None:
+        """Take a note, of which the log has the seal."""
+        self._note({**body, "time": time, "name": None, "body": None})
+
+    def forget(self, body: Mapping[str, Any], _: int) -> None:
+        """Take what stays of somebody's notes."""
+        for number in self._owned.pop(body["person"], []):
+            del self.rows["notes"][number]
+        for row in body["notes"]:
+            self._note({**row, "person": body["person"], "seal": ""})
+
+    def snapshot(self, body: Mapping[str, Any], _: int) -> None:
+        """Take rows of a table."""
+        for row in body["rows"]:
+            self._stored(body["table"], row)
+
+    def _item(self, number: int, row: Mapping[str, Any]) -> None:
+        words = tuple(row[name] for name in ("id", "cost", "n_tokens", "tokens"))
+        self.rows["items"][number] = hash(words)
+        self._numbers[row["id"]] = number
+        self._extra[number] = hash(row["extra"])
+
+    def _note(self, row: Mapping[str, Any]) -> None:
+        self.rows["notes"][row["number"]] = hash(tuple(row[n] for n in (*_NOTE, "name", "body")))
+        self._owned.setdefault(row["person"], []).append(row["number"])
+
+    def _stored(self, table: str, row: Mapping[str, Any]) -> None:
+        """Take a row of a snapshot, which holds all columns."""
+        if table == "answers":
+            self._answer(row, row["counts"])
+        elif table == "items":
+            self._item(row["number"], row)
+        elif table in _COLUMNS:
+            key, *names = [column.name for column in _COLUMNS[table]]
+            self.rows[table][row[key]] = hash(tuple(row[name] for name in names))
+
+    def settings(self, connection: Connection) -> str:
+        """Compare what the campaign is, its tags and its cap."""
+        row = connection.execute(select(campaign)).mappings().one()
+        for name, value in self._campaign.items():
+            if row[name] != value:
+                return f"campaign, {name}: {row[name]}; the log says {value}"
+        return ""
+
+    def difference(self, connection: Connection) -> str:
+        """Compare the tables with what was taken; return the first difference, "" if none."""
+        for table, columns in _COLUMNS.items():
+            query = select(*columns).execution_options(yield_per=AT_ONCE)
+            with connection.execute(query) as rows:
+                why = self._difference(table, rows)
+            if why:
+                return why
+        changed = unsealed(connection)
+        return f"notes, number {changed[0]}: it is not what the log has sealed" if changed else ""
+
+    def _difference(self, table: str, rows: Iterable[Any]) -> str:
+        wanted, seen = self.rows[table], 0
+        for key, *rest in rows:
+            name = f"{table}, {_COLUMNS[table][0].name} {key}"
+            if key not in wanted:
+                return f"{name}: this row is not in the log"
+            seen += 1
+            if not self._is_same(table, key, rest):
+                return f"{name}: the row is not what the log says"
+        missing = len(wanted) - seen
+        return f"{table}: {missing} rows of the log are missing" if missing else ""
+
+    def _is_same(self, table: str, key: int, row: list[Any]) -> bool:
+        if table == "answers":
+            if self._paid[key] != tuple(row[-2:]):
+                return False
+            row = row[:-2]
+        elif table == "items":
+            if self._extra[key] != hash(row[-1]):
+                return False
+            row = row[:-1]
+        elif table == "notes":
+            row, salt = row[:-1], row[-1]
+            if salt is not None:  # what it says is not in the log: its seal is compared
+                row[-2:] = None, None
+        return hash(tuple(row)) == self.rows[table][key]
+
+    def _answer(self, row: Mapping[str, Any], counts: int) -> None:
+        self.rows["answers"][row["number"]] = hash(tuple(row[name] for name in _ANSWER))
+        self._paid[row["number"]] = (counts, row["cost"])
+
+
+_TAKES: dict[str, Callable[[_Facts, Mapping[str, Any], int], None]] = {
+    "submit": _Facts.submit, "change": _Facts.change, "items": _Facts.items,
+    "details": _Facts.details, "gold": _Facts.gold, "create": _Facts.begin, "begin": _Facts.begin,
+    "cap": _Facts.cap, "note": _Facts.note, "forget": _Facts.forget, "snapshot": _Facts.snapshot,
+}  # fmt: skip
+"""What is done with entries that carry rows in a way of their own."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from campaign.tiny import campaign_of, write_files
-from goldspan.campaign.exports import write_exports
-from goldspan.campaign.findings import Findings
+from goldspan.campaign.results import Findings, write_exports
 from goldspan.report.campaign import render
 
 

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from goldspan.crowd import read_crowd
-from goldspan.server.desk.pseudonyms import Pseudonyms
+from goldspan.server.desk.downloads import Pseudonyms
 from goldspan.server.errors import Refused
 from server.serving import KEYS, serve
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from goldspan.server import open_service
-from goldspan.server.desk import finding
+from goldspan.server.desk import views as finding
 from server.serving import KEYS, answer, open_round, plan_file, serve
 
 TEXTS = (

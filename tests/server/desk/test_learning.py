@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.server.desk.learning import learning
+from goldspan.server.desk.views import learning
 
 SCORES = [(20, 0.70), (40, 0.80), (60, 0.84), (80, 0.86)]
 

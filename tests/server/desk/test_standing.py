@@ -11,7 +11,7 @@ import pytest
 import goldspan.server
 from goldspan.cli.desk_view import STATES
 from goldspan.hiring.verdicts import AGREES, DIFFERS, DOUBTFUL, RELIABLE, UNCLEAR
-from goldspan.server.desk.standing import brief, standing
+from goldspan.server.desk.views import brief, standing
 from goldspan.server.desk_models import Overview
 
 PAGES = Path(goldspan.server.__file__).parent / "static"

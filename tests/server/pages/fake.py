@@ -10,9 +10,9 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from goldspan.server.assets import static_files
+from goldspan.server.pages import static_files
 from goldspan.server.routes.pages import LabelPage, Visitor, worker_pages
-from goldspan.server.security.headers import Headers
+from goldspan.server.security.entrance import Headers
 
 CSRF = "csrf-token"
 SPANS = LabelPage(

@@ -10,9 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from goldspan.server.assets import assets, static_files
-from goldspan.server.instructions import Piece, read_instructions
-from goldspan.server.rendering import message_page
+from goldspan.server.pages import Piece, assets, message_page, read_instructions, static_files
 from goldspan.server.routes.pages import KEYS, Visitor, label_keys, worker_pages
 from server.pages.fake import SPANS
 

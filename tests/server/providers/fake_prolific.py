@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from goldspan.server.providers.prolific.api import URL, Api
+from goldspan.server.providers.prolific import URL, Api
 
 STUDY = "5" * 24
 TOKEN = "prolific-token-that-nobody-may-see"

@@ -17,8 +17,8 @@ from goldspan.campaign.plan import Provider
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.server import create_app, open_service
 from goldspan.server.providers.outbox import Outbox
-from goldspan.server.providers.prolific.webhooks import sign
-from goldspan.server.providers.reception import Reception
+from goldspan.server.providers.prolific import sign
+from goldspan.server.providers.protocol import Reception
 from goldspan.server.providers.registry import check_provider, open_provider
 from server import houses
 from server.houses import Played, Records
@@ -58,9 +58,7 @@ class Site(Played):
         self.fake = FakeProlific(clock)
         self.fake.add(ANN, WORK)
         self.fake.add(BOB, OTHER)
-        monkeypatch.setattr(
-            "goldspan.server.providers.prolific.provider.Api", lambda _: self.fake.api()
-        )
+        monkeypatch.setattr("goldspan.server.providers.prolific.Api", lambda _: self.fake.api())
         super().__init__(clock, Ledger())
         self.plan = plan
 

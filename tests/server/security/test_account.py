@@ -9,7 +9,7 @@ import pytest
 from goldspan.server import Entrance, ServerSettings
 from goldspan.server.errors import Refused
 from goldspan.server.security import account as module
-from goldspan.server.security.limits import FREE, LONGEST_WAIT, Delays
+from goldspan.server.security.account import FREE, LONGEST_WAIT, Delays
 from goldspan.server.security.sessions import PASSWORD as KIND
 from server.houses import HOUR, KEYS, PASSWORD, Clock, Records
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goldspan.server.errors import Refused
-from goldspan.server.security import limits
-from goldspan.server.security.limits import Buckets, Delays, address_name
+from goldspan.server.security import account as limits
+from goldspan.server.security.account import Buckets, Delays, address_name
 from goldspan.server.settings import Rate
 from server.houses import Clock
 

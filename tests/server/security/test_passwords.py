@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldspan.server.errors import Refused
-from goldspan.server.security import passwords
-from goldspan.server.security.passwords import AT_ONCE, WAITING, hash_password, in_turn, is_password
+from goldspan.server.security import account as passwords
+from goldspan.server.security.account import AT_ONCE, WAITING, hash_password, in_turn, is_password
 from server.loops import run_loop
 
 GOOD = "correct horse battery"

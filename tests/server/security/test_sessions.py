@@ -8,8 +8,9 @@ import pytest
 
 from goldspan.server import Entrance, Keys, ServerSettings
 from goldspan.server.errors import Refused
-from goldspan.server.security import account, csrf, sessions
-from goldspan.server.security.csrf import FormSeal
+from goldspan.server.security import account, sessions
+from goldspan.server.security import entrance as csrf
+from goldspan.server.security.entrance import FormSeal
 from server.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
 
 

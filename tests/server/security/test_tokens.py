@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 
-from goldspan.server.security.tokens import LONGEST, Seal, new_id
+from goldspan.server.security.secret import LONGEST, Seal, new_id
 
 SEAL = Seal(bytes(range(32)))
 FACTS = {"worker": "ann", "expires": 7}

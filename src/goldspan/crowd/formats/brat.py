@@ -1,44 +1,217 @@
-"""brat: folders of `<document>.txt` with `<document>.ann` for every annotator.
-
-    alice/doc7.txt  alice/doc7.ann          or  doc7.txt  alice/doc7.ann  bob/doc7.ann
-
-The worker is the folder that the `.ann` file is in, with the text beside it or in the folder above;
-in a flat folder the one worker is called like the folder (a zip: like its file). The annotations
-of "gold" are gold. Every line of a text that is not blank is an item: line 3 of doc7 is doc7-3, its
-group is doc7. An `.ann` file is an answer to all lines of its document, also an empty one, but for
-empty ones in the top folder where others are in folders below: brat puts one beside every text.
-
-Only text-bound annotations of one piece are used, `T1<TAB>PER 0 7<TAB>Ann Lee`. Those of several
-pieces or lines are listed, and counted as one label each that was not placed. Relations, events,
-attributes, normalisations and notes are counted in the notes of the report, with the first places.
-Where a text has a byte order mark or Windows line ends, brat counts them; whether the offsets do is
-told by the text that every annotation carries. If the document reads otherwise, that is an error.
-"""
+"""Folders of brat: texts, annotations, one folder per annotator."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from goldspan.crowd.atomic import write_folder
-from goldspan.crowd.formats.brat_folders import fill
-from goldspan.crowd.formats.brat_lines import NOT_USED, counted_text, text_bound
-from goldspan.crowd.formats.char_spans import (
-    CharSpan,
-    code_point,
-    cut_text,
-    reads_otherwise,
-)
-from goldspan.crowd.formats.json_records import Record, collect, stem
-from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import refuse_gold_worker
+from goldspan.crowd.formats.char_spans import CharSpan, code_point, cut_text, reads_otherwise
+from goldspan.crowd.formats.json_records import Record, collect, shown, stem
+from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import ItemRow, item_rows, refuse_gold_worker
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import counted
+from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import Fault, FormatError, GoldspanError
+from goldspan.errors import Fault, FormatError, GoldspanError, InputError
+
+# --------------------------------------------------------------------------------------------------
+# The lines of brat's `.ann` files, and what their offsets count.
+
+
+NOT_USED = {
+    "R": "relations",
+    "*": "relations",
+    "E": "events",
+    "A": "attributes",
+    "M": "attributes",
+    "N": "normalisations",
+    "#": "notes",
+}
+"""What lines are that begin so; they are counted, but not used."""
+
+
+def text_bound(
+    record: Record, file: Source, faults: list[Fault], not_used: dict[str, list[str]]
+) -> Iterator[tuple[Record, list[CharSpan]]]:
+    """Give the text-bound annotations of a file, each with its pieces.
+
+    Args:
+        record: Names the file and the worker.
+        file: The file, which may be empty.
+        faults: Lines that cannot be read are added here.
+        not_used: The places of all other lines are added here, by their kind.
+    """
+    seen = set()
+    lines = file.text.value.split("\n") if file.data.strip() else []
+    for number, line in enumerate(lines, start=1):
+        one = replace(record, line=number)
+        mark, _, rest = line.partition("\t")
+        if mark and mark[0] in NOT_USED:
+            places = not_used.setdefault(NOT_USED[mark[0]], [])
+            places.append(f"{mark[:20]} in {file.name} line {number}")
+        elif line.strip():
+            with collect(faults):
+                if mark in seen:
+                    raise one.error(f"id {mark[:20]!r} stands twice", "duplicate-id")
+                seen.add(mark)
+                yield one, _pieces(one, mark, rest)
+
+
+def counted_text(
+    file: Source, offsets: str, spans: Sequence[CharSpan]
+) -> tuple[str, Sequence[int]]:
+    """Give the text that offsets count, and where each of its characters is in the text as read.
+
+    Reading takes away a byte order mark and carriage returns; brat counts them. Of the two texts
+    the one is right in which more of the spans cover what they say.
+    """
+    text = file.text.value
+    raw = file.data.decode(file.text.encoding)
+    if raw != text:
+        wrong = [sum(bool(reads_otherwise(t, s, offsets)) for s in spans) for t in (text, raw)]
+        if wrong[1] < wrong[0]:
+            return raw, _places(raw)
+    return text, range(len(text) + 1)
+
+
+def _pieces(record: Record, mark: str, rest: str) -> list[CharSpan]:
+    """The pieces of a text-bound annotation; what they cover is checked if it is one."""
+    head, tab, covers = rest.partition("\t")
+    kind, _, offsets = head.partition(" ")
+    pieces = [piece.split(" ") for piece in offsets.split(";")]
+    numbers = [n.isascii() and n.isdigit() and len(n) < 19 for piece in pieces for n in piece]
+    if not mark.startswith("T") or not kind or not all(numbers) or any(len(p) != 2 for p in pieces):
+        form = "T1<TAB>TYPE START END<TAB>TEXT"
+        message = f"expected {form}, found {shown(mark + chr(9) + head)}"
+        raise record.error(message, "line")
+    text = covers if tab and len(pieces) == 1 else None
+    return [CharSpan(kind, int(a), int(b), text) for a, b in pieces]
+
+
+def _places(raw: str) -> list[int]:
+    """Place of every character in the text without byte order mark and carriage returns."""
+    places, n = [], 0
+    for i, char in enumerate(raw):
+        places.append(n)
+        n += not ((char == "\ufeff" and i == 0) or raw[i : i + 2] == "\r\n")
+    return [*places, n]
+
+
+# --------------------------------------------------------------------------------------------------
+# Crowds as brat's folders.
+
+
+_UNSAFE = re.compile(r'^\.|^_|^$|[%/\\:*?"<>|\x00-\x1f\x7f]|[. ]$')
+_LINE_ENDS = re.compile("[\n\r\0\ufeff]")
+_MAX_GAP = 1000
+
+
+@dataclass
+class _Folder:
+    """One document: its items by line, and the spans that its annotators gave them."""
+
+    name: str
+    lines: dict[int, ItemRow] = field(default_factory=dict)
+
+    def add(self, row: ItemRow) -> int:
+        """Put an item on the line that its id names, else on the next one."""
+        last = max(self.lines, default=0)
+        number = row.id.removeprefix(f"{self.name}-")
+        line = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 0
+        if not last < line <= last + _MAX_GAP or f"{self.name}-{line}" != row.id:
+            line = last + 1
+        self.lines[line] = row
+        return line
+
+    @property
+    def text(self) -> str:
+        """The document."""
+        rows = [self.lines.get(n) for n in range(1, max(self.lines) + 1)]
+        return "".join(f"{shown_text(row) if row else ''}\n" for row in rows)
+
+    def annotated(self, said: dict[str, list[CharSpan]]) -> str:
+        """The annotations of one annotator, by item."""
+        text, start = self.text, 0
+        out: list[str] = []
+        for line in range(1, max(self.lines) + 1):
+            row = self.lines.get(line)
+            for span in said.get(row.id, []) if row else []:
+                a, b = start + span.start, start + span.end
+                kind = re.sub(r"\s", "_", span.type)
+                out.append(f"T{len(out) + 1}\t{kind} {a} {b}\t{text[a:b]}\n")
+            start = text.index("\n", start) + 1
+        return "".join(out)
+
+
+def fill(crowd: Crowd, folder: Path) -> None:
+    """Write the texts, and for every worker the texts that were annotated with the annotations.
+
+    Raises:
+        InputError: A name is too long for a file.
+    """
+    rows = list(item_rows(crowd))
+    said = _by_worker(rows)
+    for document in _folders(rows):
+        ids = [row.id for row in document.lines.values()]
+        _save(folder / f"{safe(document.name)}.txt", document.text)
+        for worker, spans in said.items():
+            if any(name in spans for name in ids):
+                place = folder / safe(worker) / safe(document.name)
+                _save(place.with_name(f"{place.name}.txt"), document.text)
+                _save(place.with_name(f"{place.name}.ann"), document.annotated(spans))
+
+
+def shown_text(row: ItemRow) -> str:
+    """Give the text of an item on one line, of the same length."""
+    return _LINE_ENDS.sub(" ", row.text.value)
+
+
+def safe(name: str) -> str:
+    """Give the name of a file or folder that is called so.
+
+    >>> safe("a/b")
+    'a%2Fb'
+    """
+    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}" if found[0] else "%", name)
+
+
+def _folders(rows: list[ItemRow]) -> list[_Folder]:
+    """The documents in the order in which they are read; an item without one is its own."""
+    found: dict[str, _Folder] = {}
+    for row in rows:
+        name = row.id if row.group is None else row.group
+        found.setdefault(name, _Folder(name)).add(row)
+    return [found[name] for name in sorted(found)]
+
+
+def _by_worker(rows: list[ItemRow]) -> dict[str, dict[str, list[CharSpan]]]:
+    """The spans that count of every worker and of the gold, by item."""
+    said: dict[str, dict[str, list[CharSpan]]] = {}
+    for row in rows:
+        if row.gold is not None:
+            said.setdefault(GOLD, {})[row.id] = row.gold
+        for _, worker, spans in row.answers:
+            # In the order of attempts: the last counts.
+            said.setdefault(worker, {})[row.id] = spans
+    return said
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise InputError(f"cannot write {path.name}: {error.strerror or error}") from None
+
+
+# --------------------------------------------------------------------------------------------------
+# brat: folders of `<document>.txt` with `<document>.ann` for every annotator.
+
 
 SUMMARY = "brat's folders of .txt and .ann files, one folder per annotator"
 SUFFIXES = ("", ".zip")

@@ -33,10 +33,10 @@ from goldspan.crowd.formats.json_records import (
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import beside, dump, item_rows, refuse_gold_worker
-from goldspan.crowd.formats.span_lines import HEADERS
+from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import counted
+from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 
 SUMMARY = "doccano's JSONL exports, one file per annotator or one for all"

@@ -1,43 +1,228 @@
-"""One CoNLL file per worker and document: `answers/<worker>/<document>.txt`, gold beside them.
-
-The worker is the name of the folder that a file is in, the document the file's stem. Files in a
-folder named `gold` (or `truth`) are the reference: their tokens and sentences are the items, and
-their tags the gold. Without gold the tokens that most workers show are the reference. White space
-separates token and label (tabs, if there are some); a line that starts with a blank and holds one
-word is a label without a token. What lies above `answers` and `gold` becomes the attribute `part`.
-
-Answers whose tokens or sentences are not those of the reference are aligned (`crowd/alignment`);
-the import report lists every fault, and what became of every label.
-"""
+"""Folders with a file per worker and document."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.crowd.alignment import FATES, FAULT_KINDS, AnswerToken, Fate, align, place
 from goldspan.crowd.alignment import Fault as AlignmentFault
+from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.folder_documents import (
-    Document,
-    answer_paths,
-    find_documents,
-    sentences_of,
-    text_files,
-    types_of_labels,
-)
-from goldspan.crowd.formats.folder_writing import write
+from goldspan.crowd.grid import cell_text, is_comment
 from goldspan.crowd.model import Crowd
+from goldspan.crowd.names import check_workers
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import counted
+from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.crowd.workers import check_workers
-from goldspan.errors import Fault, FormatError
+from goldspan.errors import Fault, FormatError, InputError
+
+# --------------------------------------------------------------------------------------------------
+# The files of a folder of answers: which are there, and the tokens and labels that they hold.
+
+
+DOCSTART = "-DOCSTART-"
+GOLD = {"gold", "truth"}
+"""Folders that hold the reference."""
+
+_ANSWERS = {"answers", "workers", "annotators"}
+_READ = {".txt", ".conll", ".tsv", ".bio", ".iob", ""}
+
+
+class TokenFile(NamedTuple):
+    """One file of tokens and labels."""
+
+    name: str
+    lines: list[AnswerToken]
+
+
+@dataclass
+class Document:
+    """The files of one document.
+
+    Attributes:
+        name: Its name, the group of its items.
+        part: What lies above, "" for nothing.
+        gold: The reference file, None if there is none.
+        answers: One file per worker.
+    """
+
+    name: str
+    part: str
+    gold: TokenFile | None = None
+    answers: dict[str, TokenFile] = field(default_factory=dict)
+
+
+def text_files(source: Source) -> list[str]:
+    """Paths of the files that may hold tokens and labels."""
+    return [p for p, _ in source.sorted_files() if PurePosixPath(p).suffix.lower() in _READ]
+
+
+def answer_paths(source: Source) -> list[str]:
+    """Paths of the files that lie in a folder of a worker or of the gold."""
+    return [path for path in text_files(source) if len(PurePosixPath(path).parts) > 1]
+
+
+def find_documents(source: Source) -> list[Document]:
+    """Sort the files by document; documents in the order of their names."""
+    found: dict[tuple[str, str], Document] = {}
+    faults = []
+    for path in answer_paths(source):
+        parts = PurePosixPath(path).parts
+        file = read_file((source.files or {})[path])
+        name, holder = PurePosixPath(path).stem, parts[-2]
+        above = parts[:-2]
+        if above and above[-1].lower() in _ANSWERS:
+            above = above[:-1]
+        part = "/".join(above)
+        document = found.setdefault((part, name), Document(name, part))
+        if holder.lower() in GOLD:
+            if document.gold is not None:
+                message = f"document {name} has two gold files ({document.gold.name}): keep one"
+                faults.append(Fault(message, file=file.name, kind="duplicate-file"))
+            document.gold = file
+        elif holder in document.answers:
+            first = document.answers[holder].name
+            message = f"the worker has two files for document {name} ({first}): keep one"
+            faults.append(Fault(message, file=file.name, worker=holder, kind="duplicate-file"))
+        else:
+            document.answers[holder] = file
+    if not found:
+        message = "the folder holds no <worker>/<document>.txt: is the path right?"
+        faults.append(Fault(message, file=source.name, kind="empty"))
+    if faults:
+        raise FormatError(faults)
+    documents = sorted(found.values(), key=lambda d: (d.name, d.part))
+    twice = {name for name, n in Counter(d.name for d in documents).items() if n > 1}
+    for document in documents:
+        if document.name in twice:
+            document.name = f"{document.part}/{document.name}"
+    return documents
+
+
+def types_of_labels(documents: list[Document]) -> set[str]:
+    """Types of the labels of all files: what may be glued onto tokens."""
+    files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
+    labels = {line.label for file in files for line in file.lines}
+    return {label.partition("-")[2] or label for label in labels} - {"", "O"}
+
+
+def read_file(file: Source) -> TokenFile:
+    """Read the lines of one file as tokens and labels."""
+    lines: list[AnswerToken] = []
+    sentence, open_sentence = 0, False
+    for number, line in enumerate(file.text.value.split("\n"), start=1):
+        if not line or line.isspace():
+            sentence += open_sentence
+            open_sentence = False
+        elif line[0] in "#-" and (is_comment(line) or line.startswith(DOCSTART)):
+            continue
+        else:
+            lines.append(AnswerToken(*_split(line), number, sentence))
+            open_sentence = True
+    return TokenFile(file.name, lines)
+
+
+def sentences_of(lines: list[AnswerToken]) -> list[list[AnswerToken]]:
+    """Cut lines where their sentences end."""
+    found: list[list[AnswerToken]] = []
+    for line in lines:
+        if not found or found[-1][0].sentence != line.sentence:
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def _split(line: str) -> tuple[str, str]:
+    if "\t" in line:
+        cells = [cell.strip() for cell in line.split("\t")]
+        return cells[0], cells[-1]
+    words = line.split()
+    if len(words) == 1:
+        return ("", words[0]) if line[0].isspace() else (words[0], "")
+    return words[0], words[-1]
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing folders of one file per worker and document.
+
+
+_MAX_NAME = 200
+
+
+def write(crowd: Crowd, path: Path) -> None:
+    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder.
+
+    Raises:
+        InputError: The id of a worker or of a document cannot be the name of a file.
+    """
+    if bad := _bad_names(crowd):
+        shown = ", ".join(repr(name) for name in bad[:10])
+        raise InputError(
+            f"cannot write {path}: {shown} cannot be the name of a file, as the ids of workers and "
+            "documents must be: choose another format, such as parquet"
+        )
+    write_folder(path, lambda folder: _fill(crowd, folder))
+
+
+def _fill(crowd: Crowd, folder: Path) -> None:
+    """Write every document of a worker whole, so that each line finds its token again."""
+    tags = [*map(_shown, crowd.tagset.tags), ""]
+    workers, answers = crowd.worker_ids.to_pylist(), crowd.latest
+    documents: dict[str, list[int]] = {}
+    for n, name in enumerate(_document_names(crowd)):
+        documents.setdefault(name, []).append(n)
+    tokens = [[_shown(token) for token in row] for row in crowd.tokens_list]
+    for name, items in documents.items():
+        files: dict[str, dict[int, list[int]]] = {}
+        for n in items:
+            if crowd.gold is not None:
+                codes = crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]].tolist()
+                files.setdefault("gold", {})[n] = codes
+            for a in crowd.by_item[n].tolist():
+                codes = answers.codes[answers.offset[a] : answers.offset[a + 1]].tolist()
+                files.setdefault(f"answers/{workers[answers.worker[a]]}", {})[n] = codes
+        for holder, known in files.items():
+            blocks = []
+            for n in items:
+                codes = known.get(n, [-1] * len(tokens[n]))
+                rows = zip(tokens[n], codes, strict=True)
+                blocks.append("".join(f"{token}\t{tags[code]}\n" for token, code in rows))
+            target = folder / holder / f"{name}.txt"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("\n".join(blocks), encoding="utf-8")
+
+
+def _document_names(crowd: Crowd) -> list[str]:
+    groups = ["items"] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+    return [group or "" for group in groups]
+
+
+def _bad_names(crowd: Crowd) -> list[str]:
+    """Ids of workers and documents that cannot be names of folders and files."""
+    used = crowd.worker_ids.take(pa.array(np.unique(crowd.latest.worker))).to_pylist()
+    bad = {name for name in used if name.lower() in GOLD}
+    for name in {*used, *_document_names(crowd)}:
+        hidden = not name or name.startswith((".", "__MACOSX"))
+        if hidden or set(name) & set("/\\\0\n\r") or len(name.encode()) > _MAX_NAME:
+            bad.add(name)
+    return sorted(bad)
+
+
+def _shown(word: str) -> str:
+    return cell_text(word).strip().removeprefix("\ufeff")
+
+
+# --------------------------------------------------------------------------------------------------
+# One CoNLL file per worker and document: `answers/<worker>/<document>.txt`, gold beside them.
+
 
 __all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
 

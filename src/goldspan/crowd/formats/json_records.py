@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import Progress, Tell
+from goldspan.crowd.report import Progress, Tell
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FaultsError, FormatError, GoldspanError
 

@@ -1,35 +1,17 @@
-"""Label Studio: its JSON export, a list of tasks with the annotations of every user; also JSON-MIN.
-
-Every task is an item, every annotation an answer of the user under `completed_by` (a number, a
-name, or an object with an email). Regions of type `labels` become spans; where a file has none,
-`choices` become single labels. Annotations that were cancelled (skipped) are no answers: each is
-listed, and counted as one label that was not placed. Those marked `ground_truth` are gold.
-Predictions, relations and results of other kinds are counted in the notes of the report. An answer
-was submitted at `created_at`, and started `lead_time` seconds before; repeated ones count by time.
-
-What offsets count: Label Studio's editor turns the browser's UTF-16 units into code points before
-it stores them (`charsToCodePoints`, label-studio-frontend pull request 308), so the default
-offsets="codepoint" is right. Exports of versions up to 1.3 (2021, issue 1008) need "utf16", and so
-may texts with emoji from before pull request 6135 (2024). As regions carry their text, the wrong
-choice is noticed where it matters, and the right one named. Regions of hypertext have
-`globalOffsets`, which count the rendered page: they are read if the text has no markup.
-
-The text is `data.text`, else the only string in `data`; `columns={"text": …}` names another field,
-`columns={"label": …}` one control (`from_name`) of several, `columns={"item": …}` the field with
-the item's id, which is else `data.item` or the number of the task. `data.tokens` (strings),
-`data.token_start` and `data.doc` are used if they are there; all other fields are attributes.
-"""
+"""Exports of Label Studio."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_fields
 from goldspan.crowd.formats.json_records import (
+    EPOCH,
     Record,
     collect,
     first_objects,
@@ -37,18 +19,116 @@ from goldspan.crowd.formats.json_records import (
     read_records,
     shown,
 )
-from goldspan.crowd.formats.label_studio_tasks import (
-    RESERVED,
-    as_task,
-    is_min,
-    lines,
-)
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_lines import HEADERS
+from goldspan.crowd.formats.span_exports import MAX_MOMENT, ItemRow, beside, dump, item_rows
+from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import counted
+from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
+
+# --------------------------------------------------------------------------------------------------
+# The tasks of Label Studio: as goldspan writes them, and made of the records of JSON-MIN.
+
+
+RESERVED = {"text", "item", "doc", "tokens", "token_start", "attributes"}
+"""Fields of a task's data that are no attributes."""
+
+_MIN = {"annotation_id", "annotator", "created_at", "updated_at", "lead_time", "agreement"}
+_CHOICES = ("label", "choice", "sentiment")
+
+
+def is_min(one: Mapping[str, Any]) -> bool:
+    """Say whether this is a record of JSON-MIN: one annotation, with the data around it."""
+    return {"annotation_id", "annotator"} <= one.keys()
+
+
+def as_task(record: Record, options: ReadOptions) -> Record:
+    """Give a record of JSON-MIN, which is one annotation, the form of a task."""
+    if not is_min(record.value):
+        return record
+    results: list[dict[str, Any]] = []
+    data = {key: value for key, value in record.value.items() if key not in _MIN}
+    for key, value in list(data.items()):
+        if isinstance(value, list) and any(
+            isinstance(one, dict) and "start" in one for one in value
+        ):
+            results += [{"type": "labels", "from_name": key, "value": one} for one in value]
+            del data[key]
+        elif key in keys_of(options, "label", *_CHOICES) and isinstance(value, str | dict):
+            value = {"choices": [value]} if isinstance(value, str) else value  # noqa: PLW2901
+            results.append({"type": "choices", "from_name": key, "value": value})
+            del data[key]
+    annotation = {key: record.value.get(key) for key in ("created_at", "lead_time")}
+    annotation |= {"completed_by": record.value["annotator"], "result": results}
+    task = {"id": data.pop("id", None), "data": data, "annotations": [annotation]}
+    return replace(record, value={**task, "json_min": True})
+
+
+def lines(crowd: Crowd) -> Iterator[str]:
+    """Write the tasks as a JSON array, one task per line."""
+    number = 0
+    for n, row in enumerate(item_rows(crowd)):
+        data = {**row.fields, "item": row.id, **beside(row.attributes, RESERVED)}
+        if row.group is not None:
+            data["doc"] = row.group
+        annotations = []
+        if row.gold is not None:
+            annotations.append({"ground_truth": True, "result": _results(crowd, row.gold, row)})
+        for a, worker, spans in row.answers:
+            by = int(worker) if _is_number(worker) else {"email": worker}
+            found = {"completed_by": by, "ground_truth": False, "was_cancelled": False}
+            annotations.append({**found, **_times(crowd, a), "result": _results(crowd, spans, row)})
+        for one in annotations:
+            number += 1
+            one["id"] = number
+        yield (
+            ("," if n else "[")
+            + "\n"
+            + dump({"id": n + 1, "data": data, "annotations": annotations})
+        )
+    yield "\n]\n" if crowd.n_items else "[]\n"
+
+
+def _results(crowd: Crowd, spans: list[CharSpan], row: ItemRow) -> list[dict[str, Any]]:
+    if crowd.is_classification:
+        head = {"from_name": "choice", "to_name": "text", "type": "choices"}
+        return [{**head, "value": {"choices": [span.type]}} for span in spans]
+    head = {"from_name": "label", "to_name": "text", "type": "labels"}
+    return [
+        {
+            "id": f"r{n}",
+            **head,
+            "value": {
+                "start": span.start,
+                "end": span.end,
+                "text": row.text.value[span.start : span.end],
+                "labels": [span.type],
+            },
+        }
+        for n, span in enumerate(spans)
+    ]
+
+
+def _times(crowd: Crowd, a: int) -> dict[str, Any]:
+    started, submitted = crowd.answers.started, crowd.answers.submitted
+    end = -1 if submitted is None else int(submitted[a])
+    if not 0 <= end <= MAX_MOMENT:
+        return {}
+    moment = (EPOCH + timedelta(milliseconds=end)).isoformat(timespec="milliseconds")
+    times = {"created_at": moment.replace("+00:00", "Z")}
+    if started is None or started[a] < 0:
+        return times
+    return {**times, "lead_time": (end - int(started[a])) / 1000}
+
+
+def _is_number(worker: str) -> bool:
+    return worker.isascii() and worker.isdigit() and len(worker) < 19 and str(int(worker)) == worker
+
+
+# --------------------------------------------------------------------------------------------------
+# Label Studio: its JSON export, a list of tasks with the annotations of every user; also JSON-MIN.
+
 
 SUMMARY = "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices"
 SUFFIXES = (".json",)

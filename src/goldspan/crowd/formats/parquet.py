@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import new_file
-from goldspan.crowd.formats.long.columns import parquet_table
+from goldspan.crowd.formats.columns import parquet_table
+from goldspan.crowd.grouping import count_first
 from goldspan.crowd.labels import guess_encoding
 from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.repeats import count_first
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
-from goldspan.crowd.workers import keep_workers
 from goldspan.errors import Fault, FormatError
 from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec

@@ -37,7 +37,7 @@ from goldspan.crowd.formats.span_exports import (
     item_rows,
     refuse_gold_worker,
 )
-from goldspan.crowd.formats.span_lines import HEADERS
+from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source

@@ -23,13 +23,13 @@ from typing import Any
 import pyarrow as pa
 
 from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text
+from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
 from goldspan.crowd.formats.json_records import Record, collect
-from goldspan.crowd.formats.long.columns import as_strings, frame_columns, parquet_table
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.grid import delimiter_of, header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import counted
+from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 

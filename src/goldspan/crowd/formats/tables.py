@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from goldspan.crowd.formats.long.columns import frame_columns
+from goldspan.crowd.formats.columns import frame_columns
 from goldspan.crowd.formats.span_table import is_span_table
 from goldspan.crowd.formats.tag_columns import (
     TOKENS,

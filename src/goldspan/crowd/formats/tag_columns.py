@@ -20,12 +20,12 @@ from typing import Any
 import pyarrow as pa
 
 from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
 from goldspan.crowd.formats.json_records import collect, first_objects, read_records
-from goldspan.crowd.formats.long.columns import as_strings, frame_columns, parquet_table
 from goldspan.crowd.labels import guess_encoding
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.progress import counted
+from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import locate

@@ -1,15 +1,11 @@
-"""Wide tables: one row per token, one column per worker (`?` where a worker gave no label).
-
-Columns up to `gold` (else up to `token`) describe the item, the rest are workers. An item is a run
-of rows between blank lines or with one `doc` and `sent`; its id is `doc-sent` and its group `doc`.
-The item's text, where it is known, stands in a column `text` on its first row, as a JSON string;
-`offsets` is where every token is in it (`start:end`).
-"""
+"""Wide tables: a row per token, a column per worker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,21 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.crowd.formats.long.columns import as_strings, frame_columns
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.formats.text_columns import (
     OFFSETS,
     TEXT,
     are_offsets,
+    has_texts,
+    json_text,
     read_json_text,
     read_offsets,
+    texts_with_offsets,
 )
-from goldspan.crowd.formats.wide_columns import TOKEN, Columns, find_columns
-from goldspan.crowd.formats.wide_writing import write
-from goldspan.crowd.grid import (
-    Grid,
-    header_names,
-    read_grid,
-)
+from goldspan.crowd.grid import Grid, cell_text, header_names, read_grid
 from goldspan.crowd.labels import (
     listed_bad_labels,
     missing_notes,
@@ -44,6 +38,158 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
+
+# --------------------------------------------------------------------------------------------------
+# Which columns of a wide table describe the item, and which are workers.
+
+
+TOKEN = ("token", "word", "tokens", "words")
+_ITEM = ("item", "id", "item_id", "sentence_id", "sent_id", "task")
+_DOC = ("doc", "document", "doc_id", "group")
+_SENT = ("sent", "sentence", "sentence_number")
+_GOLD = ("gold", "truth", "true")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Places of the columns in the header; None for those that are not there."""
+
+    token: int
+    gold: int | None
+    item: int | None
+    doc: int | None
+    sent: int | None
+    attributes: tuple[int, ...]
+    workers: tuple[int, ...]
+
+
+def find_columns(grid: Grid, options: ReadOptions) -> Columns:
+    """Find the columns by the user's names for them or by the usual ones.
+
+    Raises:
+        FormatError: There is no token column, or no column of a name that the user gave.
+    """
+
+    def find(role: str, names: tuple[str, ...]) -> int | None:
+        wanted = options.columns.get(role)
+        if wanted is not None:
+            if wanted not in grid.header:
+                message = f"there is no column {wanted!r}: the header has {', '.join(grid.header)}"
+                raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+            return grid.header.index(wanted)
+        lower = [name.lower() for name in grid.header]
+        return next((lower.index(name) for name in names if name in lower), None)
+
+    token = find("token", TOKEN)
+    if token is None:
+        message = (
+            f"no token column in the header ({', '.join(grid.header[:8])} …): "
+            "name it with columns={'token': …} (--columns token=NAME)"
+        )
+        raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+    gold = find("gold", _GOLD)
+    first = max(token, gold if gold is not None else 0) + 1
+    workers = tuple(range(first, len(grid.header)))
+    if options.workers is not None:
+        absent = [name for name in options.workers if name not in grid.header]
+        if absent:
+            message = f"there is no worker column {absent[0]!r}"
+            raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+        workers = tuple(grid.header.index(name) for name in options.workers)
+    found = (find("item", _ITEM), find("doc", _DOC), find("sent", _SENT))
+    item, doc, sent = (None if c in workers else c for c in found)
+    used = {token, gold, item, doc, sent, *workers}
+    # Columns behind the token that --workers does not name are neither workers nor attributes.
+    attributes = tuple(c for c in range(first) if c not in used)
+    return Columns(token, gold, item, doc, sent, attributes, workers)
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing wide tables.
+
+
+def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
+    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers.
+
+    Args:
+        crowd: What to write.
+        path: Where to.
+        text: Whether to write columns text and offsets before the token, where texts are known.
+    """
+    write_text(path, _lines(crowd if text else replace(crowd, texts=None, token_start=None)))
+
+
+def _lines(crowd: Crowd) -> Iterator[str]:
+    """One block of lines per item."""
+    words = np.array([*map(cell_text, crowd.tagset.tags), "?"], object)
+    _, values = _id_columns(crowd)
+    extra, shows = _attributes_of(crowd).values(), _shows_text(crowd)
+    shown = texts_with_offsets(crowd) if shows else repeat((None, []), crowd.n_items)
+    yield "\t".join(map(cell_text, _header(crowd))) + "\n"
+    answers, tokens = crowd.latest, crowd.tokens_list
+    for n, (name, (whole, offsets)) in enumerate(zip(values, shown, strict=True)):
+        size = len(tokens[n])
+        columns: list[list[str]] = [[cell_text(part)] * size for part in name]
+        columns += [_cells(column[n], size) for column in extra]
+        if shows:
+            # On the first row alone: a long text would stand there as often as it has tokens.
+            said = "" if whole is None else json_text(whole)
+            columns += [[said, *[""] * (size - 1)], offsets]
+        columns.append([cell_text(token) for token in tokens[n]])
+        if crowd.gold is not None:
+            columns.append(words[crowd.gold[crowd.offsets[n] : crowd.offsets[n + 1]]].tolist())
+        given = {int(answers.worker[a]): int(answers.offset[a]) for a in crowd.by_item[n]}
+        for worker in range(crowd.n_workers):
+            start = given.get(worker)
+            codes = slice(start, (start or 0) + size)
+            columns.append(["?"] * size if start is None else words[answers.codes[codes]].tolist())
+        rows = zip(*columns, strict=True)
+        yield ("\n" if n else "") + "".join("\t".join(row) + "\n" for row in rows)
+
+
+def _id_columns(crowd: Crowd) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns that name an item: doc and sent where the id is made of them."""
+    ids = crowd.item_ids.to_pylist()
+    if crowd.groups is None:
+        return ("item",), [(name,) for name in ids]
+    groups = [group or "" for group in crowd.groups.to_pylist()]
+    both: list[tuple[str, ...]] = list(zip(groups, ids, strict=True))
+    if all(name.startswith(f"{doc}-") for doc, name in both):
+        return ("doc", "sent"), [(doc, name[len(doc) + 1 :]) for doc, name in both]
+    return ("doc", "item"), both
+
+
+def _header(crowd: Crowd) -> tuple[str, ...]:
+    gold = () if crowd.gold is None else ("gold",)
+    head, workers = _id_columns(crowd)[0], crowd.worker_ids.to_pylist()
+    text = (TEXT, OFFSETS) if _shows_text(crowd) else ()
+    return (*head, *_attributes_of(crowd), *text, "token", *gold, *workers)
+
+
+def _shows_text(crowd: Crowd) -> bool:
+    """Whether there are texts to show, and no column has the name of theirs."""
+    taken = {*_attributes_of(crowd), *crowd.worker_ids.to_pylist()}
+    return has_texts(crowd) and not taken & {TEXT, OFFSETS}
+
+
+def _attributes_of(crowd: Crowd) -> dict[str, list[Any]]:
+    return {} if crowd.attributes is None else crowd.attributes.to_pydict()
+
+
+def _cells(value: object, size: int) -> list[str]:
+    """What the rows of an item show of an attribute."""
+    if isinstance(value, list) and len(value) == size:
+        return [_cell(one) for one in value]
+    return [_cell(value)] * size
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else cell_text(str(value))
+
+
+# --------------------------------------------------------------------------------------------------
+# Wide tables: one row per token, one column per worker (`?` where a worker gave no label).
+
 
 __all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
 

@@ -1,8 +1,13 @@
-"""Counting sort."""
+"""Kernels of grouping and of repeated answers."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from goldspan._kernel import kernel
+
+# --------------------------------------------------------------------------------------------------
+# Counting sort.
 
 
 @kernel
@@ -26,3 +31,65 @@ def fill_groups(key, bounds, order):
     for g in range(len(bounds) - 1, 0, -1):
         bounds[g] = bounds[g - 1]
     bounds[0] = 0
+
+
+# --------------------------------------------------------------------------------------------------
+# Repeated answers, item by item: a stamp per worker says whether he was met at the item.
+
+
+@kernel
+def fill_attempts(order, bounds, worker, n_workers, backwards, attempt):
+    """Number the answers of every worker to every item, and give the highest number.
+
+    Args:
+        order: int32 [n_answers], the answers sorted by item.
+        bounds: int64 [n_items + 1], of the items in `order`.
+        worker: int32 [n_answers].
+        n_workers: Number of workers.
+        backwards: Whether the last answer is number 0, not the first.
+        attempt: int16 [n_answers], zeros; written where it is not 0, so that the pages of a crowd
+            without repeats stay untouched.
+    """
+    stamp = np.full(n_workers, -1, np.int32)
+    count = np.zeros(n_workers, np.int64)
+    most = 0
+    for i in range(len(bounds) - 1):
+        n = bounds[i + 1] - bounds[i]
+        for k in range(n):
+            a = order[bounds[i + 1] - 1 - k] if backwards else order[bounds[i] + k]
+            w = worker[a]
+            if stamp[w] == i:
+                count[w] += 1
+                most = max(most, count[w])
+                attempt[a] = count[w]
+            else:
+                stamp[w] = i
+                count[w] = 0
+    return most
+
+
+@kernel
+def fill_latest(order, bounds, worker, attempt, n_workers, keep):
+    """Mark, of every worker's answers to an item, the one of the highest attempt.
+
+    Args:
+        order: int32 [n_answers], the answers sorted by item.
+        bounds: int64 [n_items + 1], of the items in `order`.
+        worker: int32 [n_answers].
+        attempt: int16 [n_answers]; of two equal ones the later answer counts.
+        n_workers: Number of workers.
+        keep: bool [n_answers], all False; written.
+    """
+    stamp = np.full(n_workers, -1, np.int32)
+    best = np.zeros(n_workers, np.int64)
+    for i in range(len(bounds) - 1):
+        for k in range(bounds[i], bounds[i + 1]):
+            a = order[k]
+            w = worker[a]
+            if stamp[w] == i:
+                if attempt[a] < attempt[best[w]]:
+                    continue
+                keep[best[w]] = False
+            stamp[w] = i
+            best[w] = a
+            keep[a] = True

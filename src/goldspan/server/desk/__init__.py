@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from goldspan.server.desk import acts, downloads, items
-from goldspan.server.desk.agreement import agreement
-from goldspan.server.desk.doubts import doubts
-from goldspan.server.desk.finding import Finder
-from goldspan.server.desk.overview import overview
-from goldspan.server.desk.pseudonyms import Pseudonyms
-from goldspan.server.desk.workers import workers
+from goldspan.server.desk import downloads
+from goldspan.server.desk import views as acts
+from goldspan.server.desk import views as items
+from goldspan.server.desk.downloads import Pseudonyms
+from goldspan.server.desk.views import Finder, agreement, doubts, overview, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,23 +1,167 @@
-"""Letters to a provider – approve, reject, pay a bonus – and every step in sending them.
-
-A letter is kept in the ledger before it is sent, a bonus after its money was taken from the budget.
-Steps are kept under numbers of their own, and a number is given once: of two who send at the same
-time one gets the step, and the other leaves the letter alone. What is `SENDING` may have arrived;
-only who carries it can find out.
-"""
+"""Letters to a provider: written, kept, sent once, settled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import csv
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goldspan.errors import GoldspanError, InputError
+from goldspan.errors import Fault, FaultsError, GoldspanError, InputError
 from goldspan.money import from_micro
-from goldspan.server.security.tokens import new_id
+from goldspan.server.pages import plain_words
+from goldspan.server.providers.protocol import Courier, Provider, Store
+from goldspan.server.security.secret import new_id
 
 if TYPE_CHECKING:
     from goldspan.server.providers.protocol import Store
+
+
+# --------------------------------------------------------------------------------------------------
+# A message to send per worker, with their personal link: files that mail programs open.
+
+
+_ADDRESS = re.compile(r"[^@\s<>,;:\"()\\\[\]]+@[^@\s<>,;:\"()\\\[\]]+")
+_TEXT = """Hello,
+
+you are invited to label texts: {title}
+
+Your personal link is
+
+{url}
+
+It holds until {until} (UTC). You can open it as often as you like, on any device, and go on where \
+you were. Whoever has the link works in your name, so please do not pass it on.
+{instructions}"""
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """What a message says.
+
+    Attributes:
+        worker: Whom it is for.
+        address: Theirs; "" if it is not known and is filled in by hand.
+        url: The personal link.
+        expires: Until when it holds, in milliseconds since 1970.
+        title: Of the campaign.
+        instructions: In Markdown; the letter says them in plain words.
+    """
+
+    worker: str
+    address: str
+    url: str
+    expires: int
+    title: str
+    instructions: str = ""
+
+
+def read_addresses(path: str | Path) -> dict[str, str]:
+    """Read lines of `worker,address`; a first line that says so is passed over.
+
+    Raises:
+        InputError: The file cannot be read.
+        FaultsError: A line is no such pair, or a worker stands twice.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            rows = list(enumerate(csv.reader(file), start=1))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    found: dict[str, str] = {}
+    faults = []
+    for line, row in rows:
+        cells = [cell.strip() for cell in row]
+        if not any(cells) or cells == ["worker", "address"]:
+            continue
+        if len(cells) != 2 or not cells[0] or not _ADDRESS.fullmatch(cells[1]):
+            faults.append(Fault("must be a worker, a comma and an e-mail address", str(path), line))
+        elif found.setdefault(cells[0], cells[1]) != cells[1]:
+            faults.append(Fault("has another address above", str(path), line, worker=cells[0]))
+    if faults:
+        raise FaultsError(faults)
+    return found
+
+
+def check_new(folder: Path, workers: Sequence[str]) -> None:
+    """Refuse a folder that holds messages to these workers already.
+
+    Raises:
+        InputError: It does.
+    """
+    there = [name for name in workers if (folder / f"{_file_name(name)}.eml").exists()]
+    if there:
+        raise InputError(
+            f"{folder} holds messages already, to {', '.join(there[:5])}: choose another folder, "
+            "or replace them with --overwrite"
+        )
+
+
+def write_mails(folder: Path, invitations: Sequence[Invitation]) -> list[Path]:
+    """Write a file per invitation, which only its owner can read; give their paths.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    made = []
+    for invitation in invitations:
+        path = folder / f"{_file_name(invitation.worker)}.eml"
+        number = 2
+        while path in made:
+            path = folder / f"{_file_name(invitation.worker)}-{number}.eml"
+            number += 1
+        _write(path, message(invitation).as_bytes(policy=SMTP))
+        made.append(path)
+    return made
+
+
+def message(invitation: Invitation) -> EmailMessage:
+    """Give the message of an invitation."""
+    mail = EmailMessage()
+    address = invitation.address or (
+        invitation.worker if _ADDRESS.fullmatch(invitation.worker) else ""
+    )
+    if address:
+        name, _, domain = address.rpartition("@")
+        mail["To"] = Address(username=name, domain=domain)
+    mail["Subject"] = f"Labelling: {' '.join(invitation.title.split())}"
+    mail["X-Unsent"] = "1"  # mail programs open it as a draft
+    until = datetime.fromtimestamp(invitation.expires / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    words = plain_words(invitation.instructions)
+    told = f"\n{words}\n" if words else ""
+    mail.set_content(
+        _TEXT.format(title=invitation.title, url=invitation.url, until=until, instructions=told)
+    )
+    return mail
+
+
+def _file_name(worker: str) -> str:
+    """Give what of a name every file system can hold."""
+    return re.sub(r"[^A-Za-z0-9@._-]+", "_", worker)[:80].strip(".") or "worker"
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.unlink(missing_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
+# --------------------------------------------------------------------------------------------------
+# Letters to a provider – approve, reject, pay a bonus – and every step in sending them.
+
 
 LETTER, STEP = "outbox", "outbox-step"
 """Kinds of records."""
@@ -238,3 +382,75 @@ def _letter(name: str, body: Mapping[str, Any], steps: list[dict[str, Any]]) -> 
 def _with_step(letter: Letter, step: Mapping[str, Any], n_steps: int) -> Letter:
     now = {"state": step["state"], "time": step["time"], "facts": step["facts"]}
     return replace(letter, **now, n_steps=n_steps)
+
+
+# --------------------------------------------------------------------------------------------------
+# A thread of the server that sends letters, if the plan says so.
+
+
+log = logging.getLogger("goldspan.server.outbox")
+EVERY = 60.0
+"""Seconds."""
+
+
+class Sending:
+    """Sends the letters of a campaign until it is stopped.
+
+    Args:
+        outbox: The letters.
+        courier: Who carries them.
+        every: Seconds between two looks at the outbox.
+    """
+
+    def __init__(self, outbox: Outbox, courier: Courier, every: float = EVERY) -> None:
+        self._outbox, self._courier, self._every = outbox, courier, every
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, name="goldspan outbox", daemon=True)
+        self._thread.start()
+
+    def abandon(self) -> None:
+        """Begin no other letter; nothing is waited for."""
+        self._stop.set()
+
+    def stop(self) -> None:
+        """End after the letter that is being sent."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=60)
+
+    def _run(self) -> None:
+        while True:
+            self._once()
+            if self._stop.wait(self._every):
+                return
+
+    def _deliver(self, letter: Letter, outbox: Outbox) -> None:
+        if self._stop.is_set():
+            raise Later("the server ends")
+        self._courier.deliver(letter, outbox)
+
+    def _once(self) -> None:
+        try:
+            done = send_all(self._outbox, self._deliver)
+        except GoldspanError as error:
+            log.warning("the outbox waits: %s", error)
+        except Exception as error:  # noqa: BLE001 - the thread must outlive what it cannot foresee
+            # Its words might hold what was sent: the kind must do.
+            log.error("the outbox waits: %s", type(error).__name__)  # noqa: TRY400
+        else:
+            if done:
+                log.info("%d letters sent", done)
+
+
+def open_sending(provider: Provider, store: Store, clock: Callable[[], int]) -> Sending | None:
+    """Give what sends a provider's letters; None if its plan does not say so.
+
+    Raises:
+        InputError: The provider's token is missing.
+    """
+    courier = provider.courier() if provider.sends_letters else None
+    return None if courier is None else Sending(Outbox(store, clock), courier)

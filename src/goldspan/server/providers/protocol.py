@@ -1,13 +1,51 @@
-"""What a provider of workers does; each method can be called again after a break."""
+"""What a provider of workers is, and how its workers come in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
+from goldspan.errors import InputError
+from goldspan.old_name import variable
 from goldspan.protocols import Lease
+from goldspan.server.errors import Refused
 from goldspan.server.providers.outbox import Letter, Outbox
+from goldspan.server.security.sessions import Link, Links
+
+# --------------------------------------------------------------------------------------------------
+# Tokens of providers: from the environment or a file that it names, never from the plan.
+
+
+def secret_of(name: str) -> str | None:
+    """Give a secret: the value of a variable, or the content of the file that NAME_FILE names.
+
+    Raises:
+        InputError: The file cannot be read, or the secret is empty or holds other than visible
+            ASCII characters. The message never shows it.
+    """
+    value, source = variable(name), name
+    named = variable(f"{name}_FILE")
+    if value is None and named:
+        source = f"{name}_FILE"
+        try:
+            value = Path(named).read_text(encoding="ascii")
+        except OSError as error:
+            raise InputError(f"{source}: cannot read {named}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            value = ""
+    if value is None:
+        return None
+    value = value.strip()
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
+        raise InputError(f"{source} holds no token: it must be one word of ASCII characters")
+    return value
+
+
+# --------------------------------------------------------------------------------------------------
+# What a provider of workers does; each method can be called again after a break.
 
 
 class Store(Protocol):
@@ -132,3 +170,79 @@ class Provider(Protocol):
             goldspan.errors.InputError: The provider's token is missing.
         """
         ...
+
+
+# --------------------------------------------------------------------------------------------------
+# People come in from a provider's site, and the provider says what became of them.
+
+
+DAYS = 30.0
+"""How long somebody who came in can come back on the same device."""
+LEFT = "link-left"
+"""Kind of records: links that ended as their worker went, and that nobody took back."""
+_TAKEN_BACK = (
+    "Whoever runs this study has ended your work here, and you cannot come in again. If you have a "
+    "question, please send them a message on the site from which you came."
+)
+
+
+class Reception:
+    """Where a provider's workers come in.
+
+    Args:
+        provider: Whose they are.
+        store: The campaign's ledger.
+        links: Of the campaign; every worker has one, which is never shown.
+        clock: The campaign's clock, in milliseconds.
+        admit: Raises if nobody new may come in from an address today.
+    """
+
+    def __init__(
+        self, provider: Provider, store: Store, links: Links, clock: Callable[[], int],
+        admit: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.provider, self._store, self._links, self._clock = provider, store, links, clock
+        self._turn, self._admit = Lock(), admit
+
+    def enter(self, parameters: Mapping[str, str], address: str = "") -> Link:
+        """Give the link of who came in: the one that they have, if it holds.
+
+        Who was shut out by the requester, whose last link was taken back, stays out until the
+        requester makes them a new one.
+
+        Raises:
+            Refused: They are nobody's whom this campaign is for, or were shut out, or too many new
+                people came in today.
+        """
+        if self.provider.is_new(parameters):
+            self._admit(address)
+        worker = self.provider.identify(parameters)
+        with self._turn:  # of two visits at once one makes the link: the requester sees one
+            mine = [link for link in self._links.all() if link.worker == worker]
+            for link in reversed(mine):
+                if not link.revoked and self._links.is_in_time(link):
+                    return link
+            if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
+                raise Refused("revoked", _TAKEN_BACK, 403)
+            ((link, _),) = self._links.make([worker], DAYS)
+        return link
+
+    def hear(self, headers: Mapping[str, str], body: bytes) -> str:
+        """Take a message of the provider's; say what it meant.
+
+        Who has left holds no tasks any more, and their session ends. A repeated message does it
+        again, as the first time may have been cut off.
+
+        Raises:
+            Refused: It is not the provider's, or too old.
+        """
+        event = self.provider.on_event(headers, body)
+        if event.left:
+            now = self._clock()
+            for lease in self._store.held(event.left, now):
+                self._store.release(event.left, lease.item, now)
+            for link in self._links.all():
+                if link.worker == event.left and not link.revoked:
+                    self._store.record(LEFT, link.id, {"worker": link.worker}, now)
+                    self._links.revoke(link.id)
+        return event.said

@@ -1,22 +1,92 @@
-"""Coming in and going out: a worker's link, the requester's first password, login, logout."""
+"""Coming in from outside: links, providers, their signed messages."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from hashlib import blake2b
+from typing import Annotated, Any, cast, get_origin, get_type_hints
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
-from goldspan.server.doors import HouseHere, session_here
+from goldspan.campaign.clock import wall_of
 from goldspan.server.errors import Refused
-from goldspan.server.forms import Fields, LoginForm, LogoutForm, SetupForm, read_form
-from goldspan.server.house import House
-from goldspan.server.rendering import message_page, page_answer
-from goldspan.server.security.account import KNOWN_DAYS
-from goldspan.server.security.csrf import HEADER, OLD_HEADER
-from goldspan.server.security.limits import address_name
-from goldspan.server.security.passwords import in_turn
+from goldspan.server.house import House, HouseHere, house_of, session_here, worker_at_the_door
+from goldspan.server.models import Request as Body
+from goldspan.server.pages import (
+    Fields,
+    LoginForm,
+    LogoutForm,
+    SetupForm,
+    message_page,
+    page_answer,
+    read_form,
+)
+from goldspan.server.providers.protocol import Reception, Store
+from goldspan.server.providers.registry import open_provider
+from goldspan.server.security.account import KNOWN_DAYS, address_name, in_turn
+from goldspan.server.security.entrance import HEADER, OLD_HEADER
 from goldspan.server.security.sessions import DESK, WORKER, Session
+from goldspan.store.bounds import BoundError
+
+# --------------------------------------------------------------------------------------------------
+# Routes that are taken all the time: the same door, body and answer, with less on the way.
+
+
+_UNREAD = Refused("invalid", "The body must be JSON: Content-Type: application/json.", 422)
+
+
+class DirectRoute(APIRoute):
+    """A route of a worker: its function takes a session, the house and a model of the body."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Give what answers a request."""
+        act = self.endpoint
+        model = _model(act)
+
+        async def handle(request: Request) -> Response:
+            worker = await worker_at_the_door(request, request.headers.get(HEADER))
+            body = _read(model, request, await request.body())
+            made: Response = await run_in_threadpool(act, worker, house_of(request), body)
+            return made
+
+        return handle
+
+
+def _model(act: Callable[..., Any]) -> type[Body]:
+    """Find the model of a function's body."""
+    hints = [get_origin(hint) or hint for hint in get_type_hints(act).values()]
+    (model,) = (hint for hint in hints if isinstance(hint, type) and issubclass(hint, Body))
+    return model
+
+
+def _read(model: type[Body], request: Request, words: bytes) -> Body:
+    """Read a body.
+
+    Raises:
+        Refused: It does not say that it is JSON.
+        RequestValidationError: It is none, or not what the route needs.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise _UNREAD
+    try:
+        return model.model_validate_json(words)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        places = [{**fault, "loc": ("body", *fault["loc"])} for fault in faults]
+        raise RequestValidationError(places) from None
+
+
+# --------------------------------------------------------------------------------------------------
+# Coming in and going out: a worker's link, the requester's first password, login, logout.
+
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("goldspan.server.security")
@@ -203,3 +273,77 @@ def _see(path: str) -> Response:
 
 def _address(request: Request) -> str:
     return address_name(request.client.host if request.client else None)
+
+
+# --------------------------------------------------------------------------------------------------
+# Crowds from outside: where a provider's people come in, and where it sends its messages.
+
+
+FEW = 50
+"""New people of one address on one day that are always let in, as long as there is room at all."""
+_FULL = "No more new people can come in today: try again tomorrow."
+
+
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+HookBody = Annotated[bytes, Depends(_body)]
+
+
+def _admit(house: House, address: str) -> None:
+    """Count a new person where the provider does not say who they are.
+
+    Raises:
+        Refused: As many came in today as may, from this address or from all.
+    """
+    most, now = house.service.setting.daily_joins, wall_of(house.settings.clock)()
+    # An address could be found from a plain hash of it.
+    name = blake2b(
+        address.encode(), key=house.settings.keys.of("joins"), digest_size=16
+    ).hexdigest()
+    try:  # one address cannot keep all others out
+        house.service.ledger.take("joins", name, max(FEW, most // 10), now)
+        house.service.ledger.take("joins", "", most, now)
+    except BoundError as error:
+        raise Refused("daily", _FULL, 429, retry=error.seconds) from None
+
+
+def outside(house: House) -> APIRouter:
+    """Give the routes of the plan's provider; none where people come by personal links."""
+    router = APIRouter(include_in_schema=False)
+    provider = house.service.setting.plan.provider
+    if provider is None or provider.name == "link":
+        return router
+    store, clock = cast("Store", house.service.ledger), house.settings.clock
+    opened = open_provider(house.service.setting.plan, store, clock)
+    admit = (lambda _: None) if opened.checks_people else partial(_admit, house)
+    reception = Reception(opened, store, house.entrance.links, clock, admit)
+
+    @router.get(f"/join/{opened.name}")
+    def join(request: Request) -> Response:
+        """Exchange a provider's parameters for a cookie; they leave the address bar at once."""
+        try:
+            address = address_name(request.client.host if request.client else None)
+            if not opened.checks_people:  # nothing else slows down who makes names up
+                house.buckets["join"].take(address)
+            link = reception.enter(dict(request.query_params), address)
+        except Refused as refused:
+            if opened.checks_people and refused.status != 503:
+                count_bad(house, request, f"somebody from {opened.name}: {refused.message}")
+            raise
+        return welcome(house, house.entrance.sessions.begin_work(link))
+
+    @router.post(f"/api/hooks/{opened.name}")
+    def hook(request: Request, body: HookBody) -> Response:
+        """Take a signed message of the provider's."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        try:
+            said = reception.hear(headers, body)
+        except Refused as refused:
+            count_bad(house, request, f"a message to {opened.name}'s address: {refused.code}")
+            raise
+        log.info("a message of %s: %s", opened.name, said)
+        return JSONResponse({"status": said})
+
+    return router

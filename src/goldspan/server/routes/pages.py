@@ -1,8 +1,4 @@
-"""The pages of a worker: where they label, and the help.
-
-The page holds no item: its script asks the JSON API of `routes/work.py` for the next task. What it
-needs to know before that – labels with their keys, reasons to skip – stands in a JSON block.
-"""
+"""The pages: labelling, the desk, and what leads there."""
 
 from __future__ import annotations
 
@@ -10,11 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse, Response
 
-from goldspan.server.instructions import read_instructions
-from goldspan.server.rendering import page_answer
+from goldspan.server.errors import Refused
+from goldspan.server.house import House, HouseHere, requester_here
+from goldspan.server.pages import page_answer, read_instructions
+
+# --------------------------------------------------------------------------------------------------
+# The pages of a worker: where they label, and the help.
+
 
 KEYS = "1234567890qweravtgdjklmpoix"
 """Keys of the labels in their order; b, c, f, h, n, s, u, y and z do other things on the page."""
@@ -121,3 +122,66 @@ def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
     """
     keys = [*KEYS[: len(labels)], *[""] * max(0, len(labels) - len(KEYS))]
     return [{"name": name, "key": key} for name, key in zip(labels, keys, strict=True)]
+
+
+# --------------------------------------------------------------------------------------------------
+# The pages of the requester's desk.
+
+
+router = APIRouter(include_in_schema=False)
+PAGES = {
+    "overview": ("/desk", "Overview"),
+    "doubts": ("/desk/doubts", "Review"),
+    "workers": ("/desk/workers", "Workers"),
+    "items": ("/desk/items", "Items"),
+    "links": ("/desk/links", "Links"),
+    "exports": ("/desk/exports", "Downloads"),
+}
+"""The pages in the order of the menu: path and name."""
+
+
+@router.get("/desk", response_class=HTMLResponse)
+def overview(request: Request, house: HouseHere) -> Response:
+    """Show how far it is."""
+    return _page(request, house, "overview")
+
+
+@router.get("/desk/items/{item:path}", response_class=HTMLResponse)
+def item(request: Request, house: HouseHere, item: str) -> Response:
+    """Show all that is known of an item."""
+    shown = _page(request, house, "items", "desk_item", item=item)
+    house.service.desk.check_item(item)
+    return shown
+
+
+@router.get("/desk/{name}", response_class=HTMLResponse)
+def page(request: Request, house: HouseHere, name: str) -> Response:
+    """Show one of the other pages."""
+    if name not in PAGES or name == "overview":
+        raise HTTPException(404)
+    return _page(request, house, name)
+
+
+def _page(request: Request, house: House, here: str, template: str = "", **more: Any) -> Response:
+    """Fill a page in; who is not logged in is led to where one logs in."""
+    try:
+        session = requester_here(request, None)
+    except Refused as refused:
+        if refused.status != 401:
+            raise
+        raise HTTPException(303, headers={"Location": "/login"}) from None
+    plan, csrf = house.service.setting.plan, house.entrance.sessions.csrf(session)
+    data = {
+        "csrf": csrf,
+        "kind": "single" if plan.is_single else "spans",
+        "labels": label_keys(plan.task.labels or plan.task.types),
+        "currency": plan.prices.currency,
+        "paid": plan.is_paid,
+        "control": bool(house.service.setting.control),
+        **more,
+    }
+    name = template or f"desk_{here}"
+    return page_answer(
+        f"{name}.html.j2", data=data, csrf=csrf, pages=PAGES, here=here, script=f"{name}.js",
+        title=plan.page.title or plan.name, paid=plan.is_paid, **more,
+    )  # fmt: skip

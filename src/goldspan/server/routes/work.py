@@ -1,4 +1,4 @@
-"""The JSON API of a worker: the next task, an answer, skip, flag, give back, how far I am."""
+"""The worker's API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from goldspan.server.doors import HouseHere, WorkerHere
+from goldspan.server.house import HouseHere, WorkerHere
 from goldspan.server.models import (
     AnswerAnswer,
     AnswerBody,
@@ -25,7 +25,11 @@ from goldspan.server.models import (
     SkipBody,
     refusals,
 )
-from goldspan.server.routes.direct import DirectRoute
+from goldspan.server.routes.join import DirectRoute
+
+# --------------------------------------------------------------------------------------------------
+# The JSON API of a worker: the next task, an answer, skip, flag, give back, how far I am.
+
 
 router = APIRouter(prefix="/api/work", tags=["work"])
 often = APIRouter(prefix="/api/work", tags=["work"], route_class=DirectRoute)

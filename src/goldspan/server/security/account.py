@@ -1,19 +1,336 @@
-"""The requester's account: a link that holds once to choose a password, then the password."""
+"""The requester's account: passwords, and how fast they can be tried."""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
+import re
 import secrets
+import sys
+import time
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any
+from ipaddress import IPv6Address, ip_address
+from threading import BoundedSemaphore, Lock, get_native_id
+from typing import Any, TypeVar
+
+from argon2 import PasswordHasher, Type
+from argon2.exceptions import InvalidHashError, VerificationError
 
 from goldspan.errors import InputError
+from goldspan.old_name import OLD_NAME
 from goldspan.server.errors import Refused
-from goldspan.server.security.limits import Delays
-from goldspan.server.security.notes import Notes
-from goldspan.server.security.passwords import hash_password, is_password
-from goldspan.server.security.sessions import MINUTE, PASSWORD, REQUESTER
-from goldspan.server.security.tokens import Seal, new_id
+from goldspan.server.security.secret import Seal, new_id
+from goldspan.server.security.sessions import MINUTE, PASSWORD, REQUESTER, Notes
+from goldspan.server.settings import Rate
+
+# --------------------------------------------------------------------------------------------------
+# How often something may be done: token buckets by address or session, delays by account.
+
+
+MOST = 10_000
+"""Buckets that are kept; those that were used longest ago are forgotten."""
+LONGEST = 64
+"""Characters of an address that are looked at."""
+FREE = 5
+"""Passwords that may be tried for an account, from wherever, before the next one has to wait."""
+LONGEST_WAIT = 30.0
+"""Seconds that it has to wait at most. Whoever tries from many addresses keeps the owner waiting
+too, in a browser that is not known: so no wait is long."""
+FORGOTTEN = 3_600.0
+"""Seconds after the last wrong password in which wrong ones are forgotten."""
+
+
+class Buckets:
+    """Buckets of one rate, by name.
+
+    Args:
+        rate: How they are filled.
+        clock: The campaign's clock, in milliseconds.
+    """
+
+    def __init__(self, rate: Rate, clock: Callable[[], int]) -> None:
+        self._rate, self._clock = rate, clock
+        self._filled: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._turn = Lock()
+
+    def take(self, name: str) -> None:
+        """Take one from a bucket.
+
+        Raises:
+            Refused: It is empty.
+        """
+        with self._turn:
+            level = self._level(name)
+            if level >= 1:
+                self._put(name, level - 1)
+                return
+        seconds = math.ceil((1 - level) / self._rate.per_second)
+        words = f"That was too often: try again in {seconds} seconds."
+        raise Refused("slow-down", words, 429, retry=seconds)
+
+    def _level(self, name: str) -> float:
+        then, level = self._filled.get(name, (self._clock(), float(self._rate.burst)))
+        # A clock that goes back fills nothing.
+        gained = max(self._clock() - then, 0) / 1000 * self._rate.per_second
+        return min(level + gained, float(self._rate.burst))
+
+    def _put(self, name: str, level: float) -> None:
+        self._filled[name] = self._clock(), level
+        self._filled.move_to_end(name)
+        if len(self._filled) > MOST:
+            self._filled.popitem(last=False)
+
+
+class Delays:
+    """Slows down the guessing of one password, from however many addresses: 1, 2, 4, … seconds.
+
+    A try that comes too early is refused unseen, right or wrong, and does not make the wait longer.
+
+    Args:
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """By name, when one was tried last, and how many since the last right one."""
+        self._turn = Lock()
+
+    def begin(self, name: str) -> None:
+        """Count a try as wrong before it is known: of many at once, only so many are looked at.
+
+        Raises:
+            Refused: It comes too early.
+        """
+        with self._turn:
+            now = self._clock()
+            then, n_wrong = self._wrong.get(name, (now, 0))
+            if now - then >= FORGOTTEN:
+                n_wrong = 0
+            # Doubling is bounded before it is done: nobody counts the tries of a year.
+            wait = min(2.0 ** min(n_wrong - FREE, 30), LONGEST_WAIT) if n_wrong >= FREE else 0.0
+            left = then + wait - now
+            if left <= 0:
+                self._wrong[name] = now, n_wrong + 1
+                self._wrong.move_to_end(name)
+                if len(self._wrong) > MOST:
+                    self._wrong.popitem(last=False)
+                return
+        seconds = math.ceil(left)
+        words = f"Wrong passwords were tried too often: try again in {seconds} seconds."
+        raise Refused("slow-down", words, 429, retry=seconds)
+
+    def forget(self, name: str) -> None:
+        """Begin anew: the password was right."""
+        with self._turn:
+            self._wrong.pop(name, None)
+
+
+def address_name(host: str | None) -> str:
+    """Give the name of an address's bucket; a network of IPv6 (/64) is one.
+
+    >>> address_name("192.0.2.7"), address_name("2001:db8::1:2"), address_name(None)
+    ('192.0.2.7', '2001:db8::/64', 'unknown')
+    """
+    # A proxy may pass on what somebody made up, of any length.
+    return _name((host or "unknown")[:LONGEST])
+
+
+@lru_cache(maxsize=4_096)
+def _name(host: str) -> str:
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return f"{IPv6Address(int(address) >> 64 << 64)}/64"
+    return str(address)
+
+
+# --------------------------------------------------------------------------------------------------
+# The requester's password: argon2id, with the parameters of RFC 9106 for little memory.
+
+
+SHORTEST = 12
+LONGEST_PASSWORD = 1_000
+OWN, DIFFERENT = 11, 4
+"""Characters that must be left of it without what is tried first, and how many different ones: one
+word is too little."""
+ROW = 4
+"""Characters that make a row, of keys, of the alphabet or of one digit after the other."""
+WORDS = (
+    "password", "passwort", "passwd", "passphrase", "pass", "admin", "administrator", "root",
+    "user", "guest", "login", "welcome", "willkommen", "letmein", "changeme", "change", "default",
+    "secret", "geheim", "iloveyou", "love", "master", "dragon", "monkey", "football", "baseball",
+    "sunshine", "princess", "superman", "batman", "hello", "hallo", "test", "demo", "temp",
+    "server", "requester", "annotator", "annotation", "worker", "label", "labels", "campaign",
+    "summer", "winter", "spring", "autumn", "january", "february", "march", "april", "june",
+    "july", "august", "september", "october", "november", "december", "monday", "friday",
+    "goldspan", OLD_NAME,
+)  # fmt: skip
+"""What people take who want no password, in small letters."""
+KEYS = (
+    "1234567890", "qwertyuiop", "qwertzuiop", "azertyuiop", "asdfghjkl", "qsdfghjklm", "zxcvbnm",
+    "yxcvbnm", "wxcvbn", "abcdefghijklmnopqrstuvwxyz",
+)  # fmt: skip
+"""Rows of keys as keyboards have them, and the alphabet."""
+COLUMNS = ("1qaz2wsx3edc4rfv5tgb6yhn7ujm", "1q2w3e4r5t6y7u8i9o0p", "qawsedrftgyhujikolp")
+"""Keys that lie beneath or beside each other."""
+LIKE = str.maketrans("013457@$!|", "oieastasil")
+"""Signs that stand for letters: p@ssw0rd."""
+_ADVICE = "Take a sentence that only you would write, or several words that do not belong together."
+AT_ONCE, WAITING = 2, 4
+"""Passwords that are checked, and people who wait for that."""
+_HASHER = PasswordHasher(
+    time_cost=3, memory_cost=64 * 1024, parallelism=4, hash_len=32, salt_len=16, type=Type.ID
+)
+
+
+def _step_back() -> None:
+    """Let all other threads go first; Linux alone can say so of one, and of those it starts."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), 10)
+
+
+# A hash takes 64 MiB: so many at once, and no more, however many ask. They have threads of their
+# own: whoever tries passwords takes none of those in which workers are answered.
+_THREADS = ThreadPoolExecutor(AT_ONCE, "password", _step_back)
+_PLACES = BoundedSemaphore(AT_ONCE + WAITING)
+Made = TypeVar("Made")
+
+
+async def in_turn(act: Callable[[], Made]) -> Made:
+    """Do what checks or hashes a password, when its turn comes.
+
+    Raises:
+        Refused: Too many wait already.
+    """
+    if not _PLACES.acquire(blocking=False):
+        raise Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
+    doing = _THREADS.submit(act)
+    doing.add_done_callback(lambda _: _PLACES.release())  # also if nobody waits for it any more
+    return await asyncio.wrap_future(doing)
+
+
+def hash_password(password: str, campaign: str = "") -> str:
+    """Return what is kept of a password.
+
+    Args:
+        password: What was chosen.
+        campaign: The campaign's name, which others know too.
+
+    Raises:
+        Refused: It is too short or too long, or easily guessed.
+    """
+    if not SHORTEST <= len(password) <= LONGEST_PASSWORD:
+        raise Refused(
+            "password",
+            f"A password has {SHORTEST} to {LONGEST_PASSWORD} characters. {_ADVICE}",
+            422,
+        )
+    found = _guessable(password, campaign)
+    if found:
+        raise Refused(
+            "password",
+            f"This password is easily guessed: without {found}, too little is left of it. It needs "
+            f"{SHORTEST} to {LONGEST_PASSWORD} characters. {_ADVICE}",
+            422,
+        )
+    return _HASHER.hash(_bytes(password))
+
+
+def _guessable(password: str, campaign: str) -> str:
+    """Return what a password is made of that is tried first; "" if enough is left without it."""
+    left, kinds = unicodedata.normalize("NFKC", password).lower(), []
+    parts = [part for part in re.split(r"[\W_]+", campaign.lower()) if len(part) >= ROW - 1]
+    for kind, take in (
+        ("what stands in it twice", _drop_repeats),
+        ("rows of keys and of letters", _drop_rows),
+        ("years and dates", _drop_years),
+        ("words that everybody tries", lambda text: _drop_words(text, (*WORDS, *parts))),
+    ):
+        before, left = left, take(left)
+        kinds += [kind] if left != before else []
+    # Digits and signs that are put before or behind a word are tried too.
+    bare = re.sub(r"^[\W\d_]+|[\W\d_]+$", "", left)
+    if not kinds and bare.isalpha() and bare != left:
+        kinds = ["digits and signs before and behind a word"]
+    bare = bare if kinds else left
+    if len(bare) >= OWN and len(set(bare)) >= DIFFERENT:
+        return ""
+    return ", ".join(kinds) or "what stands in it twice"
+
+
+def _drop_repeats(text: str) -> str:
+    """Leave one of what is there several times in a row: "aaaa", "abcabc"."""
+    return re.sub(r"(.{2,}?)\1+", r"\1", re.sub(r"(.)\1{2,}", r"\1", text, flags=re.DOTALL))
+
+
+def _drop_rows(text: str) -> str:
+    """Leave out rows of keys or letters, forwards and backwards: "qwert", "4321", "1qaz2wsx"."""
+    rows = [row + row[:3] for row in KEYS] + list(COLUMNS)
+    rows += [row[::-1] for row in rows]
+    kept, n = "", 0
+    while n < len(text):
+        end = n + ROW
+        while end <= len(text) and any(text[n:end] in row for row in rows):
+            end += 1
+        if end > n + ROW:
+            n = end - 1
+        else:
+            kept, n = kept + text[n], n + 1
+    return kept
+
+
+def _drop_years(text: str) -> str:
+    """Leave out dates and years of our time."""
+    text = re.sub(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}", "", text)
+    return re.sub(r"(?<!\d)(19|20)\d\d(?!\d)|(?<!\d)\d{8}(?!\d)", "", text)
+
+
+def _drop_words(text: str, words: Sequence[str]) -> str:
+    """Leave out words, also with signs in the place of letters, the longest first."""
+    for word in sorted(set(words), key=len, reverse=True):
+        found = text.translate(LIKE).find(like := word.translate(LIKE))
+        while found >= 0:
+            text = text[:found] + text[found + len(word) :]
+            found = text.translate(LIKE).find(like)
+    return text
+
+
+def is_password(password: str, kept: str) -> bool:
+    """Whether a password is the one of which this is kept; takes as long if none is kept."""
+    if len(password) > LONGEST_PASSWORD:
+        return False
+    try:
+        return _HASHER.verify(kept or _NONE, _bytes(password)) and bool(kept)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def _bytes(password: str) -> bytes:
+    return password.encode("utf-8", "surrogatepass")
+
+
+_NONE = (
+    "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+)
+"""A hash that no password has, in the same form: checking it takes as long."""
+
+
+# --------------------------------------------------------------------------------------------------
+# The requester's account: a link that holds once to choose a password, then the password.
+
 
 SETUP = "setup"
 """Kind of records."""

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from goldspan.server.answers import log_fault, route_of, tell, unavailable
 from goldspan.server.errors import Refused
 from goldspan.server.house import House
-from goldspan.server.security.csrf import SAFE
-from goldspan.server.security.limits import address_name
+from goldspan.server.security.account import address_name
+from goldspan.server.security.entrance import SAFE
 from goldspan.server.security.sessions import DESK, WORKER
 
 log = logging.getLogger("goldspan.server.requests")

@@ -1,21 +1,26 @@
-"""The server's secret: made at the first start, kept beside the store, never a default.
-
-Every use has a key of its own, derived from the secret by BLAKE2b, so that what was signed for one
-purpose says nothing for another.
-"""
+"""The server's secret, and what is signed with it."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from functools import cached_property
+from hashlib import blake2b, sha256
 from pathlib import Path
+from typing import Any
+
+from itsdangerous import BadData, URLSafeSerializer
 
 from goldspan.errors import InputError
 from goldspan.old_name import variable
+
+# --------------------------------------------------------------------------------------------------
+# The server's secret: made at the first start, kept beside the store, never a default.
+
 
 FILE = "server.key"
 VARIABLE = "GOLDSPAN_SECRET_FILE"
@@ -102,3 +107,56 @@ def _check_owner(path: Path) -> None:
             f"others may read the server's secret {path}: run `chmod 600 {path}`; if somebody may "
             "have read it, delete it instead, and all links and sessions end"
         )
+
+
+# --------------------------------------------------------------------------------------------------
+# Signed values: what the server hands out and takes back, unchanged or not at all.
+
+
+LONGEST = 4_000
+"""Characters of a token; longer ones are not looked at."""
+
+
+class Seal:
+    """Signs facts for one purpose (HMAC-SHA-256), and reads what it has signed.
+
+    The facts can be read by whoever has the token: they are signed and not hidden.
+
+    Args:
+        key: Of the purpose: `keys.of("worker link")`.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def sign(self, facts: Mapping[str, Any]) -> str:
+        """Give the token of facts that JSON can hold."""
+        made = self._serializer.dumps(dict(facts))
+        return made if isinstance(made, str) else made.decode("ascii")
+
+    def read(self, token: str) -> dict[str, Any] | None:
+        """Give the facts of a token; None if this seal has not made it.
+
+        >>> seal = Seal(bytes(32))
+        >>> token = seal.sign({"worker": "ann"})
+        >>> seal.read(token), seal.read(token[:-1]), Seal(bytes([1])).read(token)
+        ({'worker': 'ann'}, None, None)
+        """
+        if not token.isascii() or len(token) > LONGEST:
+            return None
+        try:
+            facts = self._serializer.loads(token)
+        except BadData:
+            return None
+        return facts if isinstance(facts, dict) else None
+
+    @cached_property
+    def _serializer(self) -> URLSafeSerializer:
+        how = {"key_derivation": "hmac", "digest_method": sha256}
+        # Part of the scheme, seen by nobody: another salt would end all links and sessions.
+        return URLSafeSerializer(self._key, salt=b"karat", signer_kwargs=how)
+
+
+def new_id() -> str:
+    """Give an id that nobody can guess: 128 random bits."""
+    return secrets.token_hex(16)

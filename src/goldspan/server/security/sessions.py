@@ -1,24 +1,236 @@
-"""Sessions: who asks, in a signed cookie, and which of them have ended.
-
-The cookie says who it is and since when. What a cookie cannot say is kept in the ledger – who has
-logged out, how often the password was changed, which links were revoked – or in memory: when
-something was last done in a requester's session, which after a restart counts from its beginning.
-"""
+"""Links and sessions of workers and requesters, signed by the server's secret."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hmac import compare_digest, digest
 from threading import Lock
 from typing import Any
 
+from goldspan.campaign.clock import wall_of
+from goldspan.errors import Fault, FaultsError, InputError
+from goldspan.protocols import Ledger
 from goldspan.server.errors import Refused
-from goldspan.server.security.links import DAY, REVOKED, Link
-from goldspan.server.security.notes import Notes
-from goldspan.server.security.tokens import LONGEST, Seal, new_id
+from goldspan.server.security.secret import LONGEST, Seal, new_id
 from goldspan.server.settings import ServerSettings
+from goldspan.store.bounds import BoundError
+
+# --------------------------------------------------------------------------------------------------
+# Facts of a ledger that every request asks for, read again after a moment.
+
+
+FRESH = 1_000
+"""Milliseconds for which what was read is taken to hold."""
+
+
+class Notes:
+    """Records of a ledger by kind.
+
+    Args:
+        ledger: Where they are kept.
+        clock: The campaign's clock: what lasts some time is counted by it.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], int]) -> None:
+        self._ledger, self.clock, self.wall = ledger, clock, wall_of(clock)
+        self._known: dict[str, tuple[int, Mapping[str, dict[str, Any]]]] = {}
+        self._turn = Lock()
+
+    def all(self, kind: str) -> Mapping[str, dict[str, Any]]:
+        """Give the facts of a kind by name, as they were a second ago at most."""
+        facts = self._fresh(kind)
+        if facts is None:
+            with self._turn:  # of many who ask at once, one reads
+                facts = self._fresh(kind)
+                if facts is None:
+                    facts = self._read(kind)
+        return facts
+
+    def at_hand(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+        """Give the same if that can be done without reading, and at once; else None."""
+        return self._fresh(kind)
+
+    def now(self, kind: str) -> Mapping[str, dict[str, Any]]:
+        """Give the facts of a kind as they are."""
+        with self._turn:
+            return self._read(kind)
+
+    def add(self, kind: str, name: str, body: Mapping[str, Any]) -> None:
+        """Keep a fact.
+
+        Raises:
+            InputError: Another fact of this kind stands under the name.
+        """
+        self._ledger.record(kind, name, body, self.clock())
+        with self._turn:
+            self._known.pop(kind, None)
+
+    def take(self, kind: str, name: str, most: int) -> None:
+        """Count something that may be done so many times a day.
+
+        Raises:
+            Refused: It was done as often today.
+        """
+        try:
+            self._ledger.take(kind, name, most, self.wall())
+        except BoundError as error:
+            words = f"That was too often today ({most} times): try again tomorrow."
+            raise Refused("daily", words, 429, retry=error.seconds) from None
+
+    def _fresh(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+        read, facts = self._known.get(kind, (-FRESH, {}))
+        return facts if 0 <= self.clock() - read < FRESH else None
+
+    def _read(self, kind: str) -> Mapping[str, dict[str, Any]]:
+        read, facts = self.clock(), self._ledger.records(kind)
+        self._known[kind] = read, facts
+        return facts
+
+
+# --------------------------------------------------------------------------------------------------
+# The personal links of workers: signed, of one campaign, for some days, revocable.
+
+
+DAY = 86_400_000
+"""Milliseconds."""
+MOST_DAYS = 366.0
+LONGEST_NAME = 200
+LINK, REVOKED, ADDRESS = "link", "link-revoked", "address"
+"""Kinds of records."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A worker's link.
+
+    Attributes:
+        id: By which it is revoked.
+        worker: Whose it is.
+        issued: When it was made, in milliseconds since 1970.
+        expires: From when on it no longer holds.
+        revoked: Whether it was taken back.
+    """
+
+    id: str
+    worker: str
+    issued: int
+    expires: int
+    revoked: bool = False
+
+
+class Links:
+    """The links of a campaign.
+
+    Args:
+        notes: Where they are kept; the signature itself is kept nowhere.
+        seal: For links.
+        campaign: The campaign's id.
+    """
+
+    def __init__(self, notes: Notes, seal: Seal, campaign: str) -> None:
+        self._notes, self._seal, self._campaign = notes, seal, campaign
+
+    def make(self, workers: Sequence[str], days: float) -> list[tuple[Link, str]]:
+        """Make a link for every worker; give each with its token, which nothing gives again.
+
+        Raises:
+            FaultsError: A name cannot be one, or stands twice.
+            InputError: The days are not between 0 and 366.
+        """
+        if not 0 < days <= MOST_DAYS:
+            raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
+        _check_names(workers)
+        now = self._notes.wall()  # the day on which it ends is told to people
+        return [self._make(worker, now, now + round(days * DAY)) for worker in workers]
+
+    def token(self, link: Link) -> str:
+        """Sign a link."""
+        return self._seal.sign({
+            "campaign": self._campaign, "worker": link.worker, "id": link.id,
+            "issued": link.issued, "expires": link.expires,
+        })  # fmt: skip
+
+    def read(self, token: str) -> Link:
+        """Give the link of a token.
+
+        Raises:
+            Refused: It is not one of this campaign's, has expired or was revoked.
+        """
+        facts = self._seal.read(token)
+        if facts is None or facts.pop("campaign", None) != self._campaign:
+            raise Refused(
+                "link", "This link does not hold here. Was it cut off when it was copied?", 403
+            )
+        link = Link(**facts)
+        if self.has_ended(link.id):
+            raise Refused("link", "This link was taken back. Ask who sent it to you.", 403)
+        if not self.is_in_time(link):
+            raise Refused("link", "This link has expired. Ask who sent it for a new one.", 403)
+        return link
+
+    def is_in_time(self, link: Link) -> bool:
+        """Whether a link has not expired, by the wall clock."""
+        return self._notes.wall() < link.expires
+
+    def has_ended(self, link: str) -> bool:
+        """Whether a link was revoked."""
+        return link in self._notes.all(REVOKED)
+
+    def revoke(self, link: str) -> None:
+        """Take a link back; the sessions that began with it end.
+
+        Raises:
+            Refused: There is no such link.
+        """
+        if link not in self._notes.now(LINK):
+            raise Refused("unknown", f"There is no link {link!r}.", 404)
+        if link not in self._notes.now(REVOKED):
+            self._notes.add(REVOKED, link, {"time": self._notes.wall()})
+
+    def all(self) -> list[Link]:
+        """Give all links that were made, in their order."""
+        gone = self._notes.now(REVOKED)
+        return [
+            Link(name, body["worker"], body["issued"], body["expires"], name in gone)
+            for name, body in self._notes.now(LINK).items()
+        ]
+
+    def move(self, public_url: str) -> None:
+        """Keep the server's address, so that links made elsewhere lead there."""
+        if self.place() != public_url:
+            number = len(self._notes.now(ADDRESS)) + 1
+            self._notes.add(ADDRESS, f"{number:04d}", {"url": public_url})
+
+    def place(self) -> str | None:
+        """Give the last address of the server; None before its first start."""
+        last = list(self._notes.now(ADDRESS).values())[-1:]
+        return str(last[0]["url"]) if last else None
+
+    def _make(self, worker: str, issued: int, expires: int) -> tuple[Link, str]:
+        link = Link(new_id(), worker, issued, expires)
+        body = {"worker": worker, "issued": issued, "expires": expires}
+        self._notes.add(LINK, link.id, body)
+        return link, self.token(link)
+
+
+def _check_names(workers: Sequence[str]) -> None:
+    faults, seen = [], set()
+    for worker in workers:
+        if not worker.strip() or len(worker) > LONGEST_NAME or not worker.isprintable():
+            faults.append(Fault(f"a name has 1 to {LONGEST_NAME} characters that can be printed",
+                                worker=worker))  # fmt: skip
+        elif worker in seen:
+            faults.append(Fault("stands twice", worker=worker))
+        seen.add(worker)
+    if faults or not workers:
+        raise FaultsError(faults, "" if faults else "give at least one worker")
+
+
+# --------------------------------------------------------------------------------------------------
+# Sessions: who asks, in a signed cookie, and which of them have ended.
+
 
 WORKER, DESK = "worker", "desk"
 REQUESTER = "requester"

@@ -1,0 +1,678 @@
+"""The crowds that the loop asks: simulated, recorded, files, people in a browser."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goldspan.archives import RAISE
+from goldspan.campaign.awaiting import awaited, missing_answers
+from goldspan.campaign.clock import CampaignClock, open_clock
+from goldspan.campaign.control import failure
+from goldspan.campaign.judging import Admission, kept
+from goldspan.campaign.plan import key_of
+from goldspan.campaign.protocols import Waiting
+from goldspan.campaign.setting import Setting
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.gold import recode
+from goldspan.errors import Fault, FaultsError, InputError
+from goldspan.protocols import Ledger, Receipt
+from goldspan.simulate import read_team, simulate_crowd
+from goldspan.simulate.crowd import BEGIN
+from goldspan.spans import Codec, parse_with_errors
+from goldspan.tagger.features import hash64
+
+# --------------------------------------------------------------------------------------------------
+# Answers without a lease: sent to the ledger where they find a free place and the money for it.
+
+
+TAKEN, FULL, MONEY, BARRED = "taken", "full", "money", "barred"
+"""What became of an answer: it counts, or why it does not."""
+
+
+class Places:
+    """What is free and what was answered, read once and kept while answers are sent.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+    """
+
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
+        self.setting, self.ledger, self._left = setting, ledger, ledger.totals().left
+        rows, crowd = ledger.slots().to_pylist(), ledger.crowd()
+        self._free = {row["item"]: row["places"] - row["leased"] - row["filled"] for row in rows}
+        items, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+        answers, tags = crowd.latest, [*crowd.tagset.tags, None]
+        codes, offset = answers.codes.tolist(), answers.offset.tolist()
+        pairs = zip(answers.item.tolist(), answers.worker.tolist(), strict=True)
+        self._given: dict[tuple[str, str], list[str | None]] = {
+            (items[item], workers[worker]): [tags[c] for c in codes[offset[n] : offset[n + 1]]]
+            for n, (item, worker) in enumerate(pairs)
+        }
+
+    def given(self, item: str, worker: str) -> list[str | None] | None:
+        """Give the answer that counts, None if there is none."""
+        return self._given.get((item, worker))
+
+    def take(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> str:
+        """Send an answer if it finds a place, and say what became of it."""
+        if self._free[item] <= 0:
+            return FULL
+        if self.setting.costs[self.setting.pool.place[item]] > self._left:
+            return MONEY
+        receipt = self._send(item, worker, labels, now)
+        if not receipt.counts:  # there were place and money
+            return BARRED
+        self._free[item] -= 1
+        self._left -= receipt.cost
+        self._given[item, worker] = list(labels)
+        return TAKEN
+
+    def _send(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> Receipt:
+        """Send it under the first key that no answer that does not count has used up."""
+        for attempt in count():
+            key = key_of(item, worker, attempt)
+            receipt = self.ledger.submit(key, worker, item, labels, now)
+            if receipt.status == "conflict":
+                continue
+            # A draft beside another of the worker is not kept: its key is as good as any.
+            if receipt.counts or not receipt.repeated or not self.ledger.is_sent(key):
+                return receipt
+        raise AssertionError
+
+
+# --------------------------------------------------------------------------------------------------
+# A file of answers that came back: read as lines of JSON, and refused whole if any is faulty.
+
+
+LONGEST = 400
+"""Characters of a worker's name."""
+_HALF = "; the file ends in this line: is it still being written? Run again when it is whole"
+
+
+class Arrived:
+    """What answers to a campaign must be.
+
+    Args:
+        key: The campaign's id.
+        codec: Its tags.
+        lengths: Items that were asked about, and how many labels an answer to each has.
+    """
+
+    def __init__(self, key: str, codec: Codec, lengths: Mapping[str, int]) -> None:
+        self.key, self.codec, self.lengths = key, codec, lengths
+
+    def read(self, file: Path, data: bytes) -> list[dict[str, Any]]:
+        """Give the answers of a file.
+
+        Raises:
+            FaultsError: Lines are faulty; all are listed, with their numbers.
+        """
+        rows, faults = [], []
+        lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = _parsed(line)
+                message = self.fault(row)
+            except InputError as error:
+                # Only the last line has no end.
+                row, message = {}, f"{error}{_HALF if number == len(lines) else ''}"
+            rows.append(row)
+            if message:
+                faults.append(Fault(message, str(file), number))
+        if faults:
+            raise FaultsError(faults, "the answers are refused; nothing of the file was taken")
+        return rows
+
+    def fault(self, row: Any) -> str:
+        """Say what is wrong with an answer, "" if nothing is."""
+        if not isinstance(row, Mapping) or not {"campaign", "worker", "item", "labels"} <= set(row):
+            return "an answer has campaign, worker, item and labels"
+        if row["campaign"] != self.key:
+            return f"of the campaign {row['campaign']!r}, and this is {self.key!r}"
+        if not _is_name(row["worker"]):
+            return f"a worker is text of 1 to {LONGEST} characters, not {row['worker']!r:.60}"
+        item, labels = row["item"], row["labels"]
+        if not isinstance(item, str) or item not in self.lengths:
+            return f"item {item!r:.60} was not asked about"
+        n = self.lengths[item]
+        if not isinstance(labels, list) or len(labels) != n:
+            return f"item {item}: needs a list of {n} labels, not {labels!r:.60}"
+        known = self.codec.index
+        wrong = [one for one in labels if not isinstance(one, str | None) or one not in known]
+        if wrong:
+            return f"item {item}: label {wrong[0]!r:.60} is not in {', '.join(self.codec.tags)}"
+        return self._malformed(item, labels)
+
+    def _malformed(self, item: str, labels: Sequence[str | None]) -> str:
+        """Say where the tags between skipped tokens are no spans, "" if they are."""
+        start = 0
+        for end in [*(n for n, label in enumerate(labels) if label is None), len(labels)]:
+            part = [str(label) for label in labels[start:end]]
+            _, errors = parse_with_errors(part, self.codec.encoding) if part else ([], [])
+            for error in errors:
+                # What belongs in the place of a skipped token is not known.
+                closing = error.kind == "not-closed"
+                before, after = error.index == 0 and start > 0, end < len(labels)
+                if not ((after and error.next is None) if closing else before):
+                    return f"item {item} token {start + error.index}: {error.message}"
+            start = end + 1
+        return ""
+
+
+def campaign_in(line: bytes) -> str | None:
+    """Give the id of the campaign in a line of tasks or answers, None if there is none."""
+    try:
+        row = _parsed(line)
+    except InputError:
+        return None
+    found = row.get("campaign") if isinstance(row, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _parsed(line: bytes) -> Any:
+    """Read a line.
+
+    Raises:
+        InputError: It is no JSON in UTF-8.
+    """
+    try:
+        return json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"it is no JSON: {error}") from None
+
+
+def _is_name(word: Any) -> bool:
+    """Whether any database can keep it: text without NUL and halves of characters."""
+    if not isinstance(word, str) or not 0 < len(word) <= LONGEST or "\0" in word:
+        return False
+    return not any("\ud800" <= char <= "\udfff" for char in word)
+
+
+# --------------------------------------------------------------------------------------------------
+# The source "simulated": workers of `goldspan.simulate` answer at once, on a clock of their own.
+
+
+LEASE_SECONDS = 1e8
+"""Longer than any campaign: what a kill leaves reserved is taken up again."""
+
+
+def time_after(setting: Setting, n_answers: int) -> int:
+    """Give the time in milliseconds since 1970 when so many answers are given."""
+    return BEGIN + round(1000 * setting.plan.crowd.seconds * n_answers)
+
+
+class Simulated:
+    """Simulated workers.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+    """
+
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
+        self.setting, self.ledger = setting, ledger
+        self.workers = list(read_team(list(setting.plan.crowd.workers)))
+        self._n_answers = ledger.n_answers
+        self._asked: dict[str, set[str]] = {}
+
+    def now(self) -> int:
+        """Give the time that the answers took so far."""
+        return time_after(self.setting, self._n_answers)
+
+    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+        """Ask for every open place, item by item."""
+        del name
+        self._read()
+        rows = self.ledger.slots().to_pylist()
+        missing = {row["item"]: row["wanted"] - row["filled"] for row in rows}
+        for item in items:
+            self._fill(item, missing[item])
+        return None
+
+    def _fill(self, item: str, n: int) -> None:
+        for worker in self._order(item):
+            if n <= 0:
+                return
+            if worker in self._barred or item in self._asked[worker]:
+                continue
+            self._control(worker)
+            if worker not in self._barred:
+                n -= self._ask(worker, item)
+
+    def _ask(self, worker: str, item: str) -> bool:
+        """Get one answer; False where there is no place or no money for it."""
+        if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
+            return False
+        key, given = key_of(item, worker), time_after(self.setting, self._n_answers + 1)
+        receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), given)
+        self._asked[worker].add(item)
+        self._n_answers += not receipt.repeated
+        return receipt.counts
+
+    def _control(self, worker: str) -> None:
+        """Ask the control questions that are due, and send away who fails the first ones."""
+        control = self.setting.plan.control
+        if control is None:
+            return
+        order = self._order_control(worker)
+        while True:
+            done = [item for item in order if item in self._asked[worker]]
+            regular = len(self._asked[worker]) - len(done)
+            if control.first and len(done) >= control.first:
+                self._qualify(worker, done[: control.first])
+            due = control.first + int(control.share * regular)
+            rest = [item for item in order if item not in self._asked[worker]]
+            if worker in self._barred or len(done) >= due or not rest:
+                return
+            if not self._ask(worker, rest[0]):
+                return
+
+    def _qualify(self, worker: str, items: Sequence[str]) -> None:
+        """Bar a worker who failed the test; asked again, it changes nothing."""
+        control, answers = self.setting.control, [self._answer(worker, item) for item in items]
+        least = 0.0 if self.setting.plan.control is None else self.setting.plan.control.least
+        why = failure([control[item] for item in items], answers, least)
+        if not why:
+            return
+        self.ledger.record("bar", worker, {"why": why}, self.now())
+        self.ledger.bar(worker, self.now())
+        self._barred.add(worker)
+
+    def _read(self) -> None:
+        """Read from the ledger who has answered what, and who is asked nothing more."""
+        crowd = self.ledger.crowd()
+        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+        self._asked = {worker: set() for worker in self.workers}
+        answers = crowd.latest
+        for item, worker in zip(answers.item.tolist(), answers.worker.tolist(), strict=True):
+            self._asked[people[worker]].add(names[item])
+        self._n_answers = len(answers)
+        self._barred = set(self.ledger.records("bar"))
+
+    def _order(self, item: str) -> list[str]:
+        seed = self.setting.plan.seed
+        return sorted(self.workers, key=lambda worker: hash64(f"{seed}\0{item}\0{worker}"))
+
+    def _order_control(self, worker: str) -> list[str]:
+        seed = self.setting.plan.seed
+        return sorted(self.setting.control, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
+
+    def _answer(self, worker: str, item: str) -> list[str | None]:
+        place = self._place[item] * len(self.workers) + self._number[worker]
+        answers = self._crowd.answers
+        codes = answers.codes[answers.offset[place] : answers.offset[place + 1]]
+        tags = [*self._crowd.tagset.tags, None]
+        return [tags[code] for code in codes.tolist()]
+
+    @cached_property
+    def _crowd(self) -> Crowd:
+        """What everybody would answer to everything, by item and then by worker."""
+        assert self.setting.truth is not None  # the plan was checked
+        team = read_team(list(self.setting.plan.crowd.workers))
+        made = simulate_crowd(self.setting.truth, team, seed=self.setting.plan.seed)
+        assert np.array_equal(made.answers.worker[: len(self.workers)], range(len(self.workers)))
+        return made
+
+    @cached_property
+    def _place(self) -> Mapping[str, int]:
+        return {name: n for n, name in enumerate(self.setting.ids)}
+
+    @cached_property
+    def _number(self) -> Mapping[str, int]:
+        return {name: n for n, name in enumerate(self.workers)}
+
+
+# --------------------------------------------------------------------------------------------------
+# The source "replay": a recorded crowd answers again, each worker what he answered then.
+
+
+class Replayed:
+    """A recorded crowd.
+
+    Args:
+        setting: The campaign; `crowd.answers` of its plan is the record.
+        ledger: Where it is kept.
+
+    Raises:
+        InputError: The record cannot be read, or its tags or items are not those of the campaign.
+    """
+
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
+        self.setting, self.ledger = setting, ledger
+        self.recorded = read_record(setting)
+        self._n_answers = ledger.n_answers
+        self._asked: set[tuple[str, str]] = set()
+        self._barred: set[str] = set()
+
+    def now(self) -> int:
+        """Give the time that the answers took so far."""
+        return time_after(self.setting, self._n_answers)
+
+    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+        """Fill the open places with recorded answers, as far as there are any."""
+        del name
+        self._read()
+        rows = self.ledger.slots().to_pylist()
+        missing = {row["item"]: row["wanted"] - row["filled"] for row in rows}
+        for item in items:
+            self._fill(item, missing[item])
+        return None
+
+    def _fill(self, item: str, n: int) -> None:
+        for worker in self._order(item):
+            if n <= 0:
+                return
+            if worker not in self._barred and (item, worker) not in self._asked:
+                n -= self._ask(item, worker)
+
+    def _ask(self, item: str, worker: str) -> bool:
+        """Get one answer; False where there is no place or no money for it."""
+        if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
+            return False
+        labels, given = self._answers[item][worker], time_after(self.setting, self._n_answers + 1)
+        receipt = self.ledger.submit(key_of(item, worker), worker, item, labels, given)
+        self._asked.add((item, worker))
+        self._n_answers += not receipt.repeated
+        return receipt.counts
+
+    def _read(self) -> None:
+        """Read from the ledger who has answered what, and who is asked nothing more."""
+        crowd = self.ledger.crowd()
+        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+        pairs = zip(crowd.latest.item.tolist(), crowd.latest.worker.tolist(), strict=True)
+        self._asked = {(names[item], people[worker]) for item, worker in pairs}
+        self._n_answers = len(crowd.latest)
+        self._barred = set(self.ledger.records("bar"))
+
+    def _order(self, item: str) -> list[str]:
+        seed, known = self.setting.plan.seed, self._answers.get(item, {})
+        return sorted(known, key=lambda worker: hash64(f"{seed}\0{item}\0{worker}"))
+
+    @cached_property
+    def _answers(self) -> dict[str, dict[str, list[str | None]]]:
+        """The recorded labels by item and worker; None where a token was skipped."""
+        crowd, answers = self.recorded, self.recorded.latest
+        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+        tags, codes = [*crowd.tagset.tags, None], answers.codes.tolist()
+        found: dict[str, dict[str, list[str | None]]] = {}
+        offset = answers.offset.tolist()
+        for n, (item, worker) in enumerate(zip(answers.item, answers.worker, strict=True)):
+            labels = [tags[code] for code in codes[offset[n] : offset[n + 1]]]
+            found.setdefault(names[item], {})[people[worker]] = labels
+        return found
+
+
+def read_record(setting: Setting) -> Crowd:
+    """Read the recorded answers of a plan, in the tags of its task.
+
+    Items that the pool lacks are passed over; items of the pool that nobody answered then find
+    nobody now.
+
+    Raises:
+        InputError: The record cannot be read, has other tags, no item of the pool, or other tokens.
+    """
+    plan = setting.plan
+    assert plan.crowd.answers is not None  # the plan was checked
+    path, key = setting.folder / plan.crowd.answers, f"crowd.answers: {plan.crowd.answers}"
+    # Single labels have no encoding that could be named.
+    try:
+        found = read_crowd(path, encoding=None if plan.is_single else plan.task.encoding)
+    except InputError as error:
+        raise InputError(str(error).replace(RAISE, "")) from None
+    more = set(found.tagset.tags) - set(setting.codec.tags)
+    if more:
+        raise InputError(f"{key} has labels that the task has not: {', '.join(sorted(more))}")
+    places, shared = setting.pool.place, 0
+    for name, words in zip(found.item_ids.to_pylist(), found.tokens_list, strict=True):
+        if name not in places:
+            continue
+        shared += 1
+        if len(words) != len(setting.words[places[name]]):
+            own = len(setting.words[places[name]])
+            raise InputError(f"{key}: item {name} has {len(words)} tokens, and {own} in the pool")
+    if not shared or not len(found.latest):
+        raise InputError(f"{key} has no answer to an item of the pool: do the ids agree?")
+    return recode(found, setting.codec)
+
+
+# --------------------------------------------------------------------------------------------------
+# The source "files": tasks go out in files, answers come back in files.
+
+
+TEST = "test"
+"""The batch of a test that comes first."""
+_WHY = {
+    "conflict": "by workers who had answered the item otherwise before",
+    FULL: "to items that have enough: they count if a place opens",
+    MONEY: "that the money does not reach",
+    BARRED: "by workers who are asked no more",
+}
+
+
+class Files:
+    """Workers who are reached through files.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+
+    Raises:
+        InputError: The folders cannot be made.
+    """
+
+    def __init__(self, setting: Setting, ledger: Ledger) -> None:
+        self.setting, self.ledger = setting, ledger
+        self.admission, self._told = Admission(setting, ledger), Counter[str]()
+        self._read: dict[str, list[dict[str, Any]]] = {}
+        self.out = setting.folder / setting.plan.crowd.out
+        self.back = setting.folder / setting.plan.crowd.back
+        for folder in (self.out, self.back):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"cannot make {folder}: {error.strerror}") from None
+
+    def now(self) -> int:
+        """Return the campaign's time."""
+        return self._clock()
+
+    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+        """Read what has come back, write the tasks that are left, say what is missing."""
+        path = self.out / f"tasks-{name}.jsonl"
+        if self.admission.items:
+            self._write(self.out / f"{TEST}.jsonl", TEST, dict.fromkeys(self.admission.items, 1))
+        is_there = self._is_there(path)
+        self._take_all()
+        missing = missing_answers(self.ledger, items)
+        if missing and not is_there:
+            self._write(path, name, self._needed(missing))
+        where = f"tasks are in {path}; put answers into {self.back}{self._test()}"
+        where += self._not_counted()
+        return awaited(self.setting, self.ledger, missing, self.now(), where)
+
+    def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
+        """Write tasks, unless they are there."""
+        if self._is_there(path):
+            return
+        try:
+            write_text(path, list(self._tasks(name, needed)))
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+    def _is_there(self, path: Path) -> bool:
+        """Whether tasks are written.
+
+        Raises:
+            InputError: What is there are no tasks of this campaign.
+        """
+        try:
+            with path.open("rb") as file:
+                line = file.readline()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        seen = campaign_in(line)
+        if seen != self._id:
+            whose = "no tasks" if seen is None else f"tasks of the campaign {seen!r}"
+            raise InputError(
+                f"{path} holds {whose}, and this is {self._id!r}: move what is in {self.out} and "
+                f"{self.back} elsewhere; campaigns side by side need folders of their own, by "
+                "crowd.out and crowd.back of their plans"
+            )
+        return True
+
+    def _needed(self, missing: Mapping[str, int]) -> dict[str, int]:
+        """Give the items of a batch and the control questions among them, with their answers."""
+        control = list(self.setting.control)[len(self.admission.items) :]
+        share = 0.0 if self.setting.plan.control is None else self.setting.plan.control.share
+        n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
+        # Batches take turns, so that a worker of several batches sees different questions.
+        turn = len(list(self.out.glob("tasks-*.jsonl")))
+        mixed = [control[(turn * n + i) % len(control)] for i in range(n)]
+        return {**dict.fromkeys(mixed, max(missing.values(), default=1)), **missing}
+
+    def _tasks(self, name: str, needed: Mapping[str, int]) -> Iterator[str]:
+        for item in sorted(needed, key=lambda item: self._place[item]):
+            task = {"campaign": self._id, "batch": name, "item": item, "answers": needed[item]}
+            yield json.dumps({**task, **self._content(item)}, ensure_ascii=False) + "\n"
+
+    def _content(self, item: str) -> dict[str, Any]:
+        n, pool = self._place[item], self.setting.pool
+        if not self.setting.plan.is_single:
+            facts = {"tokens": pool.words(n), "text": pool.given[n]}
+            return {**facts, "token_start": pool.starts_of(n)}
+        single: dict[str, Any] = {"labels": list(self.setting.codec.tags)}
+        if pool.text is None:
+            return single | {"attributes": self.setting.cells(n)}
+        return single | {"text": pool.given[n]}
+
+    def _take_all(self) -> None:
+        """Take what has come back: answers to the test first, then those of who has taken it."""
+        self._told.clear()
+        self.admission.judge(self.now())
+        test = set(self.admission.items)
+        rows = self._rows()
+        self._take([row for row in rows if row["item"] in test])
+        self.admission.judge(self.now())
+        self._take([row for row in rows if row["item"] not in test])
+
+    def _take(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take the answers that find a place, in their order; count those that do not."""
+        places, barred = Places(self.setting, self.ledger), self._barred()
+        for row in rows:
+            item, worker, labels = row["item"], row["worker"], row["labels"]
+            before = places.given(item, worker)
+            if before is not None:
+                self._told["conflict"] += before != labels
+            elif worker in barred:
+                self._told[BARRED] += 1
+            elif self.admission.waits(worker, item):
+                self._told["waiting"] += 1
+            else:
+                self._told[places.take(item, worker, labels, self.now())] += 1
+
+    def _barred(self) -> set[str]:
+        return set(self.ledger.records("bar")) - kept(self.ledger)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Give the answers of all files, by their names, each once."""
+        read = [self._open(path) for path in sorted(self.back.glob("*.jsonl"))]
+        unique = {_whole(row): row for rows in read for row in rows}
+        return list(unique.values())
+
+    def _open(self, path: Path) -> list[dict[str, Any]]:
+        """Give the answers of a file.
+
+        Raises:
+            FaultsError: It holds faults.
+            InputError: It cannot be read.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        digest = blake2b(data, digest_size=12).hexdigest()
+        if digest not in self._read:
+            asked = self.ledger.slots()["item"].to_pylist()
+            lengths = {item: len(self.setting.words[self._place[item]]) for item in asked}
+            self._read[digest] = Arrived(self._id, self.setting.codec, lengths).read(path, data)
+        return self._read[digest]
+
+    def _test(self) -> str:
+        """Say where the test is, and how many answers wait for it."""
+        if not self.admission.items:
+            return ""
+        n = self._told["waiting"]
+        wait = f", and {n} answers wait for it" if n else ""
+        return f"; every worker takes the test first: {self.out / TEST}.jsonl{wait}"
+
+    def _not_counted(self) -> str:
+        """Say how many answers came that do not count, and why."""
+        told = [f"{self._told[why]} {words}" for why, words in _WHY.items() if self._told[why]]
+        return f" (not counted: {', '.join(told)})" if told else ""
+
+    @cached_property
+    def _clock(self) -> CampaignClock:
+        """The campaign's clock: days between two runs count, as nobody holds a lease."""
+        return open_clock(self.ledger, downtime=None)
+
+    @cached_property
+    def _id(self) -> str:
+        """The id that the campaign began with: some of a plan may change, the id does not."""
+        return str(self.ledger.records("plan")["plan"]["id"])
+
+    @property
+    def _place(self) -> Mapping[str, int]:
+        return self.setting.pool.place
+
+
+def _whole(row: Mapping[str, Any]) -> str:
+    """Give what makes two answers the same."""
+    return json.dumps([row["item"], row["worker"], row["labels"]])
+
+
+# --------------------------------------------------------------------------------------------------
+# The source "web": people answer in a browser, whenever they like.
+
+
+class Web:
+    """People in a browser.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+        now: The campaign's clock; opened when it is first asked by default.
+    """
+
+    def __init__(
+        self, setting: Setting, ledger: Ledger, now: Callable[[], int] | None = None
+    ) -> None:
+        self.setting, self.ledger, self._now = setting, ledger, now
+
+    def now(self) -> int:
+        """Return the campaign's time."""
+        if self._now is None:
+            self._now = open_clock(self.ledger)
+        return self._now()
+
+    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+        """Say what is missing; nothing where the money or the time is used up."""
+        del name
+        self.ledger.expire(self.now())
+        missing = missing_answers(self.ledger, items)
+        where = "people answer in their browsers: goldspan serve"
+        return awaited(self.setting, self.ledger, missing, self.now(), where)

@@ -1,0 +1,396 @@
+"""What comes out of a campaign: the record, what was found, the files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregate import Consensus
+from goldspan.campaign.awaiting import HOUR
+from goldspan.campaign.changing import changes, plan_in_force
+from goldspan.campaign.covered import coverage_of
+from goldspan.campaign.judging import Aggregating
+from goldspan.campaign.loop import Campaign
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.setting import Setting
+from goldspan.campaign.stopping import NEXT, curve_of
+from goldspan.crowd import Crowd
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.cells import csv_text
+from goldspan.errors import InputError
+from goldspan.hiring import PayPlan, make_bill
+from goldspan.protocols import Ledger
+from goldspan.tagger.base import Tagger
+
+# --------------------------------------------------------------------------------------------------
+# All that a campaign was, in plain values: what a report needs, from the ledger alone.
+
+
+VERSION = 3
+"""Of the record's form."""
+POINTS = 200
+"""At most so many moments of the spending are told."""
+STEPS = 41
+"""Points of the learning curve."""
+
+
+@dataclass(frozen=True)
+class CampaignRecord:
+    """A campaign, as its ledger tells it; made by `CampaignRecord.of`.
+
+    Money is in millionths of the currency unit.
+
+    Attributes:
+        id: The campaign's id: its name, and a hash of the plan.
+        plan: The plan in force, by section: the first one with what changed since.
+        changes: What changed in the plan while it ran, a line per key, in order.
+        versions: Versions of goldspan and of what its numbers depend on, at the start.
+        rounds: One per round: items, answers, spent, score and its interval, the same on items
+            drawn at random (`control`), against the truth of a simulation (`truth`), and more.
+        picks: Per round how many items every rule picked.
+        workers: By id answers, the last verdict with reliability and interval, and why the worker
+            was barred, "" if not.
+        forecasts: Per round the learning curve and where it leads.
+        curve: The last learning curve with its 95 % band, to be drawn: `items`, `score`, `low`,
+            `high`, a list each; None while there are too few points.
+        spending: The course of the money: hours since the beginning, answers and what was paid
+            for them; at most 200 moments, none where nobody is paid.
+        redundancy: How many picked items have 0, 1, … answers, control questions aside.
+        coverage: Of the pool after every round, see `goldspan.campaign.covered`; None where it is
+            not known.
+        stop: The rule that stopped the campaign, why, and its facts; None while it runs.
+        money: cap, reserved, spent; `fixed`: what the labelled items had cost with the most answers
+            each; `saving`: the share of that which was not spent, below 0 if more was;
+            `everything`: what the whole pool costs with the most answers each. None where nobody
+            is paid.
+        counts: items, answers and control questions; items of the pool; `awaited`: answers that
+            are still to come to what was picked.
+        version: Of this form.
+    """
+
+    id: str
+    plan: Mapping[str, Any]
+    changes: tuple[str, ...]
+    versions: Mapping[str, str]
+    rounds: tuple[Mapping[str, Any], ...]
+    picks: Mapping[str, Mapping[str, int]]
+    workers: Mapping[str, Mapping[str, Any]]
+    forecasts: Mapping[str, Mapping[str, Any]]
+    curve: Mapping[str, Any] | None
+    spending: tuple[Mapping[str, Any], ...]
+    redundancy: tuple[int, ...]
+    coverage: Mapping[str, Any] | None
+    stop: Mapping[str, Any] | None
+    money: Mapping[str, Any] | None
+    counts: Mapping[str, int]
+    version: int = VERSION
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> CampaignRecord:
+        """Read it from a ledger.
+
+        Raises:
+            KeyError: No campaign was ever run over it.
+        """
+        begun = ledger.records("plan")["plan"]
+        in_force = plan_in_force(ledger)
+        stops, rounds = ledger.records("stop"), tuple(ledger.records("round").values())
+        last = list(stops.values())[-1] if stops else None
+        picks = ledger.records("picks")
+        crowd, pool = ledger.crowd(), ledger.crowd("pool")
+        plan = Plan.model_validate(in_force)
+        return cls(
+            begun["id"],
+            in_force,
+            tuple(changes(ledger)),
+            begun["versions"],
+            rounds,
+            {name: dict(Counter(one["rules"])) for name, one in picks.items()},
+            _workers(ledger, crowd),
+            {name: one["facts"] for name, one in stops.items() if one["facts"]},
+            drawn_curve(plan, rounds),
+            _spending(ledger, crowd) if plan.is_paid else (),
+            _redundancy(ledger),
+            coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
+            last if last is not None and last["stop"] else None,
+            _money(ledger, plan, pool) if plan.is_paid else None,
+            _counts(ledger, crowd, pool),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values, for JSON."""
+        return asdict(self)
+
+
+def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
+    judged = list(ledger.records("verdicts").values())
+    verdicts, barred = (judged[-1]["workers"] if judged else {}), ledger.records("bar")
+    sizes = (crowd.by_worker.bounds[1:] - crowd.by_worker.bounds[:-1]).tolist()
+    answers = dict(zip(crowd.worker_ids.to_pylist(), sizes, strict=True))
+    return {
+        worker: {
+            "answers": answers.get(worker, 0),
+            **verdicts.get(worker, {}),
+            "barred": barred.get(worker, {}).get("why", ""),
+        }
+        for worker in sorted({*answers, *barred})
+    }
+
+
+def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Give the learning curve from its first point on to the end of what is forecast."""
+    found = curve_of(plan, rounds)
+    if found is None:
+        return None
+    first = min(one["items"] for one in rounds if one["control"] is not None)
+    items = np.linspace(first, max(found.last + NEXT, 1.5 * found.last), STEPS).round(2).tolist()
+    bounds = [found.interval(n) for n in items]
+    return {
+        "items": items,
+        "score": [found.at(n) for n in items],
+        "low": [low for low, _ in bounds],
+        "high": [high for _, high in bounds],
+    }
+
+
+def _spending(ledger: Ledger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
+    answers = crowd.latest
+    if answers.submitted is None or answers.cost is None or not len(answers):
+        return ()
+    begin = next(iter(ledger.events())).time
+    order = np.argsort(answers.submitted, kind="stable")
+    hours = (answers.submitted[order] - begin) / HOUR
+    spent = np.cumsum(answers.cost[order])
+    shown = np.unique(np.linspace(0, len(order) - 1, POINTS).round().astype(int)).tolist()
+    return tuple(
+        {"hours": round(float(hours[n]), 6), "answers": n + 1, "spent": int(spent[n])}
+        for n in shown
+    )
+
+
+def _redundancy(ledger: Ledger) -> tuple[int, ...]:
+    rows = ledger.slots().to_pylist()
+    filled = [row["filled"] for row in rows if row["batch"] != "control"]
+    return tuple(np.bincount(np.array(filled, np.int64)).tolist())
+
+
+def _money(ledger: Ledger, plan: Plan, pool: Crowd) -> dict[str, Any]:
+    totals, most = ledger.totals(), plan.redundancy.max
+    lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
+    costs = dict(zip(pool.item_ids.to_pylist(), map(plan.cost, lengths), strict=True))
+    # An item that still waits for its first answers is not labelled.
+    labelled = [
+        row["item"]
+        for row in ledger.slots().to_pylist()
+        if row["batch"] != "control" and 0 < row["filled"] >= row["wanted"]
+    ]
+    fixed = most * sum(costs[item] for item in labelled)
+    return {
+        "currency": totals.currency,
+        "cap": totals.cap,
+        "reserved": totals.reserved,
+        "spent": totals.spent,
+        "fixed": fixed,
+        "saving": 1 - totals.spent / fixed if fixed else 0.0,
+        "everything": most * sum(costs.values()),
+    }
+
+
+def _counts(ledger: Ledger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
+    rows = ledger.slots().to_pylist()
+    control = {row["item"]: row["filled"] for row in rows if row["batch"] == "control"}
+    own = [row for row in rows if row["batch"] != "control"]
+    items = sum(1 for row in own if row["filled"])
+    return {
+        "pool": pool.n_items,
+        "items": items,
+        "answers": len(crowd.latest),
+        "awaited": sum(max(0, row["wanted"] - row["filled"]) for row in own),
+        "control_items": len(control),
+        "control_answers": sum(control.values()),
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# What a report says besides the record: the labels, and how far they can be trusted.
+
+
+HIDDEN, CONTROL = "the hidden gold", "the control questions"
+REVIEWED = "the reviewed items, which were the least certain ones"
+"""What labels are compared with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """A campaign as its report tells it; made by `Findings.of`.
+
+    Attributes:
+        record: The numbers.
+        result: The labels, None without answers.
+        tested: Labels in whose crowd stands gold that their method has not seen: that of a
+            simulation, the control questions aside; else the control questions themselves, else
+            the items that the requester decided on, and labels made without knowing them. None
+            where there is none of it.
+        against: What that gold is, in words; "" for none.
+    """
+
+    record: CampaignRecord
+    result: Consensus | None
+    tested: Consensus | None
+    against: str
+
+    @classmethod
+    def of(cls, ledger: Ledger, result: Consensus | None = None) -> Findings:
+        """Read them from a ledger.
+
+        Args:
+            ledger: Of a campaign that has run, runs or waits.
+            result: The labels, where they are known already.
+
+        Raises:
+            KeyError: No campaign was ever run over it.
+        """
+        record = CampaignRecord.of(ledger)
+        aggregate = Aggregating(Plan.model_validate(record.plan))
+        crowd = ledger.crowd()
+        if not crowd.n_items:
+            return cls(record, None, None, "")
+        made = result or aggregate.labels(crowd)
+        hidden = _hidden_gold(ledger, crowd)
+        if hidden is not None:
+            return cls(record, made, replace(made, crowd=crowd.with_gold(hidden)), HIDDEN)
+        if crowd.gold is None or not (crowd.gold >= 0).any():
+            return cls(record, made, None, "")
+        blind = aggregate.labels(crowd.with_gold(None))
+        control = _on_control(ledger, crowd)
+        known, against = (crowd.gold, REVIEWED) if control is None else (control, CONTROL)
+        return cls(record, made, replace(blind, crowd=crowd.with_gold(known)), against)
+
+
+def keep_hidden_gold(setting: Setting, ledger: Ledger, now: int) -> None:
+    """Keep the truth of a simulation for the report; nothing else ever reads it."""
+    if setting.truth is None or ledger.records("hidden"):
+        return
+    known = setting.truth.tagset.decode_complete(setting.truth.gold_tagged)
+    labels = dict(zip(setting.truth.item_ids.to_pylist(), known, strict=True))
+    ledger.record("hidden", "gold", {"labels": labels}, now)
+
+
+def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
+    """Give the truth of the simulation, int16 [n_tokens], -1 at control questions."""
+    kept = ledger.records("hidden")
+    if not kept:
+        return None
+    labels, index = kept["gold"]["labels"], crowd.tagset.index
+    control = _control_items(ledger)
+    codes = np.full(crowd.n_tokens, -1, np.int16)
+    for n, name in enumerate(crowd.item_ids.to_pylist()):
+        if name not in control and name in labels:
+            start, stop = crowd.offsets[n : n + 2].tolist()
+            codes[start:stop] = [index.get(label, -1) for label in labels[name]]
+    return codes
+
+
+def _on_control(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
+    """Return the gold of the control questions alone, int16 [n_tokens]; None without any."""
+    control = _control_items(ledger)
+    is_control = [name in control for name in crowd.item_ids.to_pylist()]
+    if crowd.gold is None or not any(is_control):
+        return None
+    of_token = np.repeat(is_control, np.diff(crowd.offsets))
+    return np.where(of_token, crowd.gold, np.int16(-1)).astype(np.int16)
+
+
+def _control_items(ledger: Ledger) -> set[str]:
+    rows = ledger.slots().to_pylist()
+    return {row["item"] for row in rows if row["batch"] == "control"}
+
+
+# --------------------------------------------------------------------------------------------------
+# What a campaign leaves behind: labels, spans, the model, the bill, the rounds.
+
+
+def write_exports(
+    campaign: Campaign,
+    out: str | Path,
+    shown: Callable[[CampaignRecord], CampaignRecord] = lambda record: record,
+    *,
+    raw_csv: bool = False,
+) -> list[Path]:
+    """Write what a campaign found.
+
+    Args:
+        campaign: A campaign that has run, or waits.
+        out: The folder; it is made if it is not there.
+        shown: Gives the record as it may be shown: with other names for workers, for example.
+        raw_csv: Whether cells of gold.csv and predictions.csv stay as they are, also those that a
+            spreadsheet may take for formulas.
+
+    Returns:
+        The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.goldspan (single
+        labels: predictions.csv, every item of the pool), bill.csv, rounds.jsonl, record.json. What
+        there is nothing for, is not written: unpaid work has no bill.
+
+    Raises:
+        InputError: The folder cannot be made, or a file not written.
+    """
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {folder}: {error.strerror}") from None
+    keep_hidden_gold(campaign.setting, campaign.ledger, campaign.steps.label.now())
+    with campaign.progress.still():
+        written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
+        written += _bill(campaign, folder)
+    record = CampaignRecord.of(campaign.ledger)
+    rounds = folder / "rounds.jsonl"
+    write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
+    whole = folder / "record.json"
+    write_text(whole, [json.dumps(shown(record).to_dict(), ensure_ascii=False, indent=1) + "\n"])
+    return [*written, rounds, whole]
+
+
+def _labels(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
+    result = campaign.progress.result
+    if result is None:
+        return
+    gold = folder / ("gold.csv" if campaign.setting.plan.is_single else "gold.conll")
+    result.write(gold, raw_csv=raw_csv)
+    yield gold
+    if not campaign.setting.plan.is_single:
+        result.write(folder / "spans.jsonl")
+        yield folder / "spans.jsonl"
+
+
+def _model(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
+    trained = campaign.progress.trained
+    if trained is None:
+        return
+    if isinstance(trained.model, Tagger):
+        trained.model.save(folder / "tagger.goldspan")
+        yield folder / "tagger.goldspan"
+        return
+    pool = campaign.setting.pool
+    labels = trained.predict(pool, np.arange(pool.n_items))
+    rows = zip(campaign.setting.ids, (label[0] for label in labels), strict=True)
+    write_text(folder / "predictions.csv", [csv_text(["item", "label"], rows, raw=raw_csv)])
+    yield folder / "predictions.csv"
+
+
+def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
+    crowd, prices = campaign.progress.crowd, campaign.setting.plan.prices
+    if not len(crowd.latest) or not campaign.setting.plan.is_paid:
+        return
+    plan = PayPlan(
+        per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
+    )
+    make_bill(crowd, plan, recorded="use").write(folder / "bill.csv")
+    yield folder / "bill.csv"

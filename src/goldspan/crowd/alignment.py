@@ -1,0 +1,946 @@
+"""Answers whose tokens were altered, aligned with the tokens of the item."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import IntEnum
+from itertools import groupby, pairwise, takewhile
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.crowd.options import ALTERED, Altered
+from goldspan.errors import InputError, UnknownNameError
+
+# --------------------------------------------------------------------------------------------------
+# What an alignment of a worker's file with its reference is made of.
+
+
+class AnswerToken(NamedTuple):
+    """One line of an answer file.
+
+    Attributes:
+        token: The token as the file shows it; "" where the line holds only a label.
+        label: The label; "" where the line holds only a token.
+        line: Line in the file, counted from 1.
+        sentence: Sentence of the file, counted from 0.
+    """
+
+    token: str
+    label: str
+    line: int
+    sentence: int
+
+
+class Kind(IntEnum):
+    """How a line of an answer relates to the reference; the code of `Alignment.kind`."""
+
+    EXACT = 0
+    GLUED_SUFFIX = 1
+    GLUED_REFERENCE = 2
+    CUT_TOKEN = 3
+    MANGLED_GLUE = 4
+    MERGED_TOKENS = 5
+    ALTERED_TOKEN = 6
+    REPLACED_TOKEN = 7
+    EMPTY_TOKEN = 8
+    LABEL_AS_TOKEN = 9
+    INSERTED_TOKEN = 10
+
+    @property
+    def word(self) -> str:
+        """Give the name under which faults and reports count it.
+
+        >>> Kind.CUT_TOKEN.word
+        'cut-token'
+        """
+        return self.name.lower().replace("_", "-")
+
+
+ALTERING = frozenset(
+    {
+        Kind.CUT_TOKEN,
+        Kind.MANGLED_GLUE,
+        Kind.MERGED_TOKENS,
+        Kind.ALTERED_TOKEN,
+        Kind.REPLACED_TOKEN,
+    }
+)
+"""Kinds that make a reference token an altered one. A purely glued label does not: the token
+under it is whole, and the label on its line was given to that token and to no other."""
+
+SPOILING = frozenset({Kind.INSERTED_TOKEN.word, Kind.LABEL_AS_TOKEN.word})
+"""Faults that spoil a sentence though none of its tokens is altered."""
+
+FAULT_KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "glued-suffix": "A label is glued onto a token that is otherwise as in the reference.",
+        "glued-reference": "The reference has a label glued onto this token, the answer has not.",
+        "cut-token": "The line holds a part of a reference token.",
+        "mangled-glue": "Glued labels stand inside the token, or are cut with the rest elsewhere.",
+        "merged-tokens": "The line holds (parts of) several reference tokens.",
+        "altered-token": "The line holds a reference token with other characters in it.",
+        "replaced-token": "Something else, or nothing, stands where the reference has a token.",
+        "empty-token": "The line has a label and no token.",
+        "label-as-token": "A label, or a part of one, stands in the place of a token.",
+        "inserted-token": "The reference has no such token here.",
+        "missing-token": "The answer lacks this token of a sentence that it has.",
+        "missing-sentence": "The answer has no token of this sentence.",
+        "sentence-cut": "The answer starts a sentence inside a sentence of the reference.",
+        "sentence-join": "The answer goes on where the reference starts a sentence.",
+    }
+)
+"""Every kind of fault, explained in one sentence."""
+
+
+class Fault(NamedTuple):
+    """One thing that was not as it should be.
+
+    Attributes:
+        kind: One of `FAULT_KINDS`.
+        line: Line in the answer file; for what is missing the line it should follow, 0 the top.
+        sentence: Reference sentence, counted from 0; -1 unknown.
+        position: Token within that sentence, counted from 0; for a line that belongs to no token,
+            the token it follows; -1 none.
+        token: What the answer shows.
+        label: The label on that line.
+        reference: What the reference has there.
+    """
+
+    kind: str
+    line: int
+    sentence: int
+    position: int
+    token: str
+    label: str
+    reference: str
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Where the lines of one answer belong among the tokens of the reference.
+
+    Attributes:
+        source: int32 [n_tokens], index of the line whose label stands for the token, -1 none. Of
+            several parts the first that is not outside, else the first.
+        altered: bool [n_tokens], whether the answer shows the token cut, merged, changed, or
+            leaves it out of a sentence that it has. A purely glued label does not count.
+        target: int32 [n_lines], reference token in which the line begins, -1 none; never falls.
+        kind: int8 [n_lines], a code of `Kind`.
+        faults: Everything that is not as in the reference, by line. A token cut in three gives
+            three faults, one for every line, so that every label can be found.
+    """
+
+    source: NDArray[np.int32]
+    altered: NDArray[np.bool_]
+    target: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    faults: tuple[Fault, ...]
+
+
+# --------------------------------------------------------------------------------------------------
+# Labels glued onto tokens: `Valletta/LOC`, `Hutu/B-MISC`, and what labelling tools made of them.
+
+
+_TAG = re.compile(r"[A-Z]-([\w.-]+)")
+_TYPE_SHAPE = re.compile(r"[A-Z][A-Z_]+", re.ASCII)
+_MAX_PASSES = 8
+"""How deep labels inside labels are undone; real files go two deep."""
+
+
+@dataclass(frozen=True)
+class Glue:
+    """The glued labels of one document.
+
+    Attributes:
+        types: Types that may be glued.
+        labels: Labels of the answer.
+        both: Tokens that both sides have; a bare type at their end belongs to them.
+        pattern: Matches a glued label anywhere in a text.
+    """
+
+    types: frozenset[str]
+    labels: frozenset[str]
+    both: frozenset[str]
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def learn(
+        cls,
+        reference: Sequence[str],
+        answer: Sequence[str],
+        labels: Iterable[str],
+        types: Collection[str] = (),
+    ) -> Glue:
+        """Learn which types are glued in a document.
+
+        Known are the `types` given, those of the labels, those glued in tag form (`/B-MISC`) in
+        the reference, and words in capitals that the answer adds to tokens of the reference.
+        """
+        words, shown, used = set(reference), set(answer), frozenset(labels)
+        known = {*types, *(m[1] for m in map(_TAG.fullmatch, used) if m)}
+        for token in sorted(words - shown):
+            tag = _TAG.fullmatch(token.rpartition("/")[2]) if "/" in token else None
+            known |= {tag[1]} if tag else set()
+        added = {token.rpartition("/")[::2] for token in shown - words}
+        tails = {tail for head, tail in added if head in words and tail not in words}
+        # `Malta/LO C` is a glued LOC that was cut: LO is no type beside it.
+        kinds = sorted({tail for tail in tails if _TYPE_SHAPE.fullmatch(tail)} | known)
+        cut = {kind for kind, longer in pairwise(kinds) if longer.startswith(kind)} - known
+        known.update(set(kinds) - cut)
+        longest_first = sorted(known - {""}, key=lambda kind: (-len(kind), kind))
+        choice = "|".join(map(re.escape, longest_first)) or r"(?!)"
+        pattern = re.compile(rf"/(?:[A-Z]-)?(?:{choice})")
+        return cls(frozenset(longest_first), used, frozenset(words & shown), pattern)
+
+    def strip(self, token: str) -> str:
+        """Take glued labels off the end of a token; a token is never emptied.
+
+        >>> Glue.learn(["Valletta"], ["Valletta/LOC"], []).strip("Valletta/LOC")
+        'Valletta'
+        """
+        head, slash, tail = token.rpartition("/")
+        while slash and head:
+            tag = _TAG.fullmatch(tail)
+            known = (tag[1] if tag else tail) in self.types
+            if not known or (not tag and token in self.both):
+                break
+            token = head
+            head, slash, tail = token.rpartition("/")
+        return token
+
+    def clean(self, text: str, owner: Sequence[int]) -> tuple[str, list[int]]:
+        """Take glued labels out of a text wherever they are, also labels inside labels.
+
+        Args:
+            text: Characters of several lines, joined.
+            owner: Line of every character.
+
+        Returns:
+            The characters that remain and their lines.
+        """
+        owners = list(owner)
+        for _ in range(_MAX_PASSES):
+            spans = [found.span() for found in self.pattern.finditer(text)]
+            if not spans:
+                break
+            cuts = [0, *(edge for span in spans for edge in span), len(text)]
+            kept = [slice(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=True)]
+            text = "".join(text[part] for part in kept)
+            owners = [line for part in kept for line in owners[part]]
+        return text, owners
+
+    def is_label(self, token: str) -> bool:
+        """Say whether a token is a label or a type, with or without the slash."""
+        return token.lstrip("/") in self.labels | self.types
+
+    def compare(self, reference: str, token: str) -> Kind:
+        """Say how one line shows one reference token."""
+        if token == reference:
+            return Kind.EXACT
+        bare = self.strip(token)
+        if bare == self.strip(reference):
+            return Kind.GLUED_REFERENCE if bare == token else Kind.GLUED_SUFFIX
+        return Kind.ALTERED_TOKEN
+
+
+# --------------------------------------------------------------------------------------------------
+# Equal runs of two sequences: what `difflib` finds, in near linear time on long inputs.
+
+
+SMALL = 1 << 16
+"""Product of lengths up to which `difflib` is used at once: 256 by 256."""
+LARGE = 1 << 20
+"""Product of lengths up to which `difflib` is used where nothing splits the sequences."""
+RUNS = (16, 8, 4, 2, 1)
+"""Lengths of the runs that split; long ones are the most certain."""
+
+
+class Block(NamedTuple):
+    """`a[i : i + size] == b[j : j + size]`."""
+
+    i: int
+    j: int
+    size: int
+
+
+def match(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Block]:
+    """Find equal runs of two sequences, in order and without overlap.
+
+    >>> match(["the", "Africans", "won"], ["the", "Africa", "ns", "won"])
+    [Block(i=0, j=0, size=1), Block(i=2, j=3, size=1)]
+    """
+    blocks: list[Block] = []
+    stack = [(0, len(a), 0, len(b))]
+    while stack:
+        i, i_end, j, j_end = stack.pop()
+        if (i_end - i) * (j_end - j) > SMALL:
+            head = _common(a, b, i, j, min(i_end - i, j_end - j), step=1)
+            i, j = i + head, j + head
+            tail = _common(a, b, i_end - 1, j_end - 1, min(i_end - i, j_end - j), step=-1)
+            i_end, j_end = i_end - tail, j_end - tail
+            blocks += [Block(i - head, j - head, head), Block(i_end, j_end, tail)]
+        inner, rest = _split(a[i:i_end], b[j:j_end])
+        blocks += [Block(i + di, j + dj, size) for di, dj, size in inner]
+        stack += [(i + p, i + q, j + r, j + s) for p, q, r, s in rest]
+    return sorted(block for block in blocks if block.size)
+
+
+def _common(
+    a: Sequence[Hashable], b: Sequence[Hashable], i: int, j: int, limit: int, *, step: int
+) -> int:
+    """Count the equal elements from (i, j) on, forwards or backwards, at most `limit`."""
+    return sum(1 for _ in takewhile(lambda n: a[i + n] == b[j + n], range(0, limit * step, step)))
+
+
+def _split(
+    a: Sequence[Hashable], b: Sequence[Hashable]
+) -> tuple[list[Block], list[tuple[int, int, int, int]]]:
+    """Match two sequences, or split them into pairs of slices that are still to be matched."""
+    product = len(a) * len(b)
+    if product > SMALL:
+        for size in RUNS:
+            anchors = _anchors(a, b, size)
+            if anchors:
+                starts = [(0, 0), *((i + 1, j + 1) for i, j in anchors)]
+                ends = [*anchors, (len(a), len(b))]
+                between = zip(starts, ends, strict=True)
+                rest = [(p, q, r, s) for (p, r), (q, s) in between if p < q and r < s]
+                return [Block(i, j, 1) for i, j in anchors], rest
+    if product > LARGE:
+        return [], []
+    found = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    return [Block(*block) for block in found], []
+
+
+def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], size: int) -> list[tuple[int, int]]:
+    """Pair the runs of `size` elements that occur once in both, as many as keep their order."""
+    once_a, once_b = dict(_once(a, size)), dict(_once(b, size))
+    pairs = [(i, once_b[run]) for run, i in once_a.items() if run in once_b]
+    return _longest_rise(sorted(pairs))
+
+
+def _once(sequence: Sequence[Hashable], size: int) -> Iterator[tuple[Hashable, int]]:
+    """Yield the runs that occur exactly once, with their starts."""
+    places: dict[Hashable, int] = {}
+    for start in range(len(sequence) - size + 1):
+        run = tuple(sequence[start : start + size])
+        places[run] = -1 if run in places else start
+    return ((run, start) for run, start in places.items() if start >= 0)
+
+
+def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Keep the most pairs, sorted by their first numbers, whose second numbers rise too."""
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for n, (_, j) in enumerate(pairs):
+        rank = bisect_left(ends, j)
+        before.append(last[rank - 1] if rank else -1)
+        ends[rank : rank + 1] = [j]
+        last[rank : rank + 1] = [n]
+    kept = []
+    n = last[-1] if last else -1
+    while n >= 0:
+        kept.append(pairs[n])
+        n = before[n]
+    return kept[::-1]
+
+
+# --------------------------------------------------------------------------------------------------
+# Which line of an answer holds which characters of the reference tokens.
+
+
+_REACH = 8
+"""How many gaps may be joined, and how many equal tokens between two of them given up."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Where lines begin, filled in while tracing.
+
+    Attributes:
+        target: int32 [n_lines], reference token in which the line begins, -1 none.
+        kind: int8 [n_lines], a code of `Kind`.
+        touched: bool [n_tokens], whether the answer shows something of the token.
+        altered: bool [n_tokens], whether the answer shows the token cut, merged or changed.
+    """
+
+    target: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    touched: NDArray[np.bool_]
+    altered: NDArray[np.bool_]
+
+    def note(self, line: int, tokens: Sequence[int], kind: Kind) -> None:
+        """Write down which tokens a line shows and how; it belongs to the first of them."""
+        self.target[line] = tokens[0] if tokens else -1
+        self.kind[line] = kind
+        for token in tokens:
+            self.touched[token] = True
+            self.altered[token] |= kind in ALTERING
+
+    def note_exact(self, lines: NDArray[np.intp], tokens: NDArray[np.int32]) -> None:
+        """Write down lines that are tokens of the reference, letter by letter."""
+        self.target[lines] = tokens
+        self.kind[lines] = Kind.EXACT
+        self.touched[tokens] = True
+
+
+def trace(reference: Sequence[str], answer: Sequence[str], glue: Glue) -> Trace:
+    """Find for every line of an answer the reference token in which it begins."""
+    n_tokens, n_lines = len(reference), len(answer)
+    found = Trace(
+        target=np.full(n_lines, -1, np.int32),
+        kind=np.full(n_lines, Kind.EMPTY_TOKEN, np.int8),
+        touched=np.zeros(n_tokens, np.bool_),
+        altered=np.zeros(n_tokens, np.bool_),
+    )
+    gaps: Iterator[_Gap] = iter([_Gap(0, n_tokens, 0, n_lines)])
+    if not _Letters.of(reference, answer, glue).equal:
+        keys = [[glue.strip(token) for token in side] for side in (reference, answer)]
+        blocks = match(*keys)
+        for i, j in ((b.i + n, b.j + n) for b in blocks for n in range(b.size)):
+            found.note(j, [i], glue.compare(reference[i], answer[j]))
+        gaps = _heal(reference, answer, _between(blocks, n_tokens, n_lines), glue)
+    for gap in gaps:
+        _trace_gap(reference, answer, gap, glue, found)
+    _stand_in(reference, answer, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """Reference tokens i to i_end against lines j to j_end, ends excluded."""
+
+    i: int
+    i_end: int
+    j: int
+    j_end: int
+
+
+@dataclass(frozen=True)
+class _Letters:
+    """The characters of some tokens and of some lines, glued labels taken out.
+
+    Attributes:
+        tokens: Characters of the tokens, joined.
+        lines: Characters of the lines, joined.
+        in_token: Number of characters of every token.
+        in_line: Number of characters of every line.
+    """
+
+    tokens: str
+    lines: str
+    in_token: Sequence[int]
+    in_line: Sequence[int]
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], lines: Sequence[str], glue: Glue) -> _Letters:
+        """Join the characters, and take out glued labels as far as the two sides need it."""
+        letters = cls._join(tokens, lines)
+        if letters.equal:
+            return letters
+        letters = cls._join([*map(glue.strip, tokens)], [*map(glue.strip, lines)])
+        if letters.equal:
+            return letters
+        text, owner = glue.clean("".join(lines), _owners(map(len, lines)))
+        in_line = np.bincount(np.array(owner, np.intp), minlength=len(lines)).tolist()
+        return cls(letters.tokens, text, letters.in_token, in_line)
+
+    @classmethod
+    def _join(cls, tokens: Sequence[str], lines: Sequence[str]) -> _Letters:
+        return cls("".join(tokens), "".join(lines), [*map(len, tokens)], [*map(len, lines)])
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides have the same characters."""
+        return self.tokens == self.lines
+
+    def overlaps(self) -> dict[tuple[int, int], int]:
+        """Count the characters that a token and a line share, by (token, line), rising."""
+        if self.equal:
+            return self._overlaps_of_equal()
+        token_of, line_of = _owners(self.in_token), _owners(self.in_line)
+        blocks = match([*map(_fold, self.tokens)], [*map(_fold, self.lines)])
+        pairs = ((token_of[b.i + n], line_of[b.j + n]) for b in blocks for n in range(b.size))
+        shared = sorted(Counter(pairs).items())
+        # A letter or two in common is chance: more than half of the shorter one is wanted.
+        return {(i, j): n for (i, j), n in shared if 2 * n > min(self.in_token[i], self.in_line[j])}
+
+    def _overlaps_of_equal(self) -> dict[tuple[int, int], int]:
+        """Cut the common text at the ends of tokens and of lines: every piece is one overlap."""
+        token_ends, line_ends = np.cumsum(self.in_token), np.cumsum(self.in_line)
+        ends = np.union1d(token_ends, line_ends).astype(np.int64)
+        ends = ends[ends > 0]
+        starts = np.concatenate([np.zeros(1, np.int64), ends])[: len(ends)]
+        token = np.searchsorted(token_ends, starts, side="right").tolist()
+        line = np.searchsorted(line_ends, starts, side="right").tolist()
+        return dict(zip(zip(token, line, strict=True), (ends - starts).tolist(), strict=True))
+
+
+def _owners(sizes: Iterable[int]) -> list[int]:
+    """Say for every character which of the tokens of these sizes it is of."""
+    lengths = [*sizes]
+    owners: list[int] = np.repeat(np.arange(len(lengths)), np.array(lengths, np.intp)).tolist()
+    return owners
+
+
+def _fold(letter: str) -> str:
+    """Forget the case of a letter, unless that makes several letters of it."""
+    lower = letter.lower()
+    return lower if len(lower) == 1 else letter
+
+
+def _between(blocks: Sequence[Block], n_tokens: int, n_lines: int) -> list[_Gap]:
+    """List what lies between blocks, empty gaps left out."""
+    ends = [(0, 0), *((b.i + b.size, b.j + b.size) for b in blocks)]
+    starts = [*((b.i, b.j) for b in blocks), (n_tokens, n_lines)]
+    gaps = [_Gap(i, i_end, j, j_end) for (i, j), (i_end, j_end) in zip(ends, starts, strict=True)]
+    return [gap for gap in gaps if gap.i < gap.i_end or gap.j < gap.j_end]
+
+
+def _heal(
+    reference: Sequence[str], answer: Sequence[str], gaps: Sequence[_Gap], glue: Glue
+) -> Iterator[_Gap]:
+    """Join neighbouring gaps where only together they have the same characters.
+
+    A part of a cut token may equal a token near by (`New-York York` as `New- York York`): then the
+    equal tokens were paired wrongly, and the characters of one gap lack what the next has over.
+    """
+    n = 0
+    while n < len(gaps):
+        first, joined = gaps[n], 1
+        for reach in range(min(_REACH, len(gaps) - n)):
+            last = gaps[n + reach]
+            if reach and last.i - gaps[n + reach - 1].i_end > _REACH:
+                break
+            wide = _Gap(first.i, last.i_end, first.j, last.j_end)
+            sides = reference[wide.i : wide.i_end], answer[wide.j : wide.j_end]
+            if _Letters.of(*sides, glue).equal:
+                first, joined = wide, reach + 1
+                break
+        yield first
+        n += joined
+
+
+def _trace_gap(
+    reference: Sequence[str], answer: Sequence[str], gap: _Gap, glue: Glue, found: Trace
+) -> None:
+    """Place the lines of one gap by their characters."""
+    tokens, lines = reference[gap.i : gap.i_end], answer[gap.j : gap.j_end]
+    letters = _Letters.of(tokens, lines, glue)
+    overlaps = letters.overlaps()
+    tokens_of: list[list[int]] = [[] for _ in lines]
+    lines_of: list[list[int]] = [[] for _ in tokens]
+    for i, j in overlaps:
+        tokens_of[j].append(i)
+        lines_of[i].append(j)
+    # Most lines are exact: all of these are noted at once.
+    same = [on[0] if len(on) == 1 else -1 for on in tokens_of]
+    same = [i if i >= 0 and tokens[i] == lines[j] else -1 for j, i in enumerate(same)]
+    exact = np.flatnonzero(np.array(same) >= 0)
+    found.note_exact(gap.j + exact, gap.i + np.array(same, np.int32)[exact])
+    for j in (j for j, i in enumerate(same) if i < 0):
+        on, left = tokens_of[j], letters.in_line[j]
+        parts = lines_of[on[0]] if on else []
+        if not on:
+            kind = _stray(lines[j], left, glue)
+        elif len(on) > 1:
+            kind = Kind.MERGED_TOKENS
+        elif len(parts) > 1:
+            covered = sum(overlaps[on[0], part] for part in parts) == letters.in_token[on[0]]
+            whole = covered and overlaps[on[0], j] == left
+            kind = Kind.CUT_TOKEN if whole else Kind.ALTERED_TOKEN
+        else:
+            kind = glue.compare(tokens[on[0]], lines[j])
+            if kind == Kind.ALTERED_TOKEN and letters.equal:
+                kind = Kind.MANGLED_GLUE
+        found.note(gap.j + j, [gap.i + i for i in on], kind)
+
+
+def _stray(line: str, n_left: int, glue: Glue) -> Kind:
+    """Say what a line is that shares no characters with the reference."""
+    if not line.strip():
+        return Kind.EMPTY_TOKEN
+    return Kind.LABEL_AS_TOKEN if not n_left or glue.is_label(line) else Kind.INSERTED_TOKEN
+
+
+def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> None:
+    """Pair tokens that are missing with as many lines that stand in their place.
+
+    Lines with a token come first; where there are none, lines with only a label do: one tool
+    turned every `/` into an empty token.
+    """
+    missing = np.flatnonzero(~found.touched).tolist()
+    placed = np.flatnonzero(found.target >= 0)
+    tokens = found.target[placed]
+    edges = [-1, *placed.tolist(), len(answer)]
+    for _, numbered in groupby(enumerate(missing), key=lambda pair: pair[1] - pair[0]):
+        run = [token for _, token in numbered]
+        before = int(np.searchsorted(tokens, run[0]))
+        lines = range(edges[before] + 1, edges[before + 1])
+        strange = [n for n in lines if found.kind[n] == Kind.INSERTED_TOKEN]
+        chosen = strange or [n for n in lines if found.kind[n] == Kind.EMPTY_TOKEN]
+        if len(run) == len(chosen):
+            for token, line in zip(run, chosen, strict=True):
+                same = reference[token] == answer[line]
+                found.note(line, [token], Kind.EXACT if same else Kind.REPLACED_TOKEN)
+
+
+# --------------------------------------------------------------------------------------------------
+# Which labels of an aligned answer count, and what became of all the others.
+
+
+class Fate(IntEnum):
+    """What became of a line's label; the code of `Placed.fate`."""
+
+    PLACED = 0
+    UNLABELLED = 1
+    EMPTY_TOKEN = 2
+    LABEL_AS_TOKEN = 3
+    INSERTED_TOKEN = 4
+    ALTERED_TOKEN = 5
+    DROPPED_SENTENCE = 6
+    OTHER_PART = 7
+    OVERRULED_PART = 8
+
+
+FATES: Mapping[Fate, str] = MappingProxyType(
+    {
+        Fate.PLACED: "placed on its token",
+        Fate.UNLABELLED: "the line has no label",
+        Fate.EMPTY_TOKEN: "the line has a label and no token",
+        Fate.LABEL_AS_TOKEN: "a label stands in the place of the token",
+        Fate.INSERTED_TOKEN: "the reference has no such token",
+        Fate.ALTERED_TOKEN: "the token is cut or altered",
+        Fate.DROPPED_SENTENCE: "something in the sentence is altered",
+        Fate.OTHER_PART: "another part of the token has the same label, or this one is outside",
+        Fate.OVERRULED_PART: "an earlier part of the token has another label",
+    }
+)
+"""Every fate in words; all but `PLACED` are reasons for an import report."""
+
+_STRAYS = {
+    Kind.EMPTY_TOKEN: Fate.EMPTY_TOKEN,
+    Kind.LABEL_AS_TOKEN: Fate.LABEL_AS_TOKEN,
+    Kind.INSERTED_TOKEN: Fate.INSERTED_TOKEN,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Which label counts for every token, and what became of every line.
+
+    Attributes:
+        source: int32 [n_tokens], index of the line whose label counts, -1 missing.
+        fate: int8 [n_lines], a code of `Fate`; as many lines are placed as tokens have a source.
+    """
+
+    source: NDArray[np.int32]
+    fate: NDArray[np.int8]
+
+    def reasons(self) -> dict[str, int]:
+        """Count the labels that are not placed, by reason; with those placed, all lines."""
+        counts = Counter(self.fate.tolist())
+        return {FATES[fate]: counts[fate] for fate in Fate if fate and counts[fate]}
+
+
+def place(
+    alignment: Alignment,
+    reference_offsets: NDArray[np.int64],
+    answer_labels: Sequence[str],
+    altered: Altered = "missing",
+    *,
+    outside: str = "O",
+) -> Placed:
+    """Decide which labels of an aligned answer count.
+
+    A label on a token with a label glued onto it, the token otherwise whole, counts under every
+    rule: it was given to this token alone, and the makers of ner_mturk kept it. A line with an
+    empty token belongs to no token; it does not spoil its sentence.
+
+    Args:
+        alignment: What `align` found.
+        reference_offsets: int64 [n_sentences + 1], where sentences start among the tokens.
+        answer_labels: Label of every line, "" none.
+        altered: What becomes of labels on cut, merged and changed tokens. "missing": they do not
+            count. "keep": that of the first part that is not outside counts for the whole token;
+            of merged tokens the first has the label. "drop-sentence": no label counts in a
+            sentence where a token is altered, left out or put in.
+        outside: Label of a token outside all spans.
+
+    Raises:
+        UnknownNameError: There is no such rule.
+        InputError: The offsets or the labels do not fit the alignment.
+
+    >>> from goldspan.crowd.alignment import AnswerToken, align
+    >>> answer = [AnswerToken("Africa", "B-LOC", 1, 0), AnswerToken("ns", "O", 2, 0)]
+    >>> placed = place(align([["Africans"]], answer), np.array([0, 1]), ["B-LOC", "O"], "keep")
+    >>> placed.source.tolist(), [Fate(code).name for code in placed.fate]
+    ([0], ['PLACED', 'OTHER_PART'])
+    """
+    if altered not in ALTERED:
+        raise UnknownNameError("rule for altered tokens", altered, ALTERED)
+    _check_sizes(alignment, reference_offsets, answer_labels)
+    target = alignment.target
+    source = speakers(target, answer_labels, len(alignment.source), outside)
+    unlabelled = np.array([not label for label in answer_labels], np.bool_)
+    fate = np.full(len(target), Fate.OTHER_PART, np.int8)
+    for kind, reason in _STRAYS.items():
+        fate[alignment.kind == kind] = reason
+    lost, reason = _lost_tokens(alignment, reference_offsets, altered)
+    lines = np.flatnonzero(target >= 0)
+    fate[lines[lost[target[lines]]]] = reason
+    fate[lines[unlabelled[lines]]] = Fate.UNLABELLED
+    source[lost] = -1
+    given = np.flatnonzero(source >= 0)
+    source[given[unlabelled[source[given]]]] = -1
+    fate[source[source >= 0]] = Fate.PLACED
+    for line in np.flatnonzero(fate == Fate.OTHER_PART).tolist():
+        if answer_labels[line] not in {outside, answer_labels[source[target[line]]]}:
+            fate[line] = Fate.OVERRULED_PART
+    return Placed(source, fate)
+
+
+def _lost_tokens(
+    alignment: Alignment, offsets: NDArray[np.int64], altered: str
+) -> tuple[NDArray[np.bool_], Fate]:
+    """Mark the tokens whose labels a rule gives up, bool [n_tokens], and say why."""
+    if altered == "missing":
+        return alignment.altered, Fate.ALTERED_TOKEN
+    lengths = np.diff(offsets)
+    spoilt = np.zeros(len(lengths), np.bool_)
+    if altered == "drop-sentence":
+        spoilt[np.repeat(np.arange(len(lengths)), lengths)[alignment.altered]] = True
+        strange = [f.sentence for f in alignment.faults if f.kind in SPOILING and f.sentence >= 0]
+        spoilt[strange] = True
+    return np.repeat(spoilt, lengths), Fate.DROPPED_SENTENCE
+
+
+def _check_sizes(alignment: Alignment, offsets: NDArray[np.int64], labels: Sequence[str]) -> None:
+    """Refuse offsets and labels that are not those of the alignment."""
+    n_tokens, n_lines = len(alignment.source), len(alignment.target)
+    if (
+        len(offsets) == 0
+        or offsets[0] != 0
+        or offsets[-1] != n_tokens
+        or np.any(np.diff(offsets) < 0)
+    ):
+        raise InputError(
+            f"reference_offsets must rise from 0 to the {n_tokens} tokens of the alignment"
+        )
+    if len(labels) != n_lines:
+        raise InputError(f"{len(labels)} labels for an alignment of {n_lines} lines")
+
+
+def speakers(
+    target: NDArray[np.int32], labels: Sequence[str], n_tokens: int, outside: str
+) -> NDArray[np.int32]:
+    """Choose for every token the line that stands for it, int32 [n_tokens], -1 none.
+
+    It is the first part with a label other than `outside`, else the first with a label, else the
+    first. This reproduces all 1,942 cut tokens of crowd_6056; the first part alone reproduces
+    1,708, the longest 1,685, the last label that is not outside 1,835.
+    """
+    placed = np.flatnonzero(target >= 0)
+    source = np.full(n_tokens, -1, np.int32)
+    source[target[placed]] = placed
+    if np.all(np.diff(target[placed]) > 0):  # no token has two lines
+        return source
+    rank = np.array([2 if not label else int(label == outside) for label in labels], np.int8)
+    # Written last wins: the best rank last, and within a rank the first line last.
+    for worse in (2, 1, 0):
+        lines = np.flatnonzero((target >= 0) & (rank == worse))[::-1]
+        source[target[lines]] = lines
+    return source
+
+
+# --------------------------------------------------------------------------------------------------
+# The faults of an aligned answer, each with its place in the answer and in the reference.
+
+
+class FaultFinder:
+    """Knows where tokens and lines stand, and lists what is not as in the reference.
+
+    Attributes:
+        reference: Tokens of every sentence.
+        answer: Lines of the answer.
+        found: Where the lines belong.
+        starts: int64 [n_sentences + 1], first token of every sentence.
+        sentence: int64 [n_tokens], sentence of every token.
+        placed: int64 [n_placed], lines that belong to a token; their tokens never fall.
+    """
+
+    def __init__(
+        self, reference: Sequence[Sequence[str]], answer: Sequence[AnswerToken], found: Trace
+    ) -> None:
+        lengths = np.array([len(tokens) for tokens in reference], np.int64)
+        self.reference, self.answer, self.found = reference, answer, found
+        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        self.sentence = np.repeat(np.arange(len(lengths)), lengths)
+        self.placed = np.flatnonzero(found.target >= 0)
+        answered = np.zeros(len(lengths), np.bool_)
+        answered[self.sentence[found.touched]] = True
+        self._answered = answered
+
+    def left_out(self) -> NDArray[np.bool_]:
+        """Mark the tokens that the answer lacks in sentences that it has, bool [n_tokens]."""
+        return ~self.found.touched & self._answered[self.sentence]
+
+    def faults(self) -> tuple[Fault, ...]:
+        """List all faults by line, then by place in the reference."""
+        faults = [
+            *self._strange_lines(),
+            *self._missing_tokens(),
+            *self._missing_sentences(),
+            *self._sentence_ends(),
+        ]
+        return tuple(sorted(faults, key=lambda fault: fault[1:4]))
+
+    def _place(self, token: int) -> tuple[int, int]:
+        """Give the sentence of a token and its position there."""
+        sentence = int(self.sentence[token])
+        return sentence, token - int(self.starts[sentence])
+
+    def _at(self, kind: str, line: int, token: int) -> Fault:
+        """Make the fault of a line that belongs to a token."""
+        sentence, position = self._place(token)
+        stood = self.reference[sentence][position]
+        shown = self.answer[line]
+        return Fault(kind, shown.line, sentence, position, shown.token, shown.label, stood)
+
+    def _strange_lines(self) -> Iterator[Fault]:
+        """Yield one fault for every line that is not, letter by letter, a reference token."""
+        words = {int(kind): kind.word for kind in Kind}
+        strange = np.flatnonzero(self.found.kind != Kind.EXACT)
+        kinds = self.found.kind[strange].tolist()
+        targets = self.found.target[strange].tolist()
+        for n, kind, target in zip(strange.tolist(), kinds, targets, strict=True):
+            if target >= 0:
+                yield self._at(words[kind], n, target)
+            else:
+                line = self.answer[n]
+                yield Fault(words[kind], line.line, *self._near(n), line.token, line.label, "")
+
+    def _near(self, line: int) -> tuple[int, int]:
+        """Give a line without a token the place of the token that it follows in its sentence.
+
+        At the start of a sentence it is the next token's sentence, position -1.
+        """
+        after = int(np.searchsorted(self.placed, line))
+        before = int(self.placed[after - 1]) if after else -1
+        follows = before >= 0 and self.answer[before].sentence == self.answer[line].sentence
+        if after < len(self.placed) and not follows:
+            return self._place(int(self.found.target[self.placed[after]]))[0], -1
+        return self._place(int(self.found.target[before])) if before >= 0 else (-1, -1)
+
+    def _line_before(self, token: int) -> int:
+        """Give the line in the file that a missing token should follow, 0 the top."""
+        before = int(np.searchsorted(self.found.target[self.placed], token))
+        return self.answer[int(self.placed[before - 1])].line if before else 0
+
+    def _missing_tokens(self) -> Iterator[Fault]:
+        """Yield the tokens that the answer lacks in sentences that it has."""
+        for token in np.flatnonzero(self.left_out()).tolist():
+            sentence, position = self._place(token)
+            stood = self.reference[sentence][position]
+            line = self._line_before(token)
+            yield Fault("missing-token", line, sentence, position, "", "", stood)
+
+    def _missing_sentences(self) -> Iterator[Fault]:
+        """Yield the sentences of which the answer has nothing."""
+        for sentence in np.flatnonzero(~self._answered & (np.diff(self.starts) > 0)).tolist():
+            line = self._line_before(int(self.starts[sentence]))
+            text = " ".join(self.reference[sentence])
+            yield Fault("missing-sentence", line, sentence, -1, "", "", text)
+
+    def _sentence_ends(self) -> Iterator[Fault]:
+        """Yield the places where only one side starts a sentence."""
+        known = np.diff(self.sentence[self.found.target[self.placed]]) != 0
+        sentences = [line.sentence for line in self.answer]
+        theirs = np.array(sentences, np.object_)[self.placed]
+        shown = (theirs[1:] != theirs[:-1]).astype(np.bool_)
+        for n in np.flatnonzero(known != shown).tolist():
+            line = int(self.placed[n + 1])
+            kind = "sentence-cut" if shown[n] else "sentence-join"
+            yield self._at(kind, line, int(self.found.target[line]))
+
+
+# --------------------------------------------------------------------------------------------------
+# From a worker's dirty file to labels on the tokens of the reference.
+
+
+__all__ = [
+    "FATES",
+    "FAULT_KINDS",
+    "Alignment",
+    "AnswerToken",
+    "Fate",
+    "Fault",
+    "Kind",
+    "Placed",
+    "align",
+    "place",
+]
+
+
+def align(
+    reference: Sequence[Sequence[str]],
+    answer: Sequence[AnswerToken],
+    *,
+    types: Collection[str] = (),
+    outside: str = "O",
+) -> Alignment:
+    """Find for every line of an answer the reference token that it belongs to.
+
+    Linear where the characters agree; no input raises.
+
+    Args:
+        reference: Tokens of every sentence, as known.
+        answer: Lines of the answer in the order of the file, blank ones left out.
+        types: Types that may be glued onto tokens (`PER`), beside those that show themselves.
+        outside: Label of a token outside all spans.
+
+    Returns:
+        Per reference token the line whose label stands for it; per line its token and kind.
+
+    >>> lines = [("Africa", "B-LOC"), ("ns", "O"), ("", "B-LOC"), ("won/LOC", "O")]
+    >>> answer = [AnswerToken(token, label, n, 0) for n, (token, label) in enumerate(lines, 1)]
+    >>> found = align([["Africans", "won"]], answer)
+    >>> found.source.tolist(), found.altered.tolist()
+    ([0, 3], [True, False])
+    >>> [fault.kind for fault in found.faults]
+    ['cut-token', 'cut-token', 'empty-token', 'glued-suffix']
+    """
+    tokens = [token for sentence in reference for token in sentence]
+    shown = [line.token for line in answer]
+    labels = [line.label for line in answer]
+    if tokens == shown:
+        found = _identical(len(tokens))
+    else:
+        found = trace(tokens, shown, Glue.learn(tokens, shown, {*labels} - {outside}, types))
+    finder = FaultFinder(reference, answer, found)
+    return Alignment(
+        source=speakers(found.target, labels, len(tokens), outside),
+        altered=found.altered | finder.left_out(),
+        target=found.target,
+        kind=found.kind,
+        faults=finder.faults(),
+    )
+
+
+def _identical(n_tokens: int) -> Trace:
+    """Give the trace of an answer that has just the tokens of the reference."""
+    return Trace(
+        target=np.arange(n_tokens, dtype=np.int32),
+        kind=np.full(n_tokens, Kind.EXACT, np.int8),
+        touched=np.ones(n_tokens, np.bool_),
+        altered=np.zeros(n_tokens, np.bool_),
+    )

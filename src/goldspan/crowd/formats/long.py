@@ -1,0 +1,844 @@
+"""Long tables: a row per item, worker and label."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.cells import any_formula, guard, marked
+from goldspan.crowd.formats.columns import (
+    as_strings,
+    frame_columns,
+    numbered,
+    numbers,
+    parquet_table,
+    type_of,
+)
+from goldspan.crowd.formats.span_exports import known_texts
+from goldspan.crowd.formats.text_columns import (
+    OFFSETS,
+    TEXT,
+    UNKNOWN,
+    are_offsets,
+    has_texts,
+    json_text,
+    read_json_text,
+    read_offsets,
+    texts_with_offsets,
+)
+from goldspan.crowd.grid import cell_text, first_line, guess_delimiter, header_names, read_grid
+from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
+from goldspan.crowd.labels import (
+    guess_encoding,
+    listed_bad_labels,
+    missing_notes,
+    read_labels,
+    settle,
+    stripped_faults,
+)
+from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.names import keep_workers
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError, InputError
+
+# --------------------------------------------------------------------------------------------------
+# The rows of a long table: which column is what, and where every row stands.
+
+
+MAX_POSITION = 100_000
+"""Largest position of a token that is still believed."""
+ROLES: dict[str, tuple[str, ...]] = {
+    "item": ("item", "task", "item_id", "task_id", "question", "question_id", "id", "sentence_id"),
+    "worker": ("worker", "annotator", "worker_id", "workerid", "annotator_id", "user", "labeler"),
+    "label": ("label", "tag", "answer", "response", "annotation", "category"),
+    "token": ("token", "word"),
+    "position": ("position", "token_index", "token_id", "index"),
+    "gold": ("gold", "truth"),
+    "doc": ("doc", "document", "group"),
+    "attempt": ("attempt",),
+    "started": ("started",),
+    "submitted": ("submitted", "time", "timestamp"),
+    "cost": ("cost",),
+    "text": ("text",),
+    "offsets": ("offsets",),
+}
+NUMBERS = ("position", "attempt", "started", "submitted", "cost")
+"""Roles whose cells are numbers."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns of a long table by role, with the place of every row.
+
+    Attributes:
+        name: Of the file.
+        columns: Arrow strings [n_rows]; those of words are dictionary arrays whose strings are
+            distinct and numbered, int32, in the order in which they come.
+        line: [n_rows], the line of every row.
+        is_tsv: Whether texts stand in it as JSON strings.
+    """
+
+    name: str
+    columns: dict[str, pa.Array]
+    line: NDArray[np.int64] | range
+    is_tsv: bool = False
+
+    def __len__(self) -> int:
+        return len(self.columns["item"])
+
+    @property
+    def is_gold(self) -> bool:
+        """Whether nobody is named, so that the labels are the truth."""
+        return "worker" not in self.columns
+
+
+def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
+    """Take the columns that play a role out of an Arrow table."""
+    columns = {
+        role: (as_strings if role in NUMBERS else numbered)(table.column(at), at, name)
+        for role, at in found.items()
+    }
+    return Rows(name, columns, range(1, len(table) + 1))
+
+
+def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
+    """Find the column of every role, by the user's name for it or by the usual ones.
+
+    Raises:
+        FormatError: There is no such column, or no column for items or labels.
+    """
+    _refuse_spans(header, file, options)
+    found: dict[str, str] = {}
+    lower = {name.lower(): name for name in reversed(header)}
+    for role, names in ROLES.items():
+        wanted = options.columns.get(role)
+        if wanted is not None and wanted not in header:
+            message = f"there is no column {wanted!r}: the header has {', '.join(header)}"
+            raise FormatError([Fault(message, file=file, line=1, kind="header")])
+        taken = set(found.values()) | set(options.columns.values())
+        guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
+        if wanted or guess:
+            found[role] = wanted or str(guess)
+    twice = sorted({name for name in found.values() if header.count(name) > 1})
+    if twice:
+        message = f"columns {', '.join(map(repr, twice))} stand twice in the header"
+        raise FormatError([Fault(message, file=file, line=1, kind="header")])
+    absent = [role for role in ("item", "label") if role not in found]
+    if absent:
+        message = (
+            f"no column for {' and '.join(absent)} (the header has {', '.join(header)}): "
+            f"name it with columns={{{absent[0]!r}: …}} (--columns {absent[0]}=NAME)"
+        )
+        raise FormatError([Fault(message, file=file, line=1, kind="header")])
+    return found
+
+
+def _refuse_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
+    """Refuse a table of spans, of which single labels would be half the truth.
+
+    Raises:
+        FormatError: There are columns start and end, and no row per token.
+    """
+    from goldspan.crowd.formats.span_table import is_span_table, span_columns
+
+    found = span_columns(header, options.columns)
+    if found is not None and is_span_table(header, options.columns):
+        message = (
+            f"columns {found[0]!r} and {found[1]!r} make this a table of spans, not of single "
+            "labels: pass format='span-table'; if they are times, pass columns={'started': "
+            f"{found[0]!r}, 'submitted': {found[1]!r}}}"
+        )
+        raise FormatError([Fault(message, file=file, line=1, kind="spans")])
+
+
+def integers(rows: Rows, role: str) -> NDArray[np.int64]:
+    """A column of integers; empty cells are -1, an empty attempt the first.
+
+    Raises:
+        FormatError: A cell is no integer; ISO times are read as milliseconds.
+    """
+    blank = 0 if role == "attempt" else -1
+    found = numbers(rows.columns[role], role, lambda i: place_of(rows, i), blank=blank)
+    most = {"position": MAX_POSITION, "attempt": MAX_ATTEMPT}.get(role)
+    if most is not None and (bad := np.flatnonzero((found < 0) | (found > most))).size:
+        message = f"{role} must be a number from 0 to {most}"
+        places = (place_of(rows, i) for i in bad.tolist())
+        raise FormatError([replace(place, message=message, kind="number") for place in places])
+    return found
+
+
+def refuse_empty(rows: Rows, roles: tuple[str, ...]) -> None:
+    """Refuse empty cells in some columns.
+
+    Raises:
+        FormatError: There are some; every one is listed.
+    """
+    faults = []
+    for role in roles:
+        cells = rows.columns[role]
+        words = cells.dictionary
+        empty = pc.equal(words if role == "token" else pc.utf8_trim_whitespace(words), "")
+        if not pc.any(empty).as_py():
+            continue
+        for i in np.flatnonzero(empty.take(cells.indices)).tolist():
+            message = f"the {role} is empty: remove the row, or write the {role}"
+            faults.append(Fault(message, rows.name, int(rows.line[i]), kind="empty-cell"))
+    if faults:
+        raise FormatError(faults)
+
+
+def place_of(rows: Rows, i: int, token: int = -1) -> Fault:
+    """Give a fault without a message that holds the place of a row."""
+    item = rows.columns["item"][i].as_py()
+    worker = "" if rows.is_gold else rows.columns["worker"][i].as_py()
+    return Fault("", rows.name, int(rows.line[i]), item, token, worker)
+
+
+# --------------------------------------------------------------------------------------------------
+# Long tables of sequences: which token and which attempt every row is about.
+
+
+@dataclass(frozen=True)
+class Table:
+    """A long table with ids instead of strings.
+
+    Attributes:
+        rows: The columns.
+        item: int32 [n_rows], the items numbered in the order in which they come.
+        worker: int32 [n_rows].
+        codes: int16 [n_rows], tag codes, -1 for no label.
+        n_items: Number of items.
+    """
+
+    rows: Rows
+    item: NDArray[np.int32]
+    worker: NDArray[np.int32]
+    codes: NDArray[np.int16]
+    n_items: int
+
+
+def positions(table: Table) -> NDArray[np.int64]:
+    """Place of every row in its item: the `position` column, or the order of the rows."""
+    rows = table.rows
+    if "position" in rows.columns:
+        found = integers(rows, "position")
+        lowest = int(found.min())
+        return found - (1 if lowest == 1 else 0)
+    counted = "attempt" in rows.columns
+    tries = integers(rows, "attempt") if counted else np.zeros(len(rows), np.int64)
+    order = np.lexsort((np.arange(len(rows)), tries, table.worker, table.item))
+    keys = np.stack([table.item[order], table.worker[order], tries[order]])
+    fresh = np.ones(len(rows), np.bool_)
+    fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
+    head = np.flatnonzero(fresh)
+    rank = np.arange(len(rows)) - np.repeat(head, np.diff(np.append(head, len(rows))))
+    if "token" in rows.columns and not counted:
+        _fold_repeats(table, order, head, rank)
+    position = np.empty(len(rows), np.int64)
+    position[order] = rank
+    return position
+
+
+def _fold_repeats(
+    table: Table, order: NDArray[np.int64], head: NDArray[np.int64], rank: NDArray[np.int64]
+) -> None:
+    """Where a worker shows all tokens of an item several times, start again each time.
+
+    Without positions or attempts nothing else tells repeated answers from longer items. What the
+    shortest answer to an item shows is taken for its tokens.
+    """
+    words = table.rows.columns["token"].indices.to_numpy()[order]
+    size = np.diff(np.append(head, len(order)))
+    item = table.item[order[head]]
+    least = np.full(table.n_items, len(order), np.int64)
+    np.minimum.at(least, item, size)
+    for g in np.flatnonzero((size > least[item]) & (size % least[item] == 0)).tolist():
+        rows, n = slice(head[g], head[g] + size[g]), int(least[item[g]])
+        shown = words[rows].reshape(-1, n)
+        if (shown == shown[0]).all():
+            rank[rows] %= n
+
+
+def row_attempts(
+    table: Table, position: NDArray[np.int64], options: ReadOptions
+) -> NDArray[np.int16]:
+    """Number the answer that every row of a sequence belongs to, int16 [n_rows].
+
+    Raises:
+        FormatError: A worker has two labels for one token in one attempt.
+    """
+    if "attempt" in table.rows.columns:
+        attempt = integers(table.rows, "attempt").astype(np.int16)
+        _refuse_twice(table, np.arange(len(attempt)), attempt, position)
+        return attempt
+    places = int(position.max()) + 1
+    cell = table.item.astype(np.int64) * places + position
+    _, compact = np.unique(cell, return_inverse=True)
+    return number_attempts(compact.astype(np.int32), table.worker, options.repeated)
+
+
+def shown_tokens(table: Table, position: NDArray[np.int64], offsets: NDArray[np.int64]) -> pa.Array:
+    """Tokens of all items; every worker must have seen the same ones.
+
+    Raises:
+        FormatError: Two workers have different tokens at one place, or a place has none.
+    """
+    rows = table.rows
+    flat = offsets[table.item] + position
+    n_tokens = int(offsets[-1])
+    if "token" not in rows.columns:
+        return pa.array(
+            [str(i) for i in (np.arange(n_tokens) - np.repeat(offsets[:-1], np.diff(offsets)))]
+        )
+    words = rows.columns["token"]
+    codes = words.indices.to_numpy()
+    found = np.full(n_tokens, -1, np.int64)
+    found[flat[::-1]] = codes[::-1]
+    clash = np.flatnonzero(found[flat] != codes)
+    faults = []
+    for i in clash.tolist():
+        other = words.dictionary[int(found[flat[i]])].as_py()
+        message = (
+            f"token {rows.columns['token'][i].as_py()!r} where another row has {other!r}: the rows "
+            "of an item must show the same tokens; with one file per worker use format 'folder', "
+            "which aligns them"
+        )
+        faults.append(replace(place_of(rows, i, int(position[i])), message=message, kind="tokens"))
+    for place in np.flatnonzero(found < 0).tolist():
+        n = int(np.searchsorted(offsets, place, side="right")) - 1
+        name = rows.columns["item"].dictionary[n].as_py()
+        message = "no row shows this token"
+        faults.append(Fault(message, rows.name, 0, name, place - int(offsets[n]), kind="tokens"))
+    if faults:
+        raise FormatError(faults)
+    return words.dictionary.take(pa.array(found))
+
+
+def attempts(
+    table: Table,
+    given: NDArray[np.bool_],
+    item: NDArray[np.int32],
+    worker: NDArray[np.int32],
+    options: ReadOptions,
+) -> NDArray[np.int16]:
+    """Number answers of one label, int16 [n_answers].
+
+    Args:
+        table: The rows.
+        given: bool [n_rows], whether a row holds an answer.
+        item: int32 [n_answers], of the answers.
+        worker: int32 [n_answers], of the answers.
+        options: `repeated` is used.
+
+    Raises:
+        FormatError: A worker has two answers with one number.
+    """
+    if "attempt" in table.rows.columns:
+        attempt = integers(table.rows, "attempt").astype(np.int16)[given]
+        _refuse_twice(table, np.flatnonzero(given), attempt, np.zeros(len(item), np.int64))
+        return attempt
+    return number_attempts(item, worker, options.repeated)
+
+
+def _refuse_twice(
+    table: Table,
+    rows: NDArray[np.int64],
+    attempt: NDArray[np.int16],
+    position: NDArray[np.int64],
+) -> None:
+    """Refuse two labels for one item, worker, attempt and token."""
+    keys = np.stack([table.item[rows], table.worker[rows], attempt, position])
+    _, first, same = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    faults = []
+    for i in np.flatnonzero(first[same.ravel()] != np.arange(len(rows))).tolist():
+        line = int(table.rows.line[rows[first[same.ravel()[i]]]])
+        message = f"attempt {attempt[i]} stands twice (first in line {line}): number repeats anew"
+        place = place_of(table.rows, int(rows[i]), int(position[i]) if len(position) else -1)
+        faults.append(replace(place, message=message, kind="duplicate-attempt"))
+    if faults:
+        raise FormatError(faults)
+
+
+# --------------------------------------------------------------------------------------------------
+# Long tables without workers: their labels are gold.
+
+
+def read_gold(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
+    """Read a table of known labels as items with gold and no answers."""
+    has_tokens, has_places = "token" in rows.columns, "position" in rows.columns
+    refuse_empty(rows, ("item", *(["token"] if has_tokens else [])))
+    builder = CrowdBuilder(options, rows.name, "long")
+    builder.notes += [*notes, "no worker column: the labels are read as gold"]
+    columns = {role: column.to_pylist() for role, column in rows.columns.items()}
+    position = integers(rows, "position") if has_places else np.zeros(len(rows), np.int64)
+    items: dict[str, list[int]] = {name: [] for name in columns["item"]}
+    for i in np.argsort(position, kind="stable").tolist():
+        items[columns["item"][i]].append(i)
+    for name, places in items.items():
+        builder.faults += _gold_faults(rows, name, position[places].tolist(), places)
+        tokens = [columns["token"][i] for i in places] if has_tokens else [name] * len(places)
+        if has_places and not has_tokens:
+            tokens = [str(n) for n in range(len(places))]
+        labels = [columns["label"][i] for i in places]
+        builder.add_item(
+            name,
+            tokens,
+            gold=[label if options.rename(label) is not None else None for label in labels],
+            group=columns["doc"][places[0]] if "doc" in columns else None,
+            text=(columns["text"][places[0]] or None) if "text" in columns else None,
+            line=int(rows.line[places[0]]),
+        )
+    return builder.build(single=not has_tokens and not has_places)
+
+
+def _gold_faults(rows: Rows, name: str, position: list[int], places: list[int]) -> Iterator[Fault]:
+    """What is wrong with the rows of one item in a table of gold."""
+    if "position" in rows.columns:
+        for n, (at, i) in enumerate(zip(position, places, strict=True)):
+            if at - position[0] != n or position[0] > 1:
+                message = f"position {at}: they must run from 0 or 1 without gaps or repeats"
+                yield Fault(message, rows.name, int(rows.line[i]), name, kind="position")
+                return
+    elif "token" not in rows.columns and len(places) > 1:
+        message = (
+            "the item has several labels: if these are answers, name the worker column "
+            "with columns={'worker': …} (--columns worker=NAME)"
+        )
+        yield Fault(message, rows.name, int(rows.line[places[1]]), name, kind="duplicate-item")
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading long tables: from rows to items, workers and their answers.
+
+
+def sniff(source: Source) -> bool:
+    """Say whether the header has an item and a label column."""
+    if source.is_folder:
+        return False
+    if source.is_parquet:
+        return True
+    names = {name.lower() for name in header_names(source)}
+    has = {role for role, known in ROLES.items() if names & set(known)}
+    return {"item", "label"} <= has
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a long table.
+
+    Raises:
+        FormatError: A column is missing, a cell that must not be is empty, the workers disagree
+            on an item's tokens, or a label is no tag.
+    """
+    if source.is_parquet:
+        table = parquet_table(source)
+        found = find_roles(tuple(table.column_names), source.name, options)
+        return _read(rows_of_table(table, source.name, found), options, ())
+    grid = read_grid(source, options.delimiter)
+    found = find_roles(grid.header, grid.name, options)
+    columns = {
+        role: (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
+        for role, at in found.items()
+    }
+    # What TSV cannot quote, stands in it as a JSON string.
+    is_tsv = (options.delimiter or guess_delimiter(first_line(source))) == "\t"
+    rows = Rows(grid.name, columns, grid.line, is_tsv=is_tsv)
+    return _read(rows, options, (*source.text.notes, *grid.notes))
+
+
+def read_frame(frame: Any, options: ReadOptions) -> Crowd:
+    """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table.
+
+    Raises:
+        FormatError: As `read`.
+    """
+    name = "<DataFrame>"
+    found: dict[str, str] = {}
+
+    def choose(header: tuple[str, ...]) -> Iterable[str]:
+        found.update(find_roles(header, name, options))
+        return found.values()
+
+    table = frame_columns(frame, choose)
+    label_type = type_of(table.column(found["label"]).type)
+    rows = rows_of_table(table, name, found)
+    del table  # only the columns that are read stay in memory
+    crowd = _read(rows, options, ())
+    pa.default_memory_pool().release_unused()  # the room of the columns
+    return replace(crowd, label_type=label_type)
+
+
+def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
+    if not len(rows):
+        raise FormatError([Fault("the table has no row", file=rows.name, kind="empty")])
+    if rows.is_gold:
+        return read_gold(rows, options, notes)
+    refuse_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
+    item, worker, label = (rows.columns[role] for role in ("item", "worker", "label"))
+    sequences = "token" in rows.columns or "position" in rows.columns
+    strings = label.dictionary.to_pylist()
+    named = replace(options, encoding=_encoding(rows, strings, options, sequences))
+    labels = read_labels(strings, named)
+    # The numbers of words are in the order in which they come, as the counts are.
+    n_each = pc.value_counts(label.indices).field("counts").to_numpy()
+    notes = (*notes, *missing_notes(strings, n_each, options))
+    unknown = listed_bad_labels(labels.bad, _places(rows, labels.bad), options)
+    table = Table(
+        rows,
+        item.indices.to_numpy(),
+        worker.indices.to_numpy(),
+        pa.array(labels.codes).take(label.indices).to_numpy(),
+        len(item.dictionary),
+    )
+    tokens, offsets, answers, reasons, faults = (
+        _sequences(table, options) if sequences else _single(table, item.dictionary, options)
+    )
+    texts, said = _texts(table)
+    notes = (*notes, *said)
+    if "attempt" in rows.columns and options.repeated == "first":
+        attempt = count_first(answers.item, answers.worker, answers.attempt)
+        answers = replace(answers, attempt=attempt)
+    crowd = Crowd(
+        item_ids=item.dictionary,
+        tokens=list_array(tokens, offsets),
+        worker_ids=worker.dictionary,
+        tagset=labels.tagset,
+        answers=answers,
+        groups=_first_of(table, "doc"),
+        texts=texts,
+        token_start=None if texts is None else _starts(table, texts, tokens, offsets),
+        import_report=_report(
+            rows,
+            answers,
+            options,
+            notes,
+            reasons,
+            [*unknown, *faults, *stripped_faults(strings, rows.name, options)],
+        ),
+    )
+    if "gold" in rows.columns:
+        crowd = _with_gold(crowd, table, options)
+    return keep_workers(settle(crowd, options), options)
+
+
+def _places(rows: Rows, bad: Collection[int]) -> Iterator[tuple[int, Fault]]:
+    """Every place of some labels, given by number."""
+    if bad:
+        label = rows.columns["label"].indices.to_numpy()
+        for i in np.flatnonzero(np.isin(label, list(bad))).tolist():
+            yield int(label[i]), place_of(rows, i)
+
+
+def _encoding(rows: Rows, labels: list[str], options: ReadOptions, sequences: bool) -> str:
+    """The encoding that answers and gold show together."""
+    if options.encoding or not sequences:
+        return options.encoding or "PLAIN"
+    gold = rows.columns["gold"].dictionary.to_pylist() if "gold" in rows.columns else []
+    names = (options.rename(label) for label in [*labels, *gold])
+    return guess_encoding(name for name in names if name is not None)
+
+
+_Parts = tuple[pa.Array, NDArray[np.int64], Answers, dict[str, int], list[Fault]]
+
+
+def _single(table: Table, ids: pa.Array, options: ReadOptions) -> _Parts:
+    """Answers of one label each; the item's one token is its id."""
+    given = table.codes >= 0
+    item, worker, codes = table.item, table.worker, table.codes
+    if not given.all():
+        item, worker, codes = item[given], worker[given], codes[given]
+    answers = Answers(
+        item,
+        worker,
+        np.arange(len(item) + 1, dtype=np.int64),
+        codes,
+        attempts(table, given, item, worker, options),
+        **_extras(table.rows, given),
+    )
+    return ids, np.arange(table.n_items + 1, dtype=np.int64), answers, {}, []
+
+
+def _sequences(table: Table, options: ReadOptions) -> _Parts:
+    """Rows of one item, worker and attempt are one answer, in order of position."""
+    rows, n = table.rows, len(table.rows)
+    position = positions(table)
+    attempt = row_attempts(table, position, options)
+    order = np.lexsort((position, attempt, table.worker, table.item))
+    item, worker, tries = table.item[order], table.worker[order], attempt[order]
+    fresh = np.ones(n, np.bool_)
+    fresh[1:] = (np.diff(item) != 0) | (np.diff(worker) != 0) | (np.diff(tries) != 0)
+    head = np.flatnonzero(fresh)
+    n_tokens = np.zeros(table.n_items, np.int64)
+    np.maximum.at(n_tokens, item, position[order] + 1)
+    offsets = np.concatenate([[0], np.cumsum(n_tokens)])
+    tokens = shown_tokens(table, position, offsets)
+    answer_item = item[head]
+    lengths = n_tokens[answer_item]
+    offset = np.concatenate([[0], np.cumsum(lengths)])
+    codes = np.full(int(offset[-1]), -1, np.int16)
+    answer = np.cumsum(fresh) - 1
+    codes[offset[answer] + position[order]] = table.codes[order]
+    by_first_row = np.argsort(np.minimum.reduceat(order, head), kind="stable")
+    answers = Answers(
+        answer_item, worker[head], offset, codes, tries[head], **_extras(rows, order[head])
+    )
+    return tokens, offsets, answers.take(by_first_row), {}, []
+
+
+def _extras(
+    rows: Rows, which: NDArray[np.int64] | NDArray[np.bool_]
+) -> dict[str, NDArray[np.int64]]:
+    names = ("started", "submitted", "cost")
+    return {name: integers(rows, name)[which] for name in names if name in rows.columns}
+
+
+def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:
+    """The text of every item, None where none is known, and what there is to note."""
+    if "text" not in table.rows.columns:
+        return None, ()
+    cells = table.rows.columns["text"]
+    words = cells.dictionary.to_pylist()
+    if table.rows.is_tsv:
+        words = _unquoted(words)
+    codes = cells.indices.to_numpy()
+    given = np.flatnonzero(np.array([bool(word) for word in words])[codes])
+    if not len(given):
+        return None, ()
+    items = table.item[given]
+    first = np.full(table.n_items, -1, np.int64)
+    first[items[::-1]] = codes[given][::-1]
+    n_clashes = len(np.unique(items[first[items] != codes[given]]))
+    if n_clashes:
+        return None, (f"column 'text' says different things of {n_clashes} items: it is not read",)
+    texts = [None if code < 0 else words[code] for code in first.tolist()]
+    return pa.array(texts, pa.string()), ()
+
+
+def _unquoted(words: list[str]) -> list[str]:
+    """Return the texts of a TSV: JSON strings, or cells of a program that quotes as in CSV.
+
+    Quotes that only some cells have are part of the texts, unless one is doubled within them.
+    """
+    read = [read_json_text(word) if word else word for word in words]
+    known = [text for text in read if text is not None]
+    if len(known) == len(words):
+        return known
+    quoted = [_QUOTED.fullmatch(word) is not None for word in words]
+    is_all = all(one or not word.startswith('"') for one, word in zip(quoted, words, strict=True))
+    if not is_all or not any('""' in word[1:-1] for word in words if word.startswith('"')):
+        return words
+    return [
+        word[1:-1].replace('""', '"') if one else word
+        for one, word in zip(quoted, words, strict=True)
+    ]
+
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def _starts(
+    table: Table, texts: pa.Array, tokens: pa.Array, offsets: NDArray[np.int64]
+) -> NDArray[np.int32] | None:
+    """Where the tokens begin in the texts, if the table says so of all of them.
+
+    Raises:
+        FormatError: The text does not have a token there.
+    """
+    cells = table.rows.columns.get("offsets")
+    if cells is None or not are_offsets(iter(cells.dictionary.to_pylist())):
+        return None
+    marks = np.full(int(offsets[-1]), UNKNOWN, object)
+    place = positions(table)
+    words = np.array(cells.dictionary.to_pylist(), object)
+    marks[offsets[table.item] + place] = words[cells.indices.to_numpy()]
+    found: list[int] = []
+    flat, bounds = tokens.to_pylist(), offsets.tolist()
+    for n, text in enumerate(texts.to_pylist()):
+        part = slice(bounds[n], bounds[n + 1])
+        try:
+            row = None if text is None else read_offsets(marks[part].tolist(), text, flat[part])
+        except InputError as error:
+            i = int(np.flatnonzero(table.item == n)[0])
+            raise FormatError(
+                [replace(place_of(table.rows, i), message=str(error), kind="offsets")]
+            ) from None
+        found += row or []
+    return np.array(found, np.int32) if len(found) == len(flat) else None
+
+
+def _first_of(table: Table, role: str) -> pa.Array | None:
+    """The first row's cell of every item."""
+    if role not in table.rows.columns:
+        return None
+    _, first = np.unique(table.item, return_index=True)
+    return table.rows.columns[role].take(pa.array(first)).dictionary_decode()
+
+
+def _with_gold(crowd: Crowd, table: Table, options: ReadOptions) -> Crowd:
+    """Take gold from a column; its cells must agree wherever one token has several rows."""
+    from goldspan.crowd.gold import with_gold_labels
+
+    cells = table.rows.columns["gold"]
+    position = np.zeros(len(table.rows), np.int64)
+    if not crowd.is_classification:
+        position = positions(table)
+    flat = crowd.offsets[table.item] + position
+    first = np.full(crowd.n_tokens, -1, np.int64)
+    codes = cells.indices.to_numpy()
+    words = cells.dictionary.to_pylist()
+    given = np.array([options.rename(word) is not None for word in words])[codes]
+    first[flat[given][::-1]] = codes[given][::-1]
+    clash = np.flatnonzero(given & (first[flat] != codes))
+    if len(clash):
+        faults = []
+        for i in clash.tolist():
+            other = words[first[flat[i]]]
+            message = f"gold {words[codes[i]]!r} where an earlier row has {other!r}"
+            token = -1 if crowd.is_classification else int(position[i])
+            place = place_of(table.rows, i, token)
+            faults.append(replace(place, message=message, kind="contradictory-gold"))
+        raise FormatError(faults)
+    return with_gold_labels(
+        crowd, [words[c] if c >= 0 else None for c in first.tolist()], options, table.rows.name
+    )
+
+
+def _report(
+    rows: Rows,
+    answers: Answers,
+    options: ReadOptions,
+    notes: tuple[str, ...],
+    reasons: dict[str, int],
+    faults: list[Fault],
+) -> ImportReport:
+    placed = int((answers.codes >= 0).sum())
+    repeats = int((answers.attempt > 0).sum())
+    listed = [*notes]
+    if repeats:
+        listed.append(f"{repeats} repeated answers: all kept, the {options.repeated} one counts")
+    total = placed + sum(reasons.values())
+    return ImportReport(rows.name, "long", total, placed, reasons, tuple(faults), tuple(listed))
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing long tables.
+
+
+def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False) -> None:
+    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row.
+
+    Args:
+        crowd: What to write.
+        path: Where to.
+        text: Whether to write columns text and, for sequences, offsets, where texts are known.
+        raw_csv: Whether cells of CSV that a spreadsheet may take for formulas stay as they are.
+    """
+    mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
+    is_guarded = mark == "," and not raw_csv and _needs_guard(crowd)
+    write_text(path, _lines(crowd, mark, text=text, is_guarded=is_guarded))
+
+
+def _needs_guard(crowd: Crowd) -> bool:
+    """Whether a cell could become a formula."""
+    return any_formula(
+        crowd.item_ids.to_pylist(),
+        crowd.worker_ids.to_pylist(),
+        [] if crowd.groups is None else crowd.groups.to_pylist(),
+        crowd.tagset.tags,
+        set(chain.from_iterable(crowd.tokens_list)),
+        known_texts(crowd),
+    )
+
+
+def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator[str]:
+    """One chunk of lines per answer, the answers in the order of their items."""
+    import csv
+    import io
+
+    answers, sequences = crowd.answers, not crowd.is_classification
+    tags, texts = [*map(cell_text, crowd.tagset.tags), ""], known_texts(crowd)
+    times = [n for n in ("started", "submitted", "cost") if getattr(answers, n) is not None]
+    heads = {
+        "item": True,
+        "doc": crowd.groups is not None,
+        "worker": True,
+        "position": sequences,
+        "token": sequences,
+        "label": True,
+        "gold": crowd.gold is not None,
+        "attempt": bool(answers.attempt.any()),
+        OFFSETS: sequences and text and has_texts(crowd),
+        TEXT: text and any(one is not None for one in texts),
+    }
+    # TSV is never quoted, so that a token may be a quote.
+    quotes: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if mark == "\t" else {}
+    if mark != "\t" and any("\r" in one for one in texts if one):
+        quotes["quoting"] = csv.QUOTE_ALL  # else one that stands alone is not
+    buffer = io.StringIO()
+    out = csv.writer(buffer, delimiter=mark, lineterminator="\n", **quotes)
+    # The text comes last, so that people see the other columns.
+    names = [name for name, there in heads.items() if there]
+    first, last = [name for name in names if name != TEXT], [TEXT] if heads[TEXT] else []
+    out.writerow([*first, *times, *last])
+    if is_guarded:
+        head = marked(buffer.getvalue())
+        buffer.seek(0)
+        buffer.truncate()
+        buffer.write(head)
+    shown = [cells for _, cells in texts_with_offsets(crowd)] if heads[OFFSETS] else []
+    seen: set[int] = set()
+    ids, workers = _words(crowd.item_ids), _words(crowd.worker_ids)
+    groups = _words(crowd.groups) if crowd.groups is not None else ids
+    gold = np.full(crowd.n_tokens, -1, np.int16) if crowd.gold is None else crowd.gold
+    for a in np.argsort(answers.item, kind="stable").tolist():
+        n, start = int(answers.item[a]), int(answers.offset[a])
+        extra = [int(getattr(answers, name)[a]) for name in times]
+        whole, places = texts[n], shown[n] if shown else []
+        said = "" if whole is None else json_text(whole) if mark == "\t" else whole
+        for place, token in enumerate(crowd.tokens_list[n]):
+            row = {
+                "item": ids[n],
+                "doc": groups[n],
+                "worker": workers[answers.worker[a]],
+                "position": place,
+                "token": cell_text(token),
+                "label": tags[answers.codes[start + place]],
+                "gold": tags[gold[crowd.offsets[n] + place]],
+                "attempt": answers.attempt[a],
+                OFFSETS: places[place] if places else "",
+            }
+            # A long text would stand there as often as the item has tokens and answers.
+            row[TEXT] = said if not sequences or (n not in seen and not place) else ""
+            cells = [*(row[name] for name in first), *extra, *(row[name] for name in last)]
+            out.writerow([guard(cell) for cell in cells] if is_guarded else cells)
+        seen.add(n)
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue()
+
+
+def _words(values: pa.Array) -> list[str]:
+    return [cell_text(word or "") for word in values.to_pylist()]
+
+
+# --------------------------------------------------------------------------------------------------
+# Long tables: one row per answer, or per answered token.
+
+
+__all__ = ["SUFFIXES", "SUMMARY", "read", "read_frame", "sniff", "write"]
+
+SUMMARY = "one row per answer: item, worker, label (and token for sequences)"
+SUFFIXES = (".csv", ".tsv", ".parquet")

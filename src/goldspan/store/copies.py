@@ -1,0 +1,350 @@
+"""Copies of a campaign: backups of a SQLite file, and exports that any database takes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DatabaseError as SQLDatabaseError
+from sqlalchemy.exc import SQLAlchemyError
+
+from goldspan.crowd.atomic import new_file, write_folder
+from goldspan.errors import InputError
+from goldspan.protocols import Event
+from goldspan.store.chain import canonical, read_json
+from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
+from goldspan.store.erasing import honour, list_beside, lists_near, write_list
+from goldspan.store.journal import Database
+from goldspan.store.migrate import HEAD, upgrade, version_of
+from goldspan.store.opening import empty_database, open_ledger, where_of
+from goldspan.store.people import unsealed
+from goldspan.store.schema import notes, openings, people
+from goldspan.store.verify import Chain, Tell, Verification, damaged, log_rows, replay, verify
+from goldspan.store.verify import damaged as damage
+
+if TYPE_CHECKING:
+    from goldspan.store.ledger import SqlLedger
+
+
+# --------------------------------------------------------------------------------------------------
+# Copies of a campaign's SQLite file while others write to it; PostgreSQL has its own tools.
+
+
+_RESTORE = "restore a backup (`goldspan restore`)"
+
+
+def backup_ledger(
+    ledger: SqlLedger, path: str | Path, *, damaged: bool = False, tell: Tell | None = None
+) -> Verification:
+    """Copy a campaign into a file of its own, while work goes on, and compare it with its log.
+
+    Args:
+        ledger: The campaign.
+        path: Where to; nothing is written there if the copy is not whole.
+        damaged: Write it also then, as far as the pages can be copied.
+        tell: Is told how far it is.
+
+    Returns:
+        What was found, which `damaged` lets pass.
+
+    Raises:
+        InputError: The campaign is in PostgreSQL, the path cannot be written, or the disk is full.
+        StoreError: The campaign's file cannot be read, or is damaged.
+    """
+    engine = ledger.database.engine
+    if not is_sqlite(engine):
+        raise InputError(
+            f"{ledger.database.where} is no file: use `export_ledger`, or PostgreSQL's pg_dump"
+        )
+    with new_file(path) as temporary:
+        connection = engine.raw_connection()
+        try:
+            _copy(connection.driver_connection, temporary)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"cannot copy {ledger.database.where}: {error}; {_RESTORE}") from None
+        finally:
+            connection.close()
+        with _opened(temporary, ledger.database.where) as copy:
+            found = verify(copy, tell=tell)
+        if not found.is_whole and not damaged:
+            raise damage(
+                ledger.database.where, found.summary(),
+                "no backup was written, and older ones are untouched: keep them, and restore the "
+                "newest that is whole; `goldspan verify` lists what differs, and `goldspan backup "
+                "--damaged` copies it as it is",
+            )  # fmt: skip
+    return found
+
+
+def restore_ledger(
+    backup: str | Path, place: str | Path, *, lists: Sequence[str | Path] = (),
+    tell: Tell | None = None,
+) -> SqlLedger:  # fmt: skip
+    """Copy a backup to a new path, compare it with its log, forget who was forgotten, and open it.
+
+    Who was forgotten since the backup is told by the files `*.forgotten` in the folders of the
+    backup and of the new path.
+
+    Args:
+        backup: What `backup_ledger` made.
+        place: The new path.
+        lists: Lists of the forgotten that lie elsewhere.
+        tell: Is told how far it is.
+
+    Raises:
+        InputError: There is no such backup, it is damaged, or the place is taken.
+        StoreError: A newer goldspan made it.
+    """
+    if not Path(backup).is_file():
+        raise InputError(f"there is no backup at {backup}")
+    if Path(place).exists():
+        raise InputError(f"{place} exists already: choose another name, or remove it")
+    with new_file(place) as temporary:
+        # Without what may lie in a journal beside it, it would be another moment of the campaign.
+        source = sqlite3.connect(f"file:{quote(str(Path(backup).absolute()))}?mode=ro", uri=True)
+        try:
+            _copy(source, temporary)
+            with _opened(temporary, str(backup)) as copy:
+                upgrade(copy.engine, str(backup))
+                found = verify(copy, tell=tell)
+                why = found.summary()
+                if found.is_whole:
+                    with copy.engine.begin() as connection:  # nobody has opened this one yet
+                        connection.execute(openings.delete())
+        except (sqlite3.DatabaseError, SQLDatabaseError) as error:
+            why = str(getattr(error, "orig", error))
+        finally:
+            source.close()
+        if why:
+            raise InputError(
+                f"the backup {backup} is damaged: {why}: take another backup; nothing was written"
+            )
+        # Before the copy takes its name: it never holds them in a place where it is served.
+        found_lists = [*map(Path, lists), *lists_near(backup, place)]
+        with open_ledger(temporary) as opened:
+            honour(opened.database, found_lists)
+        for end in ("-wal", "-shm"):
+            temporary.with_name(temporary.name + end).unlink(missing_ok=True)
+        _sync(temporary)
+    ledger = open_ledger(place)
+    write_list(ledger.database, list_beside(place))
+    return ledger
+
+
+@contextmanager
+def opened_unchanged(place: str | Path) -> Iterator[Database]:
+    """Open a campaign's database to be verified, and change nothing of a SQLite file.
+
+    A file with tables of an older goldspan is copied, and the copy is brought to this one's.
+
+    Raises:
+        InputError: There is none.
+        StoreError: A newer goldspan made it, or it cannot be read at all.
+    """
+    url, where = to_url(place), where_of(place)
+    if url.get_backend_name() != "sqlite":
+        with open_ledger(place) as ledger:
+            yield ledger.database
+        return
+    path = Path(str(url.database)).absolute()
+    if not path.is_file():
+        raise InputError(f"there is no campaign at {where}")
+    try:
+        with _opened(path, where, sync=False) as database:
+            with database.read() as connection:
+                found = version_of(connection)
+            if found == HEAD:
+                yield database
+                return
+            if found is None:
+                raise InputError(f"{where} holds no campaign")
+            with TemporaryDirectory() as folder:
+                copy = Path(folder) / "copy.sqlite"
+                source = database.engine.raw_connection()
+                try:
+                    _copy(source.driver_connection, copy)
+                finally:
+                    source.close()
+                with _opened(copy, where) as migrated:
+                    upgrade(migrated.engine, where)
+                    yield migrated
+    except (sqlite3.DatabaseError, SQLDatabaseError) as error:
+        raise StoreError(f"{where}: {getattr(error, 'orig', error)}; {_RESTORE}") from None
+
+
+@contextmanager
+def _opened(path: Path, where: str, *, sync: bool = True) -> Iterator[Database]:
+    """Open a file as it is, without write-ahead log if it has none."""
+    engine = connect_unchanged(path)
+    try:
+        yield Database(engine, where)
+    finally:
+        engine.dispose()
+        if sync:
+            _sync(path)
+
+
+def _copy(source: Any, target: Path) -> None:
+    """Copy a database to a file, and leave nothing beside it.
+
+    Raises:
+        OSError: The disk is full.
+        DatabaseError: The source cannot be read.
+    """
+    try:
+        _copied(source, target)
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
+    finally:
+        # SQLite leaves the journal of a transaction that it could not end.
+        target.with_name(f"{target.name}-journal").unlink(missing_ok=True)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _copied(source: Any, target: Path) -> None:
+    copy = sqlite3.connect(target)
+    try:
+        # All pages in one step: a copy in several would begin anew with every commit of others.
+        source.backup(copy, pages=-1)
+        copy.execute("PRAGMA journal_mode=DELETE")
+    finally:
+        copy.close()
+
+
+# --------------------------------------------------------------------------------------------------
+# A campaign as a folder, and back: the log holds everything, so the log is what is written.
+
+
+LAYOUT = 1
+ABOUT, LOG, PEOPLE = "campaign.json", "events.jsonl", "people.jsonl"
+SAID = ("name", "body", "salt")
+"""What of a note is not in the log."""
+
+
+def export_ledger(ledger: SqlLedger, folder: str | Path) -> None:
+    """Write a campaign into a new folder, as its log says that it is at one moment.
+
+    Raises:
+        InputError: The folder exists already, or cannot be made.
+        StoreError: The log is damaged; no folder is made. Of damaged tables it has nothing.
+    """
+    write_folder(folder, lambda path: _fill(ledger, path))
+
+
+def import_ledger(folder: str | Path, place: str | Path) -> SqlLedger:
+    """Make the campaign of a folder in an empty place, and open it.
+
+    Args:
+        folder: What `export_ledger` wrote.
+        place: Path of a new SQLite file, or an address "postgresql://…" of an empty database.
+
+    Raises:
+        InputError: The folder is damaged or of a newer goldspan, or the place is not empty.
+    """
+    about = _about(Path(folder))
+    database = empty_database(place)
+    try:
+        replay(
+            _read_log(Path(folder) / LOG), database, head=about["head"],
+            then=lambda connection: _read_people(Path(folder) / PEOPLE, connection),
+        )  # fmt: skip
+    finally:
+        database.engine.dispose()
+    return open_ledger(place)
+
+
+def _fill(ledger: SqlLedger, path: Path) -> None:
+    chain = Chain()
+    with ledger.database.read() as connection, (path / LOG).open("w", encoding="utf-8") as out:
+        for row in log_rows(connection):
+            fault = chain.follow(row)
+            if fault:
+                raise damaged(ledger.database.where, fault)
+            event = Event(row.number, row.time, row.kind, read_json(row.body), row.hash)
+            out.write(canonical(vars(event)) + "\n")
+        fault = chain.end(connection)
+        if fault:
+            raise damaged(ledger.database.where, fault)
+        _write_people(connection, path / PEOPLE)
+    number, head = chain.number, chain.head
+    about = {"goldspan": "campaign", "layout": LAYOUT, "name": ledger.name}
+    words = json.dumps({**about, "events": number, "head": head}, ensure_ascii=False, indent=1)
+    (path / ABOUT).write_text(words + "\n", encoding="utf-8")
+
+
+def _write_people(connection: Connection, path: Path) -> None:
+    """Write who the workers are, and their notes, for the file's owner alone."""
+    who = connection.execute(select(people)).mappings()
+    known = notes.c.salt.is_not(None)
+    said = connection.execute(select(notes).where(known).order_by(notes.c.number)).mappings()
+    rows = [{"table": "people", **row} for row in who]
+    rows += [{"table": "notes", **{name: row[name] for name in ("number", *SAID)}} for row in said]
+    if rows:
+        path.touch(0o600)
+        path.write_text("".join(canonical(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _read_people(path: Path, connection: Connection) -> None:
+    """Put back what `_write_people` wrote, if it is what the log has sealed."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8") as lines:
+        for n, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                table = row.pop("table")
+                if table == "people":
+                    connection.execute(people.insert(), {c.name: row[c.name] for c in people.c})
+                else:
+                    known = notes.update().where(notes.c.number == row["number"])
+                    said = {name: row[name] for name in SAID}
+                    connection.execute(known.values(said))
+            except (ValueError, TypeError, KeyError, AttributeError, SQLAlchemyError) as error:
+                raise InputError(f"{path} line {n} is not of an export: {error}") from None
+    changed = unsealed(connection)
+    if changed:
+        raise InputError(f"{path}: note {changed[0]} is not what the log has sealed")
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        layout, _ = about["layout"], about["head"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{folder} is no export of a campaign: {ABOUT}: {error}") from None
+    if layout != LAYOUT:
+        raise InputError(
+            f"{folder} has layout {layout}, this goldspan reads {LAYOUT}: update goldspan"
+        )
+    return dict(about)
+
+
+def _read_log(path: Path) -> Iterator[Event]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for n, line in enumerate(lines, start=1):
+                try:
+                    yield Event(**json.loads(line))
+                except (ValueError, TypeError) as error:
+                    raise InputError(f"{path} line {n} is no event: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,291 @@
+"""The answers of a store as a crowd, read once and added to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, select
+
+from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.model import list_array
+from goldspan.spans import Codec
+from goldspan.store.chain import canonical, read_json
+from goldspan.store.journal import Database
+from goldspan.store.people import SHOWN
+from goldspan.store.schema import answers, gold, items, workers
+
+# --------------------------------------------------------------------------------------------------
+# Items and answers of a campaign as columns, and the `Crowd` that they make.
+
+
+ITEM = tuple(items.c[name] for name in ("number", "id", "tokens", "extra"))
+"""What is read of an item."""
+ANSWER = tuple(
+    answers.c[name]
+    for name in ("number", "item", "worker", "labels", "started", "submitted", "cost")
+)
+"""What is read of an answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Items in the order of the pool.
+
+    Attributes:
+        number: Their numbers, ascending, int64 [n_items].
+        table: Arrow columns `id`, `tokens`, `group`, `text`, `token_start`; null where missing.
+        attributes: A dictionary per item, object [n_items].
+    """
+
+    number: NDArray[np.int64]
+    table: pa.Table
+    attributes: NDArray[np.object_]
+
+    @classmethod
+    def of(cls, rows: Sequence[Any]) -> Items:
+        """Take rows of `ITEM`, ascending by number."""
+        tokens = [read_json(row.tokens) for row in rows]
+        flat = pa.array(list(chain.from_iterable(tokens)), pa.string())
+        extra = [read_json(row.extra) if row.extra else {} for row in rows]
+        starts = [facts.get("token_start") for facts in extra]
+        table = pa.table({
+            "id": pa.array([row.id for row in rows], pa.string()),
+            "tokens": list_array(flat, bounds_of([len(words) for words in tokens])),
+            "group": pa.array([facts.get("group") for facts in extra], pa.string()),
+            "text": pa.array([facts.get("text") for facts in extra], pa.string()),
+            "token_start": pa.array(starts, pa.list_(pa.int32())),
+        })  # fmt: skip
+        facts = np.fromiter((each.get("attributes", {}) for each in extra), object, len(rows))
+        return cls(np.array([row.number for row in rows], np.int64), table, facts)
+
+    def joined(self, more: Items) -> Items:
+        """Give these and others, in the order of the pool."""
+        number = np.concatenate([self.number, more.number])
+        order = np.argsort(number, kind="stable")
+        table = pa.concat_tables([self.table, more.table]).combine_chunks()
+        attributes = np.concatenate([self.attributes, more.attributes])
+        return Items(number[order], table.take(pa.array(order)), attributes[order])
+
+    def column(self, name: str) -> Any:
+        """Give a column as one Arrow array."""
+        return self.table[name].combine_chunks()
+
+
+def answers_of(rows: Sequence[Any], tagset: Codec) -> Answers:
+    """Take rows of `ANSWER` in any order; items and workers stay numbers of the store."""
+    index = tagset.index
+    # Many answers say the same: that nothing is marked, for example.
+    known = {words: [index[label] for label in read_json(words)] for words in _distinct(rows)}
+    labels = [known[row.labels] for row in rows]
+    return Answers(
+        np.array([row.item for row in rows], np.int32),
+        np.array([row.worker for row in rows], np.int32),
+        bounds_of([len(codes) for codes in labels]),
+        np.fromiter(chain.from_iterable(labels), np.int16),
+        np.zeros(len(rows), np.int16),
+        started=np.array([row.started for row in rows], np.int64),
+        submitted=np.array([row.submitted for row in rows], np.int64),
+        cost=np.array([row.cost for row in rows], np.int64),
+    )
+
+
+def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec) -> Crowd:
+    """Make a crowd, with the workers' ids and the gold as they are now.
+
+    Args:
+        connection: One that sees one state.
+        found: The items.
+        given: Answers to some of them, by item and then as they came, with the store's numbers.
+        tagset: The campaign's tags.
+    """
+    people, worker = np.unique(given.worker, return_inverse=True)
+    rows = connection.execute(select(workers.c.number, SHOWN.label("id")))
+    known = {row.number: row.id for row in rows}
+    item = np.searchsorted(found.number, given.item)
+    tokens = found.column("tokens")
+    return Crowd(
+        item_ids=found.column("id"),
+        tokens=tokens,
+        worker_ids=pa.array([known[number] for number in people.tolist()], pa.string()),
+        tagset=tagset,
+        answers=replace(given, item=item.astype(np.int32), worker=worker.astype(np.int32)),
+        groups=_words(found, "group"),
+        gold=_gold(connection, found.number, tokens.offsets.to_numpy(), tagset),
+        texts=_words(found, "text"),
+        token_start=_starts(found),
+        attributes=_attributes(found.attributes),
+    )
+
+
+def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give where parts of these lengths begin and end, int64 [n + 1].
+
+    >>> bounds_of([2, 0, 3]).tolist()
+    [0, 2, 2, 5]
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def _distinct(rows: Sequence[Any]) -> set[str]:
+    return {row.labels for row in rows}
+
+
+def _gold(
+    connection: Connection, number: NDArray[np.int64], bounds: NDArray[Any], tagset: Codec
+) -> NDArray[np.int16] | None:
+    known = {row.item: row.labels for row in connection.execute(select(gold))}
+    places = np.flatnonzero(np.isin(number, np.array(list(known), np.int64))).tolist()
+    if not places:
+        return None
+    codes = np.full(bounds[-1], -1, np.int16)
+    for place in places:
+        labels = [tagset.index[label] for label in read_json(known[int(number[place])])]
+        codes[bounds[place] : bounds[place] + len(labels)] = labels
+    return codes
+
+
+def _words(found: Items, name: str) -> pa.Array | None:
+    column = found.column(name)
+    return None if column.null_count == len(column) else column
+
+
+def _starts(found: Items) -> NDArray[np.int32] | None:
+    column = found.column("token_start")
+    if not len(column) or column.null_count:
+        return None
+    return np.asarray(column.flatten().to_numpy())
+
+
+def _attributes(facts: NDArray[np.object_]) -> pa.Table | None:
+    names = list(dict.fromkeys(chain.from_iterable(facts)))
+    columns = {name: _cells([each.get(name) for each in facts]) for name in names}
+    return pa.table(columns) if names else None
+
+
+def _cells(values: list[Any]) -> pa.Array:
+    """Take the values of one attribute; as strings where they are of several sorts."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        words = [v if isinstance(v, str | None) else canonical(v) for v in values]
+        return pa.array(words, pa.string())
+
+
+# --------------------------------------------------------------------------------------------------
+# The answers that count, read once: a look at a campaign reads only what came since the last one.
+
+
+PAGE = 5_000
+"""Answers that are read at once."""
+NAMED = 1_000
+"""Items that a query names."""
+_NEW = (
+    select(*ANSWER)
+    .where((answers.c.counts == 1) & (answers.c.number > bindparam("after")))
+    .order_by(answers.c.number)
+    .limit(bindparam("size"))
+)
+_ITEMS = (
+    select(*ITEM)
+    .where(items.c.number.in_(bindparam("numbers", expanding=True)))
+    .order_by(items.c.number)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was read so far; the crowd of a look shares these columns.
+
+    Attributes:
+        last: Number of the last answer.
+        items: Those that have an answer.
+        answers: By item, then as they came, with the store's numbers of items and workers.
+    """
+
+    last: int
+    items: Items = field(repr=False)
+    answers: Answers = field(repr=False)
+
+
+class Grown:
+    """Gives the answered items with their answers, again and again; threads may share it.
+
+    Args:
+        database: The campaign's.
+        tagset: Its tags.
+    """
+
+    def __init__(self, database: Database, tagset: Codec) -> None:
+        self.database, self.tagset = database, tagset
+        self._lock = threading.Lock()
+        self._seen = Seen(0, Items.of([]), answers_of([], tagset))
+
+    def crowd(self) -> Crowd:
+        """Give the crowd as it is now."""
+        # The lock comes first: a connection that is older than what was seen would lack workers.
+        with self._lock, self.database.read() as connection:
+            self._seen = _read_on(connection, self._seen, self.tagset)
+            return crowd_of(connection, self._seen.items, self._seen.answers, self.tagset)
+
+
+def _read_on(connection: Connection, seen: Seen, tagset: Codec) -> Seen:
+    """Read what came since."""
+    last, parts = seen.last, [seen.answers]
+    for rows in _pages(connection, seen.last):
+        parts.append(answers_of(rows, tagset))
+        last = rows[-1].number
+    if len(parts) == 1:
+        return seen
+    given = _joined(parts)
+    found = _with_items(connection, seen.items, given)
+    return Seen(last, found, given.take(_last_versions(given)))
+
+
+def _last_versions(given: Answers) -> NDArray[np.intp]:
+    """Return where the last version of every answer is, by item and then as they came."""
+    order: NDArray[np.intp] = np.argsort(given.item, kind="stable")
+    pair = (given.item.astype(np.int64) << 32 | given.worker)[order]
+    # Of every pair the last one in this order: unique gives the first, so it is read backwards.
+    _, backwards = np.unique(pair[::-1], return_index=True)
+    if len(backwards) == len(pair):
+        return order
+    kept: NDArray[np.intp] = order[np.sort(len(pair) - 1 - backwards)]
+    return kept
+
+
+def _pages(connection: Connection, after: int) -> Iterator[Sequence[Any]]:
+    while rows := connection.execute(_NEW, {"after": after, "size": PAGE}).all():
+        yield rows
+        if len(rows) < PAGE:
+            return
+        after = rows[-1].number
+
+
+def _with_items(connection: Connection, known: Items, given: Answers) -> Items:
+    new = np.setdiff1d(given.item, known.number).tolist()
+    parts = [new[start : start + NAMED] for start in range(0, len(new), NAMED)]
+    rows = [row for part in parts for row in connection.execute(_ITEMS, {"numbers": part})]
+    return known.joined(Items.of(rows)) if rows else known
+
+
+def _joined(parts: Sequence[Answers]) -> Answers:
+    def column(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    return Answers(
+        column("item"),
+        column("worker"),
+        bounds_of(np.concatenate([part.lengths for part in parts])),
+        column("codes"),
+        column("attempt"),
+        started=column("started"),
+        submitted=column("submitted"),
+        cost=column("cost"),
+    )

@@ -1,0 +1,482 @@
+"""Places of items: which are free, in which order they are given, and the leases that hold them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+)
+
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.protocols import Lease
+from goldspan.store.answers import Worker, find_worker, worker_of
+from goldspan.store.chain import read_json
+from goldspan.store.journal import Database
+from goldspan.store.people import is_worker, keep_reason
+from goldspan.store.pool import FEW, look_back, numbers_of
+from goldspan.store.schema import FREE, answers, batches, gold, items, leases, skips, slots, workers
+
+if TYPE_CHECKING:
+    from goldspan.store.journal import Entry
+
+
+# --------------------------------------------------------------------------------------------------
+# Which items a worker gets next: the first free places in the order of batches and priorities.
+
+
+WINDOW = 32
+"""Places looked at in one query."""
+MOST_DEAR = 64
+"""Items that cost more than what is left and are passed before the search is given up."""
+
+
+def _free_places() -> Any:
+    """Make the query for free places: has the worker `who` had the item, is it a control one?"""
+    who: BindParameter[int] = bindparam("who")
+    had = or_(
+        *(
+            exists().where(and_(table.c.item == slots.c.item, table.c.worker == who))
+            for table in (answers, leases, skips)
+        )
+    )
+    known = exists().where(and_(gold.c.item == slots.c.item, gold.c.control == literal_column("1")))
+    columns = (slots.c.item, slots.c.position, items.c.cost)
+    query = select(*columns, had.label("had"), known.label("control"))
+    return query.join(items, items.c.number == slots.c.item).where(text(FREE))
+
+
+_FREE_PLACES = _free_places()
+_WINDOW = (
+    _FREE_PLACES.where(slots.c.position >= bindparam("start"))
+    .order_by(slots.c.position)
+    .limit(bindparam("size"))
+)
+_LOOKS = select(workers.c.number, workers.c.cursor).where(is_worker())
+_PLACES = _FREE_PLACES.where(slots.c.position >= bindparam("start")).subquery()
+_LEFT = select(func.count()).select_from(
+    select(_PLACES.c.item)
+    .where(~_PLACES.c.had & ~_PLACES.c.control)
+    .limit(bindparam("most"))
+    .subquery()
+)
+
+
+class Choice(NamedTuple):
+    """An item to lease, and what it costs."""
+
+    item: int
+    cost: int
+
+
+class Choices(NamedTuple):
+    """The items found, and where the worker looks next time."""
+
+    found: list[Choice]
+    cursor: int
+
+
+def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
+    """Choose the next n items for a worker, as far as there are and the money suffices."""
+    found: list[Choice] = []
+    start, left, dear, cursor = worker.cursor, entry.purse.left, 0, -1
+    while len(found) < n and dear < MOST_DEAR:
+        window = {"who": worker.number, "start": start, "size": WINDOW}
+        rows = entry.connection.execute(_WINDOW, window).all()
+        for row in rows:
+            if len(found) == n:
+                break
+            start = row.position + 1
+            if row.had or row.control:
+                continue
+            if row.cost > left:
+                dear += 1
+                # The place stays in front of the worker for when there is money again.
+                cursor = row.position if cursor < 0 else cursor
+                continue
+            found.append(Choice(row.item, row.cost))
+            left -= row.cost
+        if len(rows) < WINDOW:
+            break
+    return Choices(found, start if cursor < 0 else cursor)
+
+
+def n_left(connection: Connection, worker: str, most: int) -> int:
+    """Count the free places that a worker could take, control questions aside.
+
+    Args:
+        connection: To the campaign's database.
+        worker: The worker; one who is new could take every place.
+        most: Where counting ends.
+    """
+    row = connection.execute(_LOOKS, {"name": worker}).one_or_none()
+    who, start = (-1, 0) if row is None else (row.number, row.cursor)
+    return int(connection.execute(_LEFT, {"who": who, "start": start, "most": most}).scalar_one())
+
+
+def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> list[Choice]:
+    """Choose among given items, in their order."""
+    query = _FREE_PLACES.where(slots.c.item.in_(numbers))
+    free = entry.connection.execute(query, {"who": worker.number})
+    rows = {row.item: row for row in free}
+    found: list[Choice] = []
+    left = entry.purse.left
+    for number in numbers:
+        row = rows.get(number)
+        if row is None or row.had or row.cost > left or len(found) == n:
+            continue
+        found.append(Choice(row.item, row.cost))
+        left -= row.cost
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# The order of the items of all batches, kept: they neither move nor go, so it only grows.
+
+
+SLOTS = ("wanted", "places", "leased", "filled")
+_NEW = (
+    select(slots.c.position, slots.c.item, items.c.id, batches.c.name)
+    .join_from(slots, items, items.c.number == slots.c.item)
+    .join(batches, batches.c.number == slots.c.batch)
+    .where(slots.c.position > bindparam("after"))
+    .order_by(slots.c.position)
+)
+_COUNTS = select(slots.c.item, *(slots.c[name] for name in SLOTS)).order_by(slots.c.item)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The items of all batches, in order.
+
+    Attributes:
+        position: Where they stand, ascending, int64 [n_items].
+        number: Their numbers in the store, int64 [n_items].
+        item: Their ids, Arrow strings [n_items].
+        batch: Names of their batches, Arrow strings [n_items].
+    """
+
+    position: NDArray[np.int64]
+    number: NDArray[np.int64]
+    item: pa.Array = field(repr=False)
+    batch: pa.Array = field(repr=False)
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.position)
+
+
+class Order:
+    """Gives the items of all batches; threads may share it.
+
+    Args:
+        database: The campaign's.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database, self._lock = database, threading.Lock()
+        self._asked = _asked([])
+
+    def asked(self) -> Asked:
+        """Give the items in their order."""
+        with self._lock, self.database.read() as connection:
+            return self._read_on(connection)
+
+    def slots(self) -> pa.Table:
+        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        # The lock comes first: a connection that is older than the order would lack items.
+        with self._lock, self.database.read() as connection:
+            asked = self._read_on(connection)
+            counts = _table(connection, 1 + len(SLOTS))
+        here = counts[np.searchsorted(counts[:, 0], asked.number)]
+        columns = {name: pa.array(here[:, n]) for n, name in enumerate(SLOTS, 1)}
+        return pa.table({"item": asked.item, "batch": asked.batch, **columns})
+
+    def _read_on(self, connection: Connection) -> Asked:
+        """Read what was asked since."""
+        old = self._asked
+        last = int(old.position[-1]) if len(old) else -1
+        rows = _plain(connection.execute(_NEW, {"after": last}))
+        if rows:
+            new = _asked(rows)
+            self._asked = Asked(
+                np.concatenate([old.position, new.position]),
+                np.concatenate([old.number, new.number]),
+                pa.concat_arrays([old.item, new.item]),
+                pa.concat_arrays([old.batch, new.batch]),
+            )
+        return self._asked
+
+
+def _asked(rows: Sequence[tuple[int, int, str, str]]) -> Asked:
+    return Asked(
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        pa.array([row[2] for row in rows], pa.string()),
+        pa.array([row[3] for row in rows], pa.string()),
+    )
+
+
+def _table(connection: Connection, width: int) -> NDArray[np.int64]:
+    """Read the numbers of all slots by item, int64 [n_items, width]."""
+    flat = np.fromiter(chain.from_iterable(_plain(connection.execute(_COUNTS))), np.int64)
+    return flat.reshape(-1, width)
+
+
+def _plain(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
+    """Fetch all rows as the driver gives them: rows of SQLAlchemy's take twice as long."""
+    cursor: Any = result.cursor
+    return list(cursor.fetchall())
+
+
+# --------------------------------------------------------------------------------------------------
+# Pages of the items that are in a batch: what a desk shows of many.
+
+
+STATES = ("all", "open", "done")
+_COLUMNS = ("position", "wanted", "leased", "filled")
+_POSITION = (
+    select(slots.c.position)
+    .join(items, items.c.number == slots.c.item)
+    .where(items.c.id == bindparam("name"))
+)
+_COUNT = select(func.count()).select_from(slots)
+
+
+class Slot(NamedTuple):
+    """The places of an item.
+
+    Attributes:
+        item: Its id.
+        batch: Name of its batch.
+        position: Where it stands in the order of all batches.
+        wanted: Answers that it is to get.
+        leased: Places that are held.
+        filled: Answers that count.
+    """
+
+    item: str
+    batch: str
+    position: int
+    wanted: int
+    leased: int
+    filled: int
+
+
+def position_of(connection: Connection, item: str) -> int | None:
+    """Give the position of an item, None if it is in no batch."""
+    found = connection.execute(_POSITION, {"name": item}).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+def n_slots(connection: Connection) -> int:
+    """Count the items of all batches."""
+    return int(connection.execute(_COUNT).scalar_one())
+
+
+def page(
+    connection: Connection,
+    after: int = -1,
+    state: str = "all",
+    limit: int = 100,
+    numbers: Sequence[int] | None = None,
+) -> list[Slot]:
+    """Give the next items behind a position.
+
+    Args:
+        connection: To the campaign's database.
+        after: The position.
+        state: "open": only items that want answers; "done": only those that have enough.
+        limit: Most items.
+        numbers: Only items with one of these numbers, some ten thousand at most.
+
+    Raises:
+        UnknownNameError: There is no such state.
+    """
+    if state not in STATES:
+        raise UnknownNameError("state of items", state, STATES)
+    query = select(slots.c.item, slots.c.batch, *(slots.c[name] for name in _COLUMNS))
+    query = query.where(slots.c.position > after)
+    if numbers is not None:
+        query = query.where(slots.c.item.in_(numbers))
+    if state == "done":
+        query = query.where(slots.c.filled >= slots.c.wanted)
+    elif state == "open":
+        query = query.where(slots.c.filled < slots.c.wanted)
+    # Names are looked up for the page alone.
+    cut = query.order_by(slots.c.position).limit(limit).subquery()
+    named = select(items.c.id, batches.c.name, *(cut.c[name] for name in _COLUMNS))
+    named = named.join_from(cut, items, items.c.number == cut.c.item)
+    named = named.join(batches, batches.c.number == cut.c.batch).order_by(cut.c.position)
+    return [Slot(*row) for row in connection.execute(named)]
+
+
+# --------------------------------------------------------------------------------------------------
+# Leases: a place held for a worker until a time, with the money for its answer.
+
+
+MOST_AT_ONCE = 1_000
+
+
+# Statements of the short transactions are built once.
+_DUE = leases.c.expires <= bindparam("now")
+_OF_WORKER = leases.c.worker == bindparam("who")
+_OF_ITEM = _OF_WORKER & (leases.c.item == bindparam("number"))
+_USE = slots.update().where(slots.c.item == bindparam("number"))
+_USE = _USE.values(leased=slots.c.leased + 1)
+_MOVE = workers.update().where(workers.c.number == bindparam("who"))
+_MOVE = _MOVE.values(cursor=bindparam("to"))
+_HELD = (
+    select(items.c.id, items.c.tokens, leases.c.taken, leases.c.expires, leases.c.cost)
+    .join(items, items.c.number == leases.c.item)
+    .join(slots, slots.c.item == leases.c.item)
+    .where(_OF_WORKER)
+    .order_by(slots.c.position)
+)
+
+
+def _which(condition: ColumnElement[bool]) -> Select[Any]:
+    columns = (leases.c.item, leases.c.worker, leases.c.cost)
+    return select(*columns).where(condition).order_by(leases.c.item, leases.c.worker)
+
+
+DUE, OF_WORKER, OF_ITEM = _which(_DUE), _which(_OF_WORKER), _which(_OF_ITEM)
+
+
+def lease(
+    entry: Entry, name: str, seconds: float, n: int, names: Sequence[str] | None
+) -> list[Lease]:
+    """Hold n places for a worker, those that the worker holds already among them.
+
+    Raises:
+        InputError: `n` or `seconds` is out of range.
+        FaultsError: Some of the items named are not in the pool.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
+        raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
+    if not 0 < seconds <= 10**9:
+        raise InputError(f"seconds must be a positive number up to a billion, not {seconds!r}")
+    if names is not None and len(names) > FEW:
+        raise InputError(f"{len(names)} items are too many for one call: name {FEW} at most")
+    expire_due(entry)
+    worker = worker_of(entry, name)
+    only = None if names is None else _in_order(entry, names)
+    held = _held(entry, worker, only)
+    missing = n - len(held)
+    if missing > 0 and not worker.barred and not entry.paused:
+        _take(entry, worker, missing, seconds, only)
+        held = _held(entry, worker, only)
+    return held[:n]
+
+
+def holding(entry: Entry, name: str) -> list[Lease]:
+    """Return what a worker holds, in the order in which places are given."""
+    expire_due(entry)
+    worker = find_worker(entry, name)
+    return [] if worker is None else _held(entry, worker, None)
+
+
+def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write new leases, reserve their money, and move the worker's cursor."""
+    worker, taken = body["worker"], body["leases"]
+    times = {"worker": worker, "taken": entry.clock, "expires": body["expires"]}
+    if taken:
+        rows = [{"item": item, "cost": cost, **times} for item, cost in taken]
+        entry.connection.execute(leases.insert(), rows)
+        entry.connection.execute(_USE, [{"number": item} for item, _ in taken])
+        entry.purse.reserve(sum(cost for _, cost in taken))
+    entry.connection.execute(_MOVE, {"who": worker, "to": body["cursor"]})
+
+
+def expire_due(entry: Entry) -> int:
+    """Give back the places whose time is over; count them.
+
+    It is over by the clock of who asks: an event of another process whose clock is ahead ends none.
+    """
+    return free_leases(entry, DUE, {"now": entry.now}, "expired")
+
+
+def release(entry: Entry, name: str, item: str, skip: str) -> bool:
+    """Give a place back; with a reason to skip, the worker is not asked again."""
+    (number,) = numbers_of(entry, [item]).values()
+    worker = find_worker(entry, name)
+    if worker is None:
+        return False
+    mine = {"who": worker.number, "number": number}
+    return free_leases(entry, OF_ITEM, mine, "skipped" if skip else "released", skip) > 0
+
+
+def free_leases(
+    entry: Entry, which: Select[Any], values: Mapping[str, int], why: str, skip: str = ""
+) -> int:
+    """Give back the places of some leases; count them."""
+    rows = [list(row) for row in entry.connection.execute(which, values)]
+    if rows:
+        told = keep_reason(entry, rows, skip)
+        entry.log("free", {"why": why, "leases": rows, "skip": told})
+    return len(rows)
+
+
+def put_free(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Delete leases, give back their money, and let all workers look at the places again."""
+    rows = [{"number": item, "who": worker} for item, worker, _ in body["leases"]]
+    match = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
+    entry.connection.execute(leases.delete().where(match), rows)
+    busy = slots.c.leased + slots.c.filled - 1
+    places = case((busy > slots.c.wanted, busy), else_=slots.c.wanted)
+    freed = slots.update().where(slots.c.item == bindparam("number"))
+    freed = freed.values(leased=slots.c.leased - 1, places=places)
+    entry.connection.execute(freed, [{"number": row["number"]} for row in rows])
+    entry.purse.free(sum(cost for *_, cost in body["leases"]))
+    if body["skip"]:
+        skipped = [{"item": row["number"], "worker": row["who"]} for row in rows]
+        told = {"time": entry.clock, "reason": body["skip"]}
+        entry.connection.execute(skips.insert(), [{**row, **told} for row in skipped])
+    look_back(entry, sorted({row["number"] for row in rows}))
+
+
+def _in_order(entry: Entry, names: Sequence[str]) -> list[int]:
+    found = numbers_of(entry, names)
+    return [found[name] for name in dict.fromkeys(names)]
+
+
+def _take(entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] | None) -> None:
+    cursor = worker.cursor
+    found: list[Choice]
+    if only is None:
+        found, cursor = next_items(entry, worker, n)
+    else:
+        found = these_items(entry, worker, only, n)
+    if found or cursor != worker.cursor:
+        expires = entry.clock + max(1, round(seconds * 1000))
+        body = {"worker": worker.number, "cursor": cursor, "expires": expires}
+        entry.log("lease", {**body, "leases": [list(choice) for choice in found]})
+
+
+def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
+    """Give the leases of a worker in the order in which places are given."""
+    query = _HELD if only is None else _HELD.where(leases.c.item.in_(only))
+    return [
+        Lease(row.id, worker.id, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
+        for row in entry.connection.execute(query, {"who": worker.number})
+    ]
