@@ -21,8 +21,7 @@ from goldspan.server.errors import Refused
 from goldspan.server.people import BAR, GOLD, People, Person
 from goldspan.server.security.secret import Keys, Seal
 from goldspan.spans import Span, write
-from goldspan.store import SqlLedger, answers, reading, records
-from goldspan.store import answers as workers
+from goldspan.store import SqlLedger, answers, people, reading, records
 from goldspan.store import places as leases
 from goldspan.store import reading as watching
 from goldspan.store.answers import CHANGED
@@ -209,7 +208,7 @@ class Asking:
         why = self._failure(worker, item, labels)
         if why and reading.read_fact(entry.connection, BAR, worker) is None:
             records.record(entry, BAR, worker, {"why": why})
-            workers.bar(entry, worker, barred=True)
+            people.bar(entry, worker, barred=True)
         counts = int(receipt.counts)
         return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
 

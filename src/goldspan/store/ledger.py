@@ -14,7 +14,6 @@ from goldspan.crowd import Crowd
 from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import answers, bounds, money, people, pool, reading, records
-from goldspan.store import answers as workers
 from goldspan.store import places as choosing
 from goldspan.store import places as leases
 from goldspan.store import places as paging
@@ -127,11 +126,11 @@ class SqlLedger:
 
     def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
         """Ask a worker nothing more and take back the leases, or ask again."""
-        self.database.write(now, lambda e: workers.bar(e, worker, barred=barred))
+        self.database.write(now, lambda e: people.bar(e, worker, barred=barred))
 
     def pause(self, now: int, *, paused: bool = True) -> None:
         """Hold no new places, or again; answers are still taken."""
-        self.database.write(now, lambda e: workers.pause(e, paused=paused))
+        self.database.write(now, lambda e: people.pause(e, paused=paused))
 
     def set_cap(self, cap: int, now: int) -> None:
         """Change what may be spent.

@@ -30,10 +30,9 @@ from sqlalchemy import (
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Lease
-from goldspan.store.answers import Worker, find_worker, worker_of
 from goldspan.store.chain import read_json
 from goldspan.store.journal import Database
-from goldspan.store.people import is_worker, keep_reason
+from goldspan.store.people import Worker, find_worker, is_worker, keep_reason, worker_of
 from goldspan.store.pool import FEW, look_back, numbers_of
 from goldspan.store.schema import FREE, answers, batches, gold, items, leases, skips, slots, workers
 
