@@ -30,7 +30,7 @@ from goldspan.server.ending import Ending
 from goldspan.server.engine import Engine, TroubleFile
 from goldspan.server.opening import open_store, with_id
 from goldspan.server.people import People
-from goldspan.server.providers.outbox import Sending, open_sending
+from goldspan.server.providers.protocol import Sending, open_sending
 from goldspan.server.providers.registry import open_provider
 from goldspan.server.security.secret import Keys
 from goldspan.server.work import Completion, Work

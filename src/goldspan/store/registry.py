@@ -11,7 +11,7 @@ from goldspan.errors import UnknownNameError
 
 EFFECTS = {
     "adjust": "goldspan.store.pool:put_wanted",
-    "bar": "goldspan.store.answers:put_barred",
+    "bar": "goldspan.store.people:put_barred",
     "batch": "goldspan.store.pool:put_batch",
     "begin": "goldspan.store.erasing:put_begin",
     "cap": "goldspan.store.money:put_cap",
@@ -25,11 +25,11 @@ EFFECTS = {
     "details": "goldspan.store.pool:put_details",
     "lease": "goldspan.store.places:put_leases",
     "note": "goldspan.store.people:put_note",
-    "pause": "goldspan.store.answers:put_paused",
+    "pause": "goldspan.store.people:put_paused",
     "record": "goldspan.store.records:put_record",
     "snapshot": "goldspan.store.erasing:put_rows",
     "submit": "goldspan.store.answers:put_answer",
-    "worker": "goldspan.store.answers:put_worker",
+    "worker": "goldspan.store.people:put_worker",
 }
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from goldspan.campaign.clock import CampaignClock
 from goldspan.errors import InputError
-from goldspan.server.providers.outbox import Later, Outbox, Sending, send_all
+from goldspan.server.providers.outbox import Later, Outbox, send_all
 from goldspan.server.providers.prolific import ProlificCourier
+from goldspan.server.providers.protocol import Sending
 from goldspan.spans import Codec
 from goldspan.store import create_ledger
 from server.houses import Records

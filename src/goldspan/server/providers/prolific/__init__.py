@@ -1,1 +1,0 @@
-"""Prolific: participants, submissions, completion codes, webhooks and bonuses."""
