@@ -72,7 +72,7 @@ wheel-test: $(STAMP) ## Build the wheel, install it alone, and go from a file of
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt "$(WHEEL)[server]"
 	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
-		tests/server/pages/test_whole_path.py
+		tests/web/pages/test_whole_path.py
 
 coverage: test-setup ## Run all tests and say which lines none of them reaches (half as long again)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term

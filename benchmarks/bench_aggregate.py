@@ -18,13 +18,13 @@ from threadpoolctl import threadpool_limits
 import goldspan
 import numpy_bsc
 from children import Outcome, Tell, Work, measured, peak_memory, settled_memory
-from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.bsc.engine import Fit, Stopping, Surroundings
-from goldspan.aggregate.bsc.engine import run as run_engine
-from goldspan.compute import Threads
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.bsc.engine import Fit, Stopping, Surroundings
+from goldspan.aggregation.bsc.engine import run as run_engine
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
+from goldspan.runners import Threads
 from pairs import Row, compare
 from simulated import Labels, single_labels, tagged_crowd
 

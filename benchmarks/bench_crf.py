@@ -22,9 +22,9 @@ import numpy as np
 import pycrfsuite
 
 from children import Outcome, Tell, Work, measured
-from goldspan.compute import Threads
 from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
+from goldspan.runners import Threads
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
 from goldspan.tagger.crf import Masks, Targets, train

@@ -13,8 +13,8 @@ from scipy.special import betaincinv
 
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers, list_array
-from goldspan.hiring import Reliability, base_rates, measure_reliability, select_workers
 from goldspan.spans import Codec
+from goldspan.workers import Reliability, base_rates, measure_reliability, select_workers
 from pairs import Row, compare
 from simulated import Labels, single_labels
 

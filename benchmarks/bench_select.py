@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from children import Outcome, Work, measured
 from goldspan.old_name import variable
-from goldspan.select.features import Incidence
-from goldspan.select.greedy import Purse, Wanted, cover
+from goldspan.selection.features import Incidence
+from goldspan.selection.greedy import Purse, Wanted, cover
 from pairs import Row
 
 N_VALUES, PER_ITEM, SEED, ROUNDS = 50_000, 40, 0, 3

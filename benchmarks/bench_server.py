@@ -147,8 +147,8 @@ def _campaign(n_items: int) -> tempfile.TemporaryDirectory[str]:
 
 
 def _open(folder: tempfile.TemporaryDirectory[str], _: Tell) -> Any:
-    from goldspan.server import open_service
-    from goldspan.server.security.secret import Keys
+    from goldspan.web import open_service
+    from goldspan.web.security.secret import Keys
 
     place = Path(folder.name)
     service = open_service(place / "campaign.toml", place / "out", Keys(bytes(range(32))))

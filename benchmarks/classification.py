@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 import goldspan
-from goldspan.aggregate.votes import vote_counts
+from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.old_name import variable
 from simulated import single_labels

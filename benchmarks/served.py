@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from children import settled_memory
-from goldspan.server import Entrance, ServerSettings, create_app, open_service
-from goldspan.server.running import listen, serve
-from goldspan.server.security.secret import Keys
-from goldspan.server.settings import Rate, Rates
+from goldspan.web import Entrance, ServerSettings, create_app, open_service
+from goldspan.web.running import listen, serve
+from goldspan.web.security.secret import Keys
+from goldspan.web.settings import Rate, Rates
 
 PLACES = ("Rome", "Paris", "Kiel", "Bonn", "Lima", "Oslo")
 WORDS = ("we", "saw", "the", "boats", "of", "leave", "early", "with", "wind", "again", "and")

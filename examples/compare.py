@@ -20,7 +20,7 @@ from typing import NamedTuple
 from goldspan.campaign import Campaign, CampaignRecord, open_setting, read_plan
 from goldspan.campaign.plan import Plan
 from goldspan.money import from_micro, to_micro
-from goldspan.simulate.crowd import BEGIN
+from goldspan.simulation.crowd import BEGIN
 from goldspan.store import create_ledger
 
 HERE = Path(__file__).resolve().parent

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus, aggregate
-from goldspan.aggregate.bsc.priors import GRID
-from goldspan.aggregate.calibration import calibrate, measure_calibration
-from goldspan.aggregate.reliability import LEAST_PROB
-from goldspan.compute import Threads
+from goldspan.aggregation import Consensus, aggregate
+from goldspan.aggregation.bsc.priors import GRID
+from goldspan.aggregation.calibration import calibrate, measure_calibration
+from goldspan.aggregation.reliability import LEAST_PROB
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.runners import Threads
 from goldspan.spans import Tagged, find_errors, score_codes
 from studies.table import Study, Table
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from goldspan.aggregate import aggregate
-from goldspan.compute import Threads
+from goldspan.aggregation import aggregate
 from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
+from goldspan.runners import Threads
 from studies.table import Study, Table
 
 METHODS = ("mv-token", "one-coin", "mace", "ibcc", "ds")

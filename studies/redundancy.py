@@ -16,8 +16,8 @@ import numpy as np
 
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
-from goldspan.hiring import Replay, replay
-from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.simulation import draw_truth, simulate_crowd
+from goldspan.workers import Replay, replay
 from studies.redundancy_picture import Curve, draw
 from studies.table import Study, Table
 

@@ -12,14 +12,23 @@ import pytest
 
 import goldspan
 from goldspan import errors
-from goldspan.aggregate import get_aggregator, methods
+from goldspan.aggregation import get_aggregator, methods
 from goldspan.errors import InputError, MissingExtraError, UnavailableError
 
 LABELS = b"task,worker,label\n1,ann,x\n1,bob,x\n2,ann,y\n3,bob,?\n"
 TAGS = b"token\tann\tbob\nAnn\tB-PER\tB-PER\nsang\tO\tB-PER\n"
 NUMBERS = b"task,worker,label\n1,ann,3\n1,bob,5\n"
-PACKAGES = ["aggregate", "campaign", "compute", "crowd", "hiring", "select", "server", "simulate"]
-PACKAGES += ["spans", "store", "tagger", "workermodels"]
+PACKAGES = [
+    "aggregation",
+    "campaign",
+    "runners",
+    "crowd",
+    "workers",
+    "selection",
+    "web",
+    "simulation",
+]
+PACKAGES += ["spans", "store", "tagger"]
 NUMERIC = {"mean", "median"}
 LEARNED_FROM_TEXT = {"crf-conc", "crf-ma", "multicrf", "multicrf-max"}
 
@@ -46,14 +55,14 @@ def _objects():
     yield get_aggregator("mean").fit(NUMBERS)
     yield from (goldspan.tagger.CRF(), goldspan.tagger.HMM())
     yield goldspan.crowd.CrowdBuilder()
-    yield goldspan.select.Pool.of(tags)
-    yield goldspan.hiring.measure_reliability(tags.with_gold(tags.answers.codes[:2]))
+    yield goldspan.selection.Pool.of(tags)
+    yield goldspan.workers.measure_reliability(tags.with_gold(tags.answers.codes[:2]))
     yield InputError("x")
 
 
 @pytest.fixture(scope="module")
 def objects():
-    for name in ("tagger", "select", "hiring"):
+    for name in ("tagger", "selection", "workers"):
         importlib.import_module(f"goldspan.{name}")
     return list(_objects())
 
@@ -112,7 +121,7 @@ def test_no_property_of_a_public_class_raises_anything_but_an_attribute_error():
 @pytest.mark.parametrize(
     ("package", "name", "needs", "extra"),
     [
-        ("server", "create_app", "fastapi", "server"),
+        ("web", "create_app", "fastapi", "server"),
         ("store", "open_ledger", "sqlalchemy", "store"),
     ],
 )

@@ -29,7 +29,7 @@ def test_the_public_functions_have_examples():
     finder = doctest.DocTestFinder(recurse=False)
     for name in ("aggregate", "agreement", "read_crowd", "score"):
         if name == "aggregate":
-            value = importlib.import_module("goldspan.aggregate").aggregate
+            value = importlib.import_module("goldspan.aggregation").aggregate
         else:
             value = getattr(goldspan, name)
         assert any(test.examples for test in finder.find(value, name, globs={})), name

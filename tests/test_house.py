@@ -13,32 +13,22 @@ import pytest
 import goldspan
 
 SRC = Path(goldspan.__file__).parent
-ROOMS = {
+PACKAGES = {
     "spans": set(),
     "crowd": {"spans"},
-    "workermodels": set(),
     "chains": {"spans"},
     "tagger": {"spans", "chains"},
-    "aggregate": {"spans", "crowd", "workermodels", "chains", "tagger"},
-    "simulate": {"crowd", "workermodels", "tagger"},
-    "hiring": {"crowd", "aggregate"},
-    "select": {"crowd", "tagger"},
-    "compute": set(),
+    "aggregation": {"crowd", "chains", "tagger"},
+    "simulation": {"crowd", "tagger", "aggregation"},
+    "workers": {"crowd", "aggregation"},
+    "selection": {"crowd", "tagger"},
+    "runners": set(),
     "store": {"crowd"},
-    "report": {"crowd", "aggregate", "hiring"},
-    "campaign": {
-        "spans",
-        "crowd",
-        "workermodels",
-        "tagger",
-        "aggregate",
-        "simulate",
-        "hiring",
-        "select",
-    },
-    "server": {"campaign", "store"},
+    "report": {"crowd", "aggregation", "workers"},
+    "campaign": {"crowd", "tagger", "aggregation", "simulation", "workers", "selection"},
+    "web": {"campaign", "store"},
 }
-# A room may use what the rooms that it may import hand on: crowd hands on spans, for example.
+# A package may use what the packages that it may import hand on: crowd hands on spans, for example.
 SHARED = {
     "archives",
     "errors",
@@ -54,15 +44,15 @@ SHARED = {
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
 
 
-def _allowed(room: str) -> set[str]:
-    found = set(ROOMS[room])
-    for other in ROOMS[room]:
+def _allowed(package: str) -> set[str]:
+    found = set(PACKAGES[package])
+    for other in PACKAGES[package]:
         found |= _allowed(other)
     return found
 
 
-def _imported_rooms(path: Path) -> set[str]:
-    rooms = set()
+def _imported_packages(path: Path) -> set[str]:
+    packages = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -71,24 +61,24 @@ def _imported_rooms(path: Path) -> set[str]:
                 names = [f"goldspan.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("goldspan.")}
-    return rooms
+        packages |= {name.split(".")[1] for name in names if name.startswith("goldspan.")}
+    return packages
 
 
 def _files() -> list[Path]:
-    rooms = [path for path in SRC.rglob("*.py") if len(path.relative_to(SRC).parts) > 1]
-    return [path for path in rooms if path.relative_to(SRC).parts[0] in ROOMS]
+    packages = [path for path in SRC.rglob("*.py") if len(path.relative_to(SRC).parts) > 1]
+    return [path for path in packages if path.relative_to(SRC).parts[0] in PACKAGES]
 
 
 @pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(SRC)))
-def test_a_room_imports_only_the_rooms_that_the_architecture_allows(path):
-    room = path.relative_to(SRC).parts[0]
-    assert _imported_rooms(path) <= _allowed(room) | SHARED | {room}
+def test_a_package_imports_only_the_packages_that_the_architecture_allows(path):
+    package = path.relative_to(SRC).parts[0]
+    assert _imported_packages(path) <= _allowed(package) | SHARED | {package}
 
 
-def test_every_room_is_in_the_picture():
-    rooms = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert rooms <= ROOMS.keys() | {"cli"}
+def test_every_package_is_in_the_table():
+    packages = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert packages <= PACKAGES.keys() | {"cli"}
 
 
 @pytest.mark.parametrize(
@@ -120,12 +110,14 @@ def test_the_public_face_is_sorted_and_complete():
         assert getattr(goldspan, name) is not None
 
 
-@pytest.mark.parametrize("first", ["goldspan.aggregate", "goldspan.aggregate.votes", "goldspan"])
+@pytest.mark.parametrize(
+    "first", ["goldspan.aggregation", "goldspan.aggregation.votes", "goldspan"]
+)
 def test_goldspan_aggregate_can_be_called_whatever_was_imported_first(first):
     code = (
         f"import {first}, goldspan\n"
         "print(goldspan.aggregate(b'task,worker,label\\n1,a,x\\n', method='mv-token').labels)\n"
-        "assert 'ds' in goldspan.aggregate.methods()"
+        "assert 'ds' in goldspan.aggregation.methods()"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "['x']"
@@ -134,7 +126,7 @@ def test_goldspan_aggregate_can_be_called_whatever_was_imported_first(first):
 def test_importing_sets_up_no_logging_and_no_thread():
     code = (
         "import logging, threading; before = list(logging.root.handlers)\n"
-        "import goldspan, goldspan.cli, goldspan.spans, goldspan.crowd, goldspan.aggregate\n"
+        "import goldspan, goldspan.cli, goldspan.spans, goldspan.crowd, goldspan.aggregation\n"
         "assert logging.root.handlers == before and threading.active_count() == 1"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -23,18 +23,18 @@ from starlette.testclient import TestClient
 import goldspan
 from goldspan import plugins as plugins_module
 from goldspan.cli import main
-from goldspan.compute.checkpoint import FileCheckpoint
 from goldspan.crowd import read_crowd, write_crowd
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.old_name import OLD_NAME, OldNameWarning, variable
 from goldspan.plugins import plugins
-from goldspan.select.features import Features
-from goldspan.server import ServerSettings, create_app
-from goldspan.server.desk.downloads import Pseudonyms
-from goldspan.server.security.secret import VARIABLE, load_keys
-from goldspan.server.service import open_service
+from goldspan.runners.checkpoint import FileCheckpoint
+from goldspan.selection.features import Features
 from goldspan.store import faults_of, open_ledger
 from goldspan.tagger import load_tagger
+from goldspan.web import ServerSettings, create_app
+from goldspan.web.desk.downloads import Pseudonyms
+from goldspan.web.security.secret import VARIABLE, load_keys
+from goldspan.web.service import open_service
 
 ROOT = Path(__file__).parents[1]
 MADE = Path(__file__).parent / "fixtures" / "old_name"

@@ -74,7 +74,7 @@ MASKED_TEXTS = {
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
     "restore": "prints one line; tests/store/test_copies.py compares the stores",
-    "outbox": "needs an account of a provider; tests/server/providers play one",
+    "outbox": "needs an account of a provider; tests/web/providers play one",
 }
 """Commands without a case, and why."""
 
@@ -116,7 +116,7 @@ def run_command(words: list[str]) -> tuple[int, str, str]:
 
 def method_names() -> list[str]:
     """Return every registered method, those with a text model too."""
-    from goldspan.aggregate.registry import METHODS, TEXTS
+    from goldspan.aggregation.registry import METHODS, TEXTS
 
     texts = [f"{name}+{text}" for name in METHODS if name.startswith("bsc-") for text in TEXTS]
     return [*METHODS, *texts]
@@ -134,7 +134,7 @@ def format_names() -> list[str]:
 @contextmanager
 def served(plan: Path, out: Path, now: Callable[[], int]) -> Iterator[tuple[Any, Any]]:
     """Open a campaign's service and its application, as `goldspan serve` does, without a socket."""
-    from goldspan.server import ServerSettings, create_app, load_keys, open_service
+    from goldspan.web import ServerSettings, create_app, load_keys, open_service
 
     keys = load_keys(out)
     service = open_service(plan, out, keys, clock=now)

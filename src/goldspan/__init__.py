@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.aggregate import Consensus, aggregate
+    from goldspan.aggregation import Consensus, aggregate
     from goldspan.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
     from goldspan.crowd.compare import score
     from goldspan.spans import Span
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "Consensus": "goldspan.aggregate",
+    "Consensus": "goldspan.aggregation",
     "Crowd": "goldspan.crowd",
     "Span": "goldspan.spans",
     "Tagset": "goldspan.crowd",
-    "aggregate": "goldspan.aggregate",
+    "aggregate": "goldspan.aggregation",
     "agreement": "goldspan.crowd",
     "read_crowd": "goldspan.crowd",
     "score": "goldspan.crowd.compare",

@@ -1,6 +1,6 @@
 """How kernels are compiled: by Numba, without the GIL, and cached on disk where that is possible.
 
-`nogil` lets the threads of `goldspan.compute` run them side by side; `parallel=True` is never used,
+`nogil` lets the threads of `goldspan.runners` run them side by side; `parallel=True` is never used,
 because two Python threads inside it abort the process under one of Numba's threading layers.
 """
 

@@ -39,9 +39,7 @@ def lazy(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            module = import_module(home[name])
-            # A module that can be called is the name itself, whatever was imported first.
-            value = module if home[name] == f"{package}.{name}" else getattr(module, name)
+            value = getattr(import_module(home[name]), name)
         except ModuleNotFoundError as error:
             if error.name is None or error.name not in needs:
                 raise

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from goldspan import __version__
-from goldspan.aggregate import get_aggregator
+from goldspan.aggregation import get_aggregator
 from goldspan.crowd import Crowd
 from studies.campaign_ner.journal import Journal, Key, Runs
 from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench

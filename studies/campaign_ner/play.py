@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus, aggregate
+from goldspan.aggregation import Consensus, aggregate
 from goldspan.crowd import Crowd
-from goldspan.hiring.asking import Tape, score_of
-from goldspan.hiring.stopping import Floats
 from goldspan.money import to_micro
 from goldspan.protocols import Runner, Serial
+from goldspan.workers.asking import Tape, score_of
+from goldspan.workers.stopping import Floats
 from studies.campaign_ner.policy import LABELS, Ints, Policy
 
 PER_ANSWER, PER_TOKEN = "0.02", "0.002"

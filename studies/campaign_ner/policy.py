@@ -2,12 +2,12 @@
 
 Nothing here sees gold. An answer's promise is made of
 
-* the doubt about its item: the expected gain of an answer (`goldspan.hiring.stopping`), the
+* the doubt about its item: the expected gain of an answer (`goldspan.workers.stopping`), the
   expected number of wrong spans, the entropy of its labels, or how far the crowd's labels change
   when the text has its say;
 * who gives it: the worker of the largest expected gain, or whoever comes next in a random order;
 * how much the item's earlier answers have told already. Workers share their mistakes: n labels
-  are worth n / (1 + (n - 1) d) independent ones (`goldspan.aggregate.bsc.text`), so that the
+  are worth n / (1 + (n - 1) d) independent ones (`goldspan.aggregation.bsc.text`), so that the
   next one is worth the rise of that, 1, 0.6, 0.4, 0.29, ... for d = 0.25;
 * and its price, where the promise per money counts.
 """
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus, aggregate
-from goldspan.hiring.asking import Tape
-from goldspan.hiring.stopping import (
+from goldspan.aggregation import Consensus, aggregate
+from goldspan.workers.asking import Tape
+from goldspan.workers.stopping import (
     Floats,
     Habits,
     item_gain,

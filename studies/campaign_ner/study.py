@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goldspan.compute import Threads
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
+from goldspan.runners import Threads
 from studies.campaign_ner.experiment import carry_out
 from studies.campaign_ner.picture import draw
 from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench

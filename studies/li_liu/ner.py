@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import aggregate
+from goldspan.aggregation import aggregate
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
-from goldspan.hiring.reliability import measure_reliability
 from goldspan.protocols import Runner
 from goldspan.spans import score
+from goldspan.workers.reliability import measure_reliability
 from studies.table import Table
 
 ARTICLES, SHARE = 20, 1 / 3

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
-from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.simulation import draw_truth, simulate_crowd
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
+from goldspan.runners import Threads
 from studies.li_liu.ner import ner_table
 from studies.li_liu.panels import Curves, Panel, Told, by_budget, by_control, by_prior
 from studies.li_liu.panels import carry_out as run_panel

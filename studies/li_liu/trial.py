@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import aggregate
+from goldspan.aggregation import aggregate
 from goldspan.errors import InputError
-from goldspan.hiring import Reliability, select_workers
+from goldspan.workers import Reliability, select_workers
 from studies.li_liu.pools import Pool
 
 Indices = NDArray[np.intp]

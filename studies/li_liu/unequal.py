@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from goldspan.hiring import Reliability, select_workers
+from goldspan.workers import Reliability, select_workers
 from studies.li_liu.pools import draw_pool
 from studies.li_liu.trial import Indices, Tested, accuracy, vote
 from studies.table import Table

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError
-from goldspan.select import Features, Pool
+from goldspan.selection import Features, Pool
 from studies.ntoulas.split import Indices, Labels, Split, set_aside
 from studies.ntoulas.study import Plan, Told, carry_out, chosen
 from studies.ntoulas.trial import EVERYTHING, RANDOM, Rule, Training

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.select import Pool
+from goldspan.selection import Pool
 
 Indices = NDArray[np.int64]
 Labels = NDArray[np.bool_]

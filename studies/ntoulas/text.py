@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import aggregate
+from goldspan.aggregation import aggregate
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, MissingExtraError
-from goldspan.select import Features, Pool
+from goldspan.selection import Features, Pool
 from studies.ntoulas.split import Indices, Labels, Split, set_aside
 from studies.ntoulas.study import Plan, Told, carry_out, chosen
 from studies.ntoulas.trial import EVERYTHING, RANDOM, Rule, Training

@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 
 from goldspan import __version__
-from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.crf.methods import CrfGold
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.crf.methods import CrfGold
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from studies.interrupting import at_interrupt

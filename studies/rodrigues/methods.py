@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus, get_aggregator
-from goldspan.aggregate.crf.methods import CrfGold
-from goldspan.aggregate.legal import text_of
+from goldspan.aggregation import Consensus, get_aggregator
+from goldspan.aggregation.crf.methods import CrfGold
+from goldspan.aggregation.legal import text_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import recode, translate
 from goldspan.crowd.measures import worker_rates
@@ -109,7 +109,7 @@ def check_methods(labels: tuple[str, ...]) -> None:
     Raises:
         UnknownNameError: There is no such method.
     """
-    from goldspan.aggregate import methods
+    from goldspan.aggregation import methods
 
     known = [UPPER, *VARIANTS, *methods()]
     for label in labels:

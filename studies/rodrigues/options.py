@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
+from goldspan.runners import Threads
 from studies.rodrigues.experiment import Experiment, Told, carry_out
 from studies.rodrigues.methods import FULL, QUICK, Claim, Effort, check_methods
 from studies.rodrigues.pictures import score_figure

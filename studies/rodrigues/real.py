@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from goldspan.crowd import Crowd
-from goldspan.simulate.base import Draws, keys_of
+from goldspan.simulation.base import Draws, keys_of
 from studies.rodrigues.data import (
     read_entities,
     read_workers,

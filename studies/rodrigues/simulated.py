@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
-from goldspan.simulate import TruthTagger, simulate_crowd
-from goldspan.simulate.base import Draws, keys_of
+from goldspan.simulation import TruthTagger, simulate_crowd
+from goldspan.simulation.base import Draws, keys_of
 from studies.rodrigues.data import some_documents
 from studies.rodrigues.experiment import Experiment
 from studies.rodrigues.methods import TEMPLATES
@@ -77,7 +77,7 @@ class Simulated(Experiment):
 def equal_parts(crowd: Crowd, n_parts: int, seed: int) -> NDArray[np.int64]:
     """Split items at random into parts that differ by one item at most, int64 [n_items].
 
-    >>> from goldspan.simulate import draw_truth
+    >>> from goldspan.simulation import draw_truth
     >>> np.bincount(equal_parts(draw_truth(11), 5, seed=0)).tolist()
     [3, 2, 2, 2, 2]
     """

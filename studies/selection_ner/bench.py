@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate.legal import text_of
+from goldspan.aggregation.legal import text_of
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
-from goldspan.select import Features, Pool
+from goldspan.selection import Features, Pool
 from goldspan.tagger import CRF, Text
 from goldspan.tagger.features import FeatureMap, read_templates
 from goldspan.tagger.features import Features as Marks

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from goldspan.select import Schedule
-from goldspan.select.registry import DEFAULT
+from goldspan.selection import Schedule
+from goldspan.selection.registry import DEFAULT
 
 RANDOM, SCHEDULE = "random", "default schedule"
 """The line that all others are compared with, and the one whose worth is asked for."""

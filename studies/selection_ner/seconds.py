@@ -7,7 +7,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.select import Pool, Schedule
+from goldspan.selection import Pool, Schedule
 from goldspan.tagger import CRF
 from studies.selection_ner.bench import STEPS, Bench
 from studies.selection_ner.lines import RANDOM, RULES, Extent, Line

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
+from goldspan.runners import Threads
 from studies.selection_ner import lines
 from studies.selection_ner.bench import STEPS, Bench
 from studies.selection_ner.experiment import Told, carry_out

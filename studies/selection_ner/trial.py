@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.select import Schedule
+from goldspan.selection import Schedule
 from goldspan.tagger import CRF
 from studies.selection_ner.bench import Bench
 from studies.selection_ner.lines import Line

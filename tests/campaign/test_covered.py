@@ -9,8 +9,8 @@ import pytest
 
 from goldspan.campaign.covered import coverage_of
 from goldspan.crowd import CrowdBuilder
-from goldspan.select import Pool
-from goldspan.select.features import Features
+from goldspan.selection import Pool
+from goldspan.selection.features import Features
 
 TEXTS = ["a b", "a c", "b c d", "d e", "f g"]
 

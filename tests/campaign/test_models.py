@@ -19,7 +19,7 @@ from goldspan.campaign.model import (
 from goldspan.campaign.protocols import Labelled
 from goldspan.campaign.stopping import Evaluating
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.select import Pool
+from goldspan.selection import Pool
 
 TEXTS = [f"{'wet grey' if i % 2 else 'dry blue'} day number {i}" for i in range(24)]
 LABELS = [["rain"] if i % 2 else ["sun"] for i in range(24)]

@@ -14,7 +14,7 @@ from campaign.tiny import ledger_of, plan_of
 from goldspan.campaign import Campaign, Waiting, as_begun, open_setting, read_plan
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.simulate.crowd import BEGIN
+from goldspan.simulation.crowd import BEGIN
 from goldspan.spans import tokenize
 from own_text import own_texts
 

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from campaign.tiny import plan_of, setting_of, toml, write_files, write_spans
-from goldspan.aggregate.registry import METHODS
+from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import describe_plan, open_setting, read_plan
 from goldspan.campaign.course import course
 from goldspan.campaign.plan import Plan, Section

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from goldspan.campaign import Campaign, open_setting, read_plan
-from goldspan.simulate.crowd import BEGIN
+from goldspan.simulation.crowd import BEGIN
 from goldspan.store import create_ledger
 
 WORDS = {"rain": ["wet", "cloud", "grey", "storm"], "sun": ["warm", "bright", "blue", "dry"]}

@@ -12,11 +12,11 @@ import pytest
 
 from campaign.tiny import SPANS, plan_of, setting_of, write_spans
 from goldspan import _compiling
-from goldspan.aggregate.registry import METHODS
+from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import read_plan, trial
 from goldspan.cli import compiling
 from goldspan.cli.compiling import TEXT, CompileNotice
-from goldspan.select.schedule import SELECTORS
+from goldspan.selection.schedule import SELECTORS
 from test_docs import ROOT
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]

@@ -10,9 +10,9 @@ import pytest
 
 from cli.test_refused import goldspan
 from goldspan.old_name import variable
-from goldspan.server import load_keys, open_service
-from goldspan.server.opening import FILE
-from server.serving import answer, open_round, plan_file
+from goldspan.web import load_keys, open_service
+from goldspan.web.opening import FILE
+from web.serving import answer, open_round, plan_file
 
 PLACES = int(variable("GOLDSPAN_TORTURE") or "12")
 """Places that are damaged at random."""

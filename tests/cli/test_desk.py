@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from goldspan.cli import app
-from goldspan.server import load_keys, open_service
-from server.serving import answer, open_round, plan_file
+from goldspan.web import load_keys, open_service
+from web.serving import answer, open_round, plan_file
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["single", "spans"])

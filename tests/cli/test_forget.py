@@ -10,9 +10,9 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from goldspan.cli import app
-from goldspan.server import Entrance, ServerSettings, create_app
 from goldspan.store import backup_ledger, create_ledger, export_ledger, open_ledger
-from server.serving import KEYS, Clock, answer, key, open_round, serve
+from goldspan.web import Entrance, ServerSettings, create_app
+from web.serving import KEYS, Clock, answer, key, open_round, serve
 
 NAMES = ("ann@example.org", "bob")
 ANN, BOB = NAMES
@@ -192,7 +192,7 @@ def test_a_campaign_of_before_needs_a_choice_about_its_log(run, service, tmp_pat
         return create_ledger(*words, **{**options, "private": False})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goldspan.server.opening.create_ledger", of_before)
+        patch.setattr("goldspan.web.opening.create_ledger", of_before)
         again = serve(tmp_path, clock=clock)
         open_round(again)
         for who in NAMES:

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import app
-from goldspan.server import Entrance, ServerSettings, load_keys, open_service
-from goldspan.server.errors import Refused
+from goldspan.web import Entrance, ServerSettings, load_keys, open_service
+from goldspan.web.errors import Refused
 
 WEB = {"source": "web", "truth": None, "workers": None}
 

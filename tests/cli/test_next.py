@@ -10,7 +10,7 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.hiring import next_answers
+from goldspan.workers import next_answers
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from cli.test_links import write_plan
 from goldspan.campaign import open_setting, read_plan
 from goldspan.campaign.clock import wall_clock
 from goldspan.cli import app
-from goldspan.server import load_keys, open_service
-from goldspan.server.opening import open_store
-from server.providers.fake_prolific import STUDY, FakeProlific, ident
-from server.serving import Clock
+from goldspan.web import load_keys, open_service
+from goldspan.web.opening import open_store
+from web.providers.fake_prolific import STUDY, FakeProlific, ident
+from web.serving import Clock
 
 ANN, BOB = ident(1), ident(2)
 WORK = ident(101)
@@ -24,7 +24,7 @@ WORK = ident(101)
 def fake(monkeypatch):
     made = FakeProlific(Clock())
     monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", "t")
-    place = "goldspan.server.providers.prolific.Api"
+    place = "goldspan.web.providers.prolific.Api"
     monkeypatch.setattr(place, lambda _: made.api())
     return made
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cli.test_refused import goldspan, trees
 from goldspan.cli import app
-from goldspan.server import load_keys, open_service
-from server.serving import answer, plan_file
+from goldspan.web import load_keys, open_service
+from web.serving import answer, plan_file
 
 CROWD = "task,worker,label\n" + "".join(
     f"{n},{worker},{'xy'[n % 2]}\n" for n in range(12) for worker in ("ann", "bob", "cat")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from goldspan.cli import main
-from goldspan.hiring import plan_test
+from goldspan.workers import plan_test
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 from goldspan.archives import FREE
 from goldspan.cli import main
-from goldspan.server import Keys, open_service
-from server.serving import answer, plan_file
+from goldspan.web import Keys, open_service
+from web.serving import answer, plan_file
 
 KEYS = Keys(bytes(range(32)))
 
@@ -24,7 +24,7 @@ def goldspan(*words):
     """Run the real command in this process; return the exit code and what it said."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
-        patch.setattr("goldspan.server.serve", lambda *_: None)  # as if Ctrl-C came at once
+        patch.setattr("goldspan.web.serve", lambda *_: None)  # as if Ctrl-C came at once
         patch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
         with redirect_stderr(said), pytest.raises(SystemExit) as end:
             main()
@@ -243,7 +243,7 @@ def test_changed_limits_are_in_force_before_anybody_is_let_in(begun, tmp_path):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):
         command = ["goldspan", "serve", *map(str, words), "--port", "0", "--no-loop"]
         patch.setattr(sys, "argv", command)
-        patch.setattr("goldspan.server.serve", look)
+        patch.setattr("goldspan.web.serve", look)
         patch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
         with pytest.raises(SystemExit) as end:
             main()

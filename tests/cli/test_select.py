@@ -11,8 +11,8 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.select import select_items
-from goldspan.select.schedule import SELECTORS
+from goldspan.selection import select_items
+from goldspan.selection.schedule import SELECTORS
 from goldspan.tagger import CRF
 
 
@@ -66,7 +66,7 @@ def test_a_batch_is_written_with_reasons_and_other_fields(run, pool, tmp_path):
     assert rows[0]["year"] == int(rows[0]["item"][1:])
     assert [row["select"]["rank"] for row in rows] == list(range(1, len(rows) + 1))
     assert {row["select"]["rule"] for row in rows} == {"random", "coverage"}
-    library = select_items(goldspan.select.Pool.of_items(
+    library = select_items(goldspan.selection.Pool.of_items(
         [f"t{n}" for n in range(40)],
         [f"{WORDS[n % 9]} {WORDS[n % 7]} {WORDS[n % 4]} .".split() for n in range(40)],
     ), budget="40tokens", random_state=3)  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.simulate.parsing import WORKERS
+from goldspan.simulation.parsing import WORKERS
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_crowd_is_written_and_read_back(run, gold):
     crowd = goldspan.read_crowd("crowd.tsv")
     assert crowd.worker_ids.to_pylist() == ["w1", "w2", "w3", "ana"]
     assert len(crowd.answers) == 450
-    library = goldspan.simulate.simulate_crowd(
+    library = goldspan.simulation.simulate_crowd(
         goldspan.read_crowd(gold),
         ["flip(0.1) x3", "ana=acc + misses(0.2)"],
         per_item=3,
@@ -104,7 +104,7 @@ def test_a_trained_tagger_is_used(run, gold, monkeypatch, tmp_path):
     truth = goldspan.read_crowd(gold)
     tags = truth.tagset.decode(truth.gold_tagged)
     goldspan.tagger.CRF(max_iter=20).fit(truth.tokens_list, tags).save(tmp_path / "ner.goldspan")
-    monkeypatch.setattr("goldspan.simulate.TruthTagger.train", None)
+    monkeypatch.setattr("goldspan.simulation.TruthTagger.train", None)
     code, out, _ = run(
         gold, "-w", "crf_noise(0.01)", "--tagger", "ner.goldspan", "-o", "c.tsv", "--json"
     )

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import goldspan
 from campaign.tiny import plan_of
-from goldspan.aggregate import get_aggregator
-from goldspan.aggregate.registry import ALIASES, METHODS, canonical, nearest
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.registry import ALIASES, METHODS, canonical, nearest
 from goldspan.campaign import read_plan
 from goldspan.cli import _GROUPS, app
 from goldspan.errors import UnknownNameError

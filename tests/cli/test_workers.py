@@ -11,8 +11,8 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.hiring import forecast as difficulty
-from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.simulation import draw_truth, simulate_crowd
+from goldspan.workers import forecast as difficulty
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_json_has_everything_the_text_has(run):
     assert facts["workers"][4]["signs"][0]["kind"] == "constant"
     assert (facts["team"]["price"], facts["expected"]["cost"]) == ("0.15", ["0.15"])
     assert facts["curve"]["model_based"] is True
-    library = goldspan.hiring.review_workers(
+    library = goldspan.workers.review_workers(
         goldspan.read_crowd("answers.csv", gold="truth.csv"), prices="0.05", budget="0.15"
     )
     assert facts["workers"] == json.loads(json.dumps(library.to_dict()["workers"]))

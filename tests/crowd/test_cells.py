@@ -18,7 +18,7 @@ from goldspan.crowd import CrowdBuilder, ReadOptions, write_crowd
 from goldspan.crowd.cells import FORMULA, csv_text, guard, is_formula, is_marked, unguard
 from goldspan.crowd.io import read_crowd, to_crowd
 from goldspan.crowd.losses import losses
-from goldspan.select.reading import read_pool
+from goldspan.selection.reading import read_pool
 
 ODD = [
     "=1+1", "'=1+1", "''=1+1", "+49 30", "-1", "'-1", "-1.5", "-", "--", "@ann", "'@ann' said",

@@ -96,7 +96,7 @@ def test_truth_comes_in_every_form(truth):
 
 def test_the_labels_that_fit_predict_returns_are_scored_as_they_are():
     frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": [0, 0, 1]})
-    labels = goldspan.aggregate.get_aggregator("ds").fit_predict(frame)
+    labels = goldspan.aggregation.get_aggregator("ds").fit_predict(frame)
     truth = pd.DataFrame({"task": [1, 2], "label": [0, 0]})
     assert goldspan.score(truth, labels).accuracy == 0.5
 
@@ -154,8 +154,8 @@ def test_options_of_reading_are_passed_on(tmp_path):
 
 def test_the_options_are_those_of_read_crowd_and_no_method_has_one_of_their_names():
     assert {"columns", "format", "gold", "labels", "strict"} <= READING
-    for method in goldspan.aggregate.methods():
-        names = set(goldspan.aggregate.get_aggregator(method).parameter_names())
+    for method in goldspan.aggregation.methods():
+        names = set(goldspan.aggregation.get_aggregator(method).parameter_names())
         assert not names & READING
 
 
@@ -181,7 +181,7 @@ def test_an_unknown_option_is_refused_with_the_names():
         (lambda bad: goldspan.write_crowd(bad, "never.csv"), "crowd"),
         (lambda bad: goldspan.score(bad, CSV), "truth"),
         (lambda bad: goldspan.score(GOLD, bad), "predicted"),
-        (lambda bad: goldspan.aggregate.get_aggregator("ds").fit_predict(bad), "crowd"),
+        (lambda bad: goldspan.aggregation.get_aggregator("ds").fit_predict(bad), "crowd"),
     ],
     ids=["aggregate", "agreement", "write_crowd", "score truth", "score predicted", "fit_predict"],
 )

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.hiring import Reliability, Sign, judge_workers
-from goldspan.hiring.verdicts import best_first
 from goldspan.report import save_figure
 from goldspan.report.workers import MOST_IN_TEAM as MAX_WORKERS
 from goldspan.report.workers import CostCurve, hiring_figure, ranked
+from goldspan.workers import Reliability, Sign, judge_workers
+from goldspan.workers.verdicts import best_first
 
 
 @pytest.fixture

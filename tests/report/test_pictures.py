@@ -103,7 +103,7 @@ def test_gold_that_is_nowhere_known_is_no_gold(model, page):
 
 
 def test_predictions_have_no_course(crowd, page):
-    aggregator = goldspan.aggregate.get_aggregator("bsc-seq").fit(crowd)
+    aggregator = goldspan.aggregation.get_aggregator("bsc-seq").fit(crowd)
     text = page(html.render(aggregator.predict(crowd))).text
     assert "Objective per iteration" not in text
     assert "What the workers confuse" in text

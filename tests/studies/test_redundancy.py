@@ -7,8 +7,8 @@ import pytest
 
 from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
-from goldspan.hiring import replay
-from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.simulation import draw_truth, simulate_crowd
+from goldspan.workers import replay
 from studies import run_study
 from studies.redundancy import METHOD, RULES
 from tiny_data import write_data

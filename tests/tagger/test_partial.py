@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldspan.compute import Threads
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import Serial
+from goldspan.runners import Threads
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, HMM, Text
 from goldspan.tagger import crf as module

@@ -8,9 +8,9 @@ import numpy as np
 import pycrfsuite
 import pytest
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
+from goldspan.runners import Threads
 from goldspan.spans import Codec, Tagged
 from goldspan.tagger import CRF, Text
 from goldspan.tagger import crf as module

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.select import Pool
-from goldspan.select.features import Features, Incidence
+from goldspan.selection import Pool
+from goldspan.selection.features import Features, Incidence
 
 MOST_TOKENS = 2_000_000
 """Of larger pools coverage is not worked out: it would take longer than a report may."""

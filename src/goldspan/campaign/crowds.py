@@ -26,8 +26,8 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.gold import recode
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import Ledger, Receipt
-from goldspan.simulate import read_team, simulate_crowd
-from goldspan.simulate.crowd import BEGIN
+from goldspan.simulation import read_team, simulate_crowd
+from goldspan.simulation.crowd import BEGIN
 from goldspan.spans import Codec, parse_with_errors
 from goldspan.tagger.features import hash64
 
@@ -202,7 +202,7 @@ def _is_name(word: Any) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# The source "simulated": workers of `goldspan.simulate` answer at once, on a clock of their own.
+# The source "simulated": workers of `goldspan.simulation` answer at once, on a clock of their own.
 
 
 LEASE_SECONDS = 1e8

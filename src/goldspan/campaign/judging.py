@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goldspan.aggregate import Consensus, get_aggregator
+from goldspan.aggregation import Consensus, get_aggregator
 from goldspan.campaign.control import failure
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.setting import Setting
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.hiring import judge_workers, measure_reliability, next_answers
-from goldspan.hiring.asking import OPEN, states
-from goldspan.hiring.stopping import get_rule
-from goldspan.hiring.verdicts import DROP, state_workers
 from goldspan.protocols import Ledger
+from goldspan.workers import judge_workers, measure_reliability, next_answers
+from goldspan.workers.asking import OPEN, states
+from goldspan.workers.stopping import get_rule
+from goldspan.workers.verdicts import DROP, state_workers
 
 # --------------------------------------------------------------------------------------------------
 # The default step "aggregate": a method of goldspan, and a rule that says which items go on.
@@ -114,7 +114,7 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
 
     Returns:
         Plain values: `workers`, each with the `verdict` of the rules and why, and what may be said
-        of them and what it rests on (`goldspan.hiring.verdicts`): `by`, `measure`, `mean` with
+        of them and what it rests on (`goldspan.workers.verdicts`): `by`, `measure`, `mean` with
         its interval, `judged`, `known`, `opinion`, `said`, how many `more` known labels would
         settle it; and `drop`, those who go now, the worst first.
     """

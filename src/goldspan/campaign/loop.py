@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from goldspan.aggregate import Consensus
+from goldspan.aggregation import Consensus
 from goldspan.campaign.awaiting import HOUR
 from goldspan.campaign.changing import begin, reopened
 from goldspan.campaign.crowds import Files, Replayed, Simulated, Web
@@ -37,10 +37,10 @@ from goldspan.campaign.stopping import NEXT, Evaluating, Stopping, ended, kappa,
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.select import read_selector
-from goldspan.select.base import CONTROL as RANDOM
-from goldspan.select.base import Cost
-from goldspan.select.schedule import Schedule
+from goldspan.selection import read_selector
+from goldspan.selection.base import CONTROL as RANDOM
+from goldspan.selection.base import Cost
+from goldspan.selection.schedule import Schedule
 
 # --------------------------------------------------------------------------------------------------
 # The default step "select": a rule or a schedule, as much as the money pays for.
@@ -455,7 +455,7 @@ class Campaign:
         workers = self.setting.plan.crowd.workers
         if self.setting.plan.crowd.source != "simulated":
             return PLACES
-        from goldspan.simulate import read_team
+        from goldspan.simulation import read_team
 
         return len(read_team(list(workers)))
 

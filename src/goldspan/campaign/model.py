@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from goldspan.campaign.protocols import Model, Trained
 from goldspan.errors import GoldspanError, InputError, MissingExtraError, UnknownNameError
 from goldspan.plugins import plugins
-from goldspan.select import Pool
-from goldspan.select.uncertainty import class_probs, row_blocks
+from goldspan.selection import Pool
+from goldspan.selection.uncertainty import class_probs, row_blocks
 from goldspan.tagger import CRF, HMM, Text
 from goldspan.tagger.base import Tagger
 
@@ -173,7 +173,7 @@ def _cells(rows: Any) -> list[dict[str, Any]]:
     """Give the rows of a table as dictionaries without missing cells and ids."""
     import narwhals as nw
 
-    from goldspan.select.pool import IDS
+    from goldspan.selection.pool import IDS
 
     table = nw.from_native(rows, eager_only=True).rows(named=True)
     return [{k: v for k, v in row.items() if v is not None and k not in IDS} for row in table]

@@ -97,7 +97,7 @@ def _crowd(plan: Any) -> Iterator[str]:
     if crowd.truth is None:
         yield "crowd.truth: is missing: simulated workers answer with the truth in mind"
     if crowd.workers:
-        from goldspan.simulate import read_team
+        from goldspan.simulation import read_team
 
         try:
             read_team(list(crowd.workers))
@@ -125,7 +125,7 @@ def _record(plan: Any) -> Iterator[str]:
 
 
 def _redundancy(plan: Any) -> Iterator[str]:
-    from goldspan.hiring.stopping import get_rule
+    from goldspan.workers.stopping import get_rule
 
     limits = plan.redundancy
     if limits.min > limits.max:
@@ -137,7 +137,7 @@ def _redundancy(plan: Any) -> Iterator[str]:
 
 
 def _enough_workers(plan: Any) -> Iterator[str]:
-    from goldspan.simulate import read_team
+    from goldspan.simulation import read_team
 
     if plan.crowd.annotators and plan.crowd.source == "web":
         n = len(plan.crowd.annotators)
@@ -253,7 +253,7 @@ def _select(plan: Any) -> Iterator[str]:
 
 
 def _aggregate(plan: Any) -> Iterator[str]:
-    from goldspan.aggregate import get_aggregator
+    from goldspan.aggregation import get_aggregator
 
     method = plan.aggregate.method or ("ds" if plan.task.labels else "bsc-seq")
     try:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Annotated, Any, Literal
 from unicodedata import category
 
-from goldspan.aggregate.registry import canonical
+from goldspan.aggregation.registry import canonical
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.money import UNLIMITED, to_micro
 

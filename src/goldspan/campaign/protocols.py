@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus
+from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
-from goldspan.select import Pool
+from goldspan.selection import Pool
 
 Labels = Sequence[Sequence[str]]
 """The labels of items: one per token, or a single one."""

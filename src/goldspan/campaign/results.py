@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus
+from goldspan.aggregation import Consensus
 from goldspan.campaign.awaiting import HOUR
 from goldspan.campaign.changing import changes, plan_in_force
 from goldspan.campaign.covered import coverage_of
@@ -25,9 +25,9 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError
-from goldspan.hiring import PayPlan, make_bill
 from goldspan.protocols import Ledger
 from goldspan.tagger.base import Tagger
+from goldspan.workers import PayPlan, make_bill
 
 # --------------------------------------------------------------------------------------------------
 # All that a campaign was, in plain values: what a report needs, from the ledger alone.

@@ -24,9 +24,9 @@ from goldspan.crowd.model import list_array
 from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Ledger, PoolItem
-from goldspan.select import Pool
-from goldspan.select.base import ranks_of
-from goldspan.select.reading import PoolFile, read_pool
+from goldspan.selection import Pool
+from goldspan.selection.base import ranks_of
+from goldspan.selection.reading import PoolFile, read_pool
 from goldspan.spans import Codec, parse, to_chars, to_tokens, write
 from goldspan.spans.text import Cut
 from goldspan.tagger.features import hash64
@@ -303,7 +303,7 @@ def _truth(setting: Setting, items: Crowd) -> Crowd | None:
     file = setting.plan.crowd.truth
     if file is None:
         return None
-    from goldspan.simulate.base import known_truth
+    from goldspan.simulation.base import known_truth
 
     return known_truth(_gold(setting, items, file))
 

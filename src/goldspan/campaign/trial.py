@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import get_aggregator
+from goldspan.aggregation import get_aggregator
 from goldspan.campaign.model import TAGGERS, Best, make_model
 from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
-from goldspan.hiring.stopping import get_rule
-from goldspan.select import Pool, Selector, read_selector
-from goldspan.select.registry import SELECTORS
-from goldspan.select.schedule import Schedule
-from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.selection import Pool, Selector, read_selector
+from goldspan.selection.registry import SELECTORS
+from goldspan.selection.schedule import Schedule
+from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.spans import Span, write
+from goldspan.workers.stopping import get_rule
 
 if TYPE_CHECKING:
     from goldspan.campaign.setting import Setting

@@ -122,9 +122,9 @@ def root(
 
 def _epilogs() -> dict[str, str]:
     """Lists at the end of a command's help, from the registries."""
-    from goldspan.aggregate.registry import METHODS, TEXTS
+    from goldspan.aggregation.registry import METHODS, TEXTS
     from goldspan.crowd.registry import FORMATS
-    from goldspan.simulate.registry import WORKERS
+    from goldspan.simulation.registry import WORKERS
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
     methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]

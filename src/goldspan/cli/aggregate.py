@@ -20,7 +20,7 @@ from goldspan.cli.output import (
 from goldspan.cli.parameters import method_params
 
 if TYPE_CHECKING:
-    from goldspan.aggregate import Consensus
+    from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
 
 
@@ -126,7 +126,7 @@ def aggregate(
 
       goldspan aggregate labels.csv --columns item=question --gold truth.csv --json
     """
-    from goldspan.aggregate.registry import canonical
+    from goldspan.aggregation.registry import canonical
 
     inputs = [path for path in (source, gold, known, calibrate) if path]
     outputs = (output, report, workers_table, tagger)
@@ -149,10 +149,10 @@ def aggregate(
         max_decompressed=max_decompressed,
     )  # fmt: skip
     params = method_params(method, param, ties=ties, raw=raw, seed=seed)
-    from goldspan.aggregate import get_aggregator
+    from goldspan.aggregation import get_aggregator
 
     aggregator = get_aggregator(method, **params)
-    from goldspan.compute import FileCheckpoint, Threads
+    from goldspan.runners import FileCheckpoint, Threads
 
     keep = FileCheckpoint(checkpoint) if checkpoint else None
     with steps(4 if calibrate else 3, quiet=json) as step:
@@ -163,7 +163,7 @@ def aggregate(
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
         if calibrate:
-            from goldspan.aggregate.calibration import calibrate as honest
+            from goldspan.aggregation.calibration import calibrate as honest
 
             step("calibrating")
             result = honest(result, calibrate)
@@ -189,7 +189,7 @@ def _check_endings(output: str | None, workers_table: str | None) -> None:
     """Refuse names of files whose ending says nothing, before any work is done."""
     from pathlib import Path
 
-    from goldspan.aggregate.consensus import ENDINGS, format_of
+    from goldspan.aggregation.consensus import ENDINGS, format_of
     from goldspan.errors import InputError
 
     if output and output != "-" and format_of(output) is None:
@@ -200,7 +200,7 @@ def _check_endings(output: str | None, workers_table: str | None) -> None:
 
 def _check_suits(output: str | None, crowd: Crowd) -> None:
     """Refuse an output that cannot hold the crowd's labels, before they are computed."""
-    from goldspan.aggregate.consensus import format_of
+    from goldspan.aggregation.consensus import format_of
     from goldspan.errors import InputError
 
     if output and format_of(output) == "csv" and not crowd.is_classification:

@@ -11,13 +11,13 @@ from goldspan.cli.output import Overwrite, check_outputs, emit_json, say, steps,
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
-    from goldspan.hiring import Bill, PayPlan
+    from goldspan.workers import Bill, PayPlan
 
 _SHOWN = 20
 _PAY = "Pay"
 _JUDGE = (
     "read the crowd with gold, or pass "
-    "reliability=goldspan.hiring.measure_reliability(crowd, result=…)"
+    "reliability=goldspan.workers.measure_reliability(crowd, result=…)"
 )
 _OPTIONS = {
     "per_answer": "--per-answer",
@@ -120,7 +120,7 @@ def bill(
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
         max_decompressed=max_decompressed,
     )  # fmt: skip
-    from goldspan.hiring import make_bill
+    from goldspan.workers import make_bill
 
     with steps(2, quiet=json) as step:
         step(f"reading {source}")
@@ -140,7 +140,7 @@ def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
     """Put the options before the plan of the file."""
     from dataclasses import replace
 
-    from goldspan.hiring import PayPlan, read_plan
+    from goldspan.workers import PayPlan, read_plan
 
     from_file = read_plan(path) if path else PayPlan()
     with in_options(_OPTIONS):

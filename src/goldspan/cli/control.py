@@ -20,7 +20,7 @@ from goldspan.cli.output import (
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
-    from goldspan.hiring import ControlSet, LeakReport
+    from goldspan.workers import ControlSet, LeakReport
 
 _OPTIONS = {"read it with gold=… or a `gold` column": "pass --gold, or add a column gold"}
 """What messages say of arguments, and of options."""
@@ -88,7 +88,7 @@ def control(
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
         max_decompressed=max_decompressed,
     )  # fmt: skip
-    from goldspan.hiring import check_leaks, choose_control
+    from goldspan.workers import check_leaks, choose_control
 
     with steps(2, quiet=json) as step:
         step(f"reading {source}")

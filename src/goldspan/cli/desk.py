@@ -14,7 +14,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.server.desk import Desk
+    from goldspan.web.desk import Desk
 
 desk = typer.Typer(
     help="The requester's desk, without a browser.",
@@ -277,7 +277,7 @@ def _open(source: str, out: str, store: str | None, *, look: bool = False) -> It
     check_part("server")
     from goldspan.cli.report import write_findings
     from goldspan.cli.served import check_served, place_in, told_of_damage
-    from goldspan.server import load_keys, open_service
+    from goldspan.web import load_keys, open_service
 
     check_served(source, out, store)
     with told_of_damage(store or place_in(out)):

@@ -96,8 +96,8 @@ def forget(
     check_part("server")
     from goldspan.campaign.clock import wall_clock
     from goldspan.cli.served import read_setting
-    from goldspan.server.opening import open_store
     from goldspan.store.people import UnsettledError
+    from goldspan.web.opening import open_store
 
     setting = read_setting(source)
     _check_there(source, out, store)
@@ -129,8 +129,8 @@ def forget(
 def _check_there(source: str, out: str, store: str | None) -> None:
     """Refuse a place without a campaign, and make nothing there."""
     from goldspan.errors import InputError
-    from goldspan.server.opening import FILE
     from goldspan.store import open_ledger
+    from goldspan.web.opening import FILE
 
     if store is None and not (Path(out) / FILE).is_file():
         raise InputError(
@@ -145,10 +145,10 @@ def _forget(
     dry: bool, yes: bool, unsettled: bool, old_log: OldLog | None,
 ) -> dict[str, Any]:  # fmt: skip
     from goldspan.campaign.clock import CampaignClock
-    from goldspan.server.opening import list_of
     from goldspan.store import export_ledger, scrub, write_list
     from goldspan.store.erasing import rebase
     from goldspan.store.people import Forgotten
+    from goldspan.web.opening import list_of
 
     is_old, kept_log = not ledger.is_private, ""
     clock = CampaignClock(ledger)
@@ -232,10 +232,10 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     """
     from goldspan.campaign.clock import CampaignClock
     from goldspan.money import from_micro
-    from goldspan.server.people import People
-    from goldspan.server.providers.outbox import Outbox
-    from goldspan.server.providers.registry import open_provider
     from goldspan.store.people import UnsettledError
+    from goldspan.web.people import People
+    from goldspan.web.providers.outbox import Outbox
+    from goldspan.web.providers.registry import open_provider
 
     clock = CampaignClock(ledger)
     provider = open_provider(setting.plan, ledger, clock)
@@ -283,7 +283,7 @@ def _rename(path: Path, who: str, pseudonym: str) -> bool:
 def _expired(setting: Setting, ledger: SqlLedger) -> list[str]:
     """Return everybody, if the time is over for which the plan keeps people."""
     from goldspan.campaign.clock import wall_clock
-    from goldspan.server.ending import is_expired
+    from goldspan.web.ending import is_expired
 
     return list(ledger.pseudonyms()) if is_expired(setting, ledger, wall_clock()) else []
 

@@ -18,7 +18,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, listed, say
 
 if TYPE_CHECKING:
-    from goldspan.select.reading import PoolFile
+    from goldspan.selection.reading import PoolFile
 
 EXAMPLE = (
     "README.md", "campaign.toml", "crowd.tsv", "instructions.md", "newsroom.txt", "reviews.csv",
@@ -266,7 +266,7 @@ def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int
 def _read(source: str, text: str | None, id_: str | None) -> PoolFile:
     from goldspan.archives import RAISE
     from goldspan.errors import InputError
-    from goldspan.select.reading import read_pool
+    from goldspan.selection.reading import read_pool
 
     named: dict[str, Any] = _named(text, id_)
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from goldspan.crowd import Crowd
     from goldspan.crowd.source import Source
-    from goldspan.select.reading import PoolFile
+    from goldspan.selection.reading import PoolFile
 
 
 def inspect(
@@ -94,7 +94,7 @@ def _as_pool(
 ) -> tuple[PoolFile | None, Any]:
     """Read a file as a pool if it is one, and else open it, once, to be read as a crowd."""
     from goldspan.crowd.source import open_source
-    from goldspan.select.reading import (
+    from goldspan.selection.reading import (
         ATTRIBUTES,
         CONLL,
         CROWD,

@@ -14,8 +14,8 @@ from goldspan.cli.output import Overwrite, check_part, emit_json, listed, say, t
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
-    from goldspan.server import Entrance, ServerSettings
-    from goldspan.server.security.sessions import Link
+    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web.security.sessions import Link
 
 
 def links(
@@ -74,7 +74,7 @@ def links(
       goldspan links campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
     check_part("server")
-    from goldspan.server.providers.outbox import read_addresses
+    from goldspan.web.providers.outbox import read_addresses
 
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
@@ -115,8 +115,8 @@ def _entrance(
 
     from goldspan.campaign.clock import CampaignClock, wall_clock
     from goldspan.cli.served import check_served, read_setting
-    from goldspan.server import Entrance, ServerSettings, load_keys
-    from goldspan.server.opening import open_store, with_id
+    from goldspan.web import Entrance, ServerSettings, load_keys
+    from goldspan.web.opening import open_store, with_id
 
     setting = read_setting(source)
     check_served(source, out, store)
@@ -133,7 +133,7 @@ def _entrance(
 def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
     """Make the folder of the messages before any link is made: a link is shown once."""
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.server.providers.outbox import check_new
+    from goldspan.web.providers.outbox import check_new
 
     if mail is None:
         yield None
@@ -148,8 +148,8 @@ def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[
 def _write_mails(
     folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
 ) -> None:
-    from goldspan.server.pages import load_instructions
-    from goldspan.server.providers.outbox import Invitation, write_mails
+    from goldspan.web.pages import load_instructions
+    from goldspan.web.providers.outbox import Invitation, write_mails
 
     page = setting.plan.page
     text = load_instructions(setting.folder, page.instructions)

@@ -22,10 +22,10 @@ from goldspan.cli.prices import read_prices
 from goldspan.cli.wording import plural
 
 if TYPE_CHECKING:
-    from goldspan.aggregate import Consensus
+    from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
-    from goldspan.hiring.asking import NextAnswers
-    from goldspan.hiring.stopping import Rule
+    from goldspan.workers.asking import NextAnswers
+    from goldspan.workers.stopping import Rule
 
 _SHOWN = 10
 
@@ -141,7 +141,7 @@ def next(  # noqa: A001 - the command's name
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
         max_decompressed=max_decompressed,
     )  # fmt: skip
-    from goldspan.hiring import next_answers
+    from goldspan.workers import next_answers
 
     stop = _rule(rule, confidence)
     limit = _most(stop, fewest, most)
@@ -164,8 +164,8 @@ def next(  # noqa: A001 - the command's name
 
 def _rule(rule: str | None, confidence: float | None) -> Rule:
     """Read the stopping rule: of --rule and --confidence only one can hold."""
-    from goldspan.hiring.asking import CONFIDENCE
-    from goldspan.hiring.stopping import get_rule
+    from goldspan.workers.asking import CONFIDENCE
+    from goldspan.workers.stopping import get_rule
 
     if rule is not None and confidence is not None:
         raise typer.BadParameter(
@@ -179,8 +179,8 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
 def _most(rule: Rule, fewest: int, most: int | None) -> int:
     """Give the most answers of an item: what the rule needs and --min asks for must be allowed."""
-    from goldspan.hiring.asking import MAX_ANSWERS
-    from goldspan.hiring.stopping import Fixed
+    from goldspan.workers.asking import MAX_ANSWERS
+    from goldspan.workers.stopping import Fixed
 
     needed = rule.k if isinstance(rule, Fixed) else 1
     limit = max(MAX_ANSWERS, needed) if most is None else most
@@ -198,13 +198,13 @@ def _aggregate(
     crowd: Crowd, method: str | None, known: str | None, calibrate: str | None,
     threads: int | None, progress: Any,
 ) -> Consensus:  # fmt: skip
-    from goldspan.aggregate import aggregate
-    from goldspan.compute import Threads
+    from goldspan.aggregation import aggregate
+    from goldspan.runners import Threads
 
     name = method or ("ds" if crowd.is_classification else "bsc-seq")
     result = aggregate(crowd, name, gold=known, runner=Threads(threads), progress=progress)
     if calibrate:
-        from goldspan.aggregate.calibration import calibrate as honest
+        from goldspan.aggregation.calibration import calibrate as honest
 
         return honest(result, calibrate)
     return result
@@ -263,7 +263,7 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
     """Give the share of right items among the finished ones with gold, None without any."""
     import numpy as np
 
-    from goldspan.hiring.asking import right_items
+    from goldspan.workers.asking import right_items
 
     right, known = right_items(result)
     kept = found.is_finished & known

@@ -13,9 +13,9 @@ from goldspan.cli.output import check_part, emit_json, key_values, listed, say, 
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
-    from goldspan.server.providers.outbox import Letter, Outbox
-    from goldspan.server.providers.protocol import Provider
     from goldspan.store import SqlLedger
+    from goldspan.web.providers.outbox import Letter, Outbox
+    from goldspan.web.providers.protocol import Provider
 
 EVERYBODY = "all"
 
@@ -105,9 +105,9 @@ def outbox(
 def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     from goldspan.campaign.clock import open_clock, wall_clock
     from goldspan.cli.served import check_served, place_in, read_setting, told_of_damage
-    from goldspan.server.opening import open_store
-    from goldspan.server.providers.outbox import Outbox
-    from goldspan.server.providers.registry import open_provider
+    from goldspan.web.opening import open_store
+    from goldspan.web.providers.outbox import Outbox
+    from goldspan.web.providers.registry import open_provider
 
     setting = read_setting(source)
     check_served(source, out, store)
@@ -155,7 +155,7 @@ def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
 
 
 def _earned(desk: _Desk) -> list[str]:
-    from goldspan.server.people import People
+    from goldspan.web.people import People
 
     people, written = People(desk.setting, desk.ledger), []
     for worker in desk.provider.workers():
@@ -166,7 +166,7 @@ def _earned(desk: _Desk) -> list[str]:
 
 def _send(desk: _Desk) -> int:
     from goldspan.errors import InputError
-    from goldspan.server.providers.outbox import send_all
+    from goldspan.web.providers.outbox import send_all
 
     courier = desk.provider.courier()
     if courier is None:

@@ -36,7 +36,7 @@ def method_params(
 
 
 def _check_has(method: str, name: str, option: str, meant: str) -> None:
-    from goldspan.aggregate import get_aggregator
+    from goldspan.aggregation import get_aggregator
     from goldspan.errors import InputError
 
     if name not in get_aggregator(method).parameter_names():

@@ -11,7 +11,7 @@ from goldspan.cli.output import emit_json, say, table
 from goldspan.cli.wording import in_options, plural
 
 if TYPE_CHECKING:
-    from goldspan.hiring import TestPlan
+    from goldspan.workers import TestPlan
 
 _BAR = 30
 _OPTIONS = {
@@ -60,10 +60,10 @@ def plan_test(
 
       goldspan plan-test --bad .6 --good .8 --sequential --prior 4,2 --json
     """
-    from goldspan import hiring
+    from goldspan import workers
 
     with in_options(_OPTIONS):
-        plan = hiring.plan_test(bad, good, alpha, beta, most=most)
+        plan = workers.plan_test(bad, good, alpha, beta, most=most)
     passed = None if prior is None else plan.after_passing(_pair(prior))
     costs = None if price is None else _costs(plan, price, candidates)
     if json:

@@ -29,7 +29,7 @@ def format_names(incomplete: str) -> list[str]:
 
 def method_names(incomplete: str) -> list[str]:
     """Complete the name of a method."""
-    from goldspan.aggregate.registry import METHODS
+    from goldspan.aggregation.registry import METHODS
 
     return [name for name in METHODS if name.startswith(incomplete)]
 

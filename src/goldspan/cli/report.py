@@ -68,7 +68,7 @@ def without_names(ledger: SqlLedger, what: Any) -> Any:
     if not ledger.is_private:
         return what
     from goldspan.campaign.results import CampaignRecord
-    from goldspan.server.desk.downloads import Pseudonyms
+    from goldspan.web.desk.downloads import Pseudonyms
 
     names = Pseudonyms(None, "", ledger.pseudonyms)
     return names.record(what) if isinstance(what, CampaignRecord) else names.findings(what)

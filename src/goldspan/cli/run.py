@@ -51,8 +51,8 @@ def run(
     from goldspan.campaign import Campaign, Waiting, as_begun
     from goldspan.campaign.results import Findings, write_exports
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.server.opening import open_store
     from goldspan.store.engine import HeldError
+    from goldspan.web.opening import open_store
 
     setting = read_setting(source, overlap=overlap)
     again = ["run", source, *([] if overlap is None else ["--overlap", str(overlap)])]
@@ -89,7 +89,7 @@ def run(
 def _begin(setting: Setting) -> int:
     """Return the time at which a campaign begins, in milliseconds since 1970."""
     from goldspan.campaign.clock import wall_clock
-    from goldspan.simulate.crowd import BEGIN
+    from goldspan.simulation.crowd import BEGIN
 
     by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
     return BEGIN if by_itself else wall_clock()

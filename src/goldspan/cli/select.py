@@ -20,10 +20,10 @@ from goldspan.cli.output import (
     warn,
 )
 from goldspan.cli.wording import in_options
-from goldspan.select.registry import DEFAULT, SELECTORS
+from goldspan.selection.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
-    from goldspan.select import Cost, Features, Pool, Selection
+    from goldspan.selection import Cost, Features, Pool, Selection
 
 _SHOWN = 10
 _COST, _VALUES = "Costs", "Attribute values"
@@ -170,8 +170,8 @@ def select(
     check_outputs(features, inputs=inputs, overwrite=True)  # it is read where it is there
     r.check_there(labelled, errors, *(model or []))
     cost = _cost(fixed, per_token, answers)
-    from goldspan.select.reading import read_errors, read_pool, selection_lines
-    from goldspan.select.schedule import read_selector
+    from goldspan.selection.reading import read_errors, read_pool, selection_lines
+    from goldspan.selection.schedule import read_selector
 
     rule = read_selector(by)
     if round_ is not None:
@@ -201,7 +201,7 @@ def select(
         options: dict[str, Any] = {"numeric": numeric, "missing": missing, "discretisers": rules}
         values = _features(read.pool, features, templates, options)
         step("choosing")
-        from goldspan.compute import Threads
+        from goldspan.runners import Threads
 
         found = rule.select(
             read.pool, features=values, runner=Threads(), random_state=seed, **given
@@ -232,13 +232,13 @@ def _cost(fixed: str | None, per_token: str | None, answers: int) -> Cost | None
         if answers != 1:
             raise typer.BadParameter("--answers multiplies --fixed or --per-token: give one")
         return None
-    from goldspan.select import Cost
+    from goldspan.selection import Cost
 
     return Cost(fixed=fixed or 0, per_token=per_token or 0, answers=answers)
 
 
 def _in_round(rule: Any, number: int) -> Any:
-    from goldspan.select import Schedule
+    from goldspan.selection import Schedule
 
     if not isinstance(rule, Schedule):
         raise typer.BadParameter("--round is for schedules, and --by is a single rule")
@@ -259,7 +259,7 @@ def _features(
     """Read the attribute values from a file, or fit them and write them there."""
     from goldspan.crowd.atomic import write_text
     from goldspan.errors import InputError
-    from goldspan.select import Features
+    from goldspan.selection import Features
 
     if path and Path(path).exists():
         try:

@@ -16,8 +16,8 @@ from goldspan.cli.output import check_part, say, warn
 from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
-    from goldspan.server import Entrance, ServerSettings
-    from goldspan.server.service import Service
+    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web.service import Service
 
 DAYS = 30
 """How long the links of the plan's annotators hold."""
@@ -78,13 +78,13 @@ def serve(
     from goldspan.campaign import read_plan
     from goldspan.cli.report import missing_for_pages, write_findings
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.server import ServerSettings, create_app, load_keys, open_service
-    from goldspan.server import serve as run
-    from goldspan.server.running import check_exposure, listen
-    from goldspan.server.security.secret import FILE as SECRET
-    from goldspan.server.service import check_web
     from goldspan.store.engine import HeldError
     from goldspan.store.roles import serving
+    from goldspan.web import ServerSettings, create_app, load_keys, open_service
+    from goldspan.web import serve as run
+    from goldspan.web.running import check_exposure, listen
+    from goldspan.web.security.secret import FILE as SECRET
+    from goldspan.web.service import check_web
 
     check_web(read_plan(source, overlap=overlap))
     if not insecure:

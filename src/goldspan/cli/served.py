@@ -34,11 +34,11 @@ def read_setting(source: str, *, overlap: int | None = None) -> Setting:
 
     plan, folder = read_plan(source, overlap=overlap), Path(source).parent
     if plan.provider is not None:
-        from goldspan.server.providers.registry import check_provider
+        from goldspan.web.providers.registry import check_provider
 
         check_provider(plan)
     if plan.page.instructions is not None:
-        from goldspan.server.pages import load_instructions
+        from goldspan.web.pages import load_instructions
 
         load_instructions(folder, plan.page.instructions)
     return open_setting(plan, folder)
@@ -57,10 +57,10 @@ def check_served(source: str, out: str, store: str | None) -> None:
     """
     from goldspan.errors import InputError
     from goldspan.old_name import variable
-    from goldspan.server.opening import FILE as STORE
-    from goldspan.server.security.secret import FILE as SECRET
-    from goldspan.server.security.secret import VARIABLE
     from goldspan.store import open_ledger
+    from goldspan.web.opening import FILE as STORE
+    from goldspan.web.security.secret import FILE as SECRET
+    from goldspan.web.security.secret import VARIABLE
 
     start = (
         f"start `goldspan serve {source}` first, or give the --out and --store that it was started "
@@ -82,7 +82,7 @@ def check_served(source: str, out: str, store: str | None) -> None:
 
 def place_in(out: str) -> Path:
     """Return where a campaign's folder keeps it, if no other store is named."""
-    from goldspan.server.opening import FILE
+    from goldspan.web.opening import FILE
 
     return Path(out) / FILE
 

@@ -21,15 +21,15 @@ from goldspan.cli.output import (
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
-    from goldspan.simulate import SimulatedWorker
+    from goldspan.simulation import SimulatedWorker
 
 _DRAWN = "Drawn truth"
 
 
 def _show_kinds(value: bool) -> None:
     if value:
-        from goldspan.simulate.parsing import get_worker, signature
-        from goldspan.simulate.registry import WORKERS
+        from goldspan.simulation.parsing import get_worker, signature
+        from goldspan.simulation.registry import WORKERS
 
         rows = [[signature(get_worker(name)), text] for name, (_, text) in WORKERS.items()]
         say(table(rows))
@@ -142,7 +142,7 @@ def simulate(
         raise typer.BadParameter("--worker and --workers cannot be used together: choose one")
     check_outputs(output, inputs=[source, gold, tagger, workers], overwrite=overwrite)
     r.check_there(tagger)
-    from goldspan.simulate import read_team, read_team_file
+    from goldspan.simulation import read_team, read_team_file
 
     team = read_team_file(workers) if workers else read_team(worker or [])
     if tagger and not any(map(_needs_tagger, team.values())):
@@ -163,8 +163,8 @@ def simulate(
         else:
             truth, n_left = _drawn(items or 0, labels, shares, seed), 0
         step(f"{len(team)} workers answer {truth.n_items} items")
-        from goldspan.compute import Threads
-        from goldspan.simulate import simulate_crowd
+        from goldspan.runners import Threads
+        from goldspan.simulation import simulate_crowd
 
         crowd = simulate_crowd(
             truth,
@@ -198,7 +198,7 @@ def _check_usage(
 
 def _needs_tagger(worker: SimulatedWorker) -> bool:
     """Say whether a worker, or one that he is made of, answers as the given tagger with noise."""
-    from goldspan.simulate.base import CrfNoise
+    from goldspan.simulation.base import CrfNoise
 
     if isinstance(worker, CrfNoise) and worker.templates is None:
         return True
@@ -208,7 +208,7 @@ def _needs_tagger(worker: SimulatedWorker) -> bool:
 def _known(crowd: Crowd) -> tuple[Crowd, int]:
     """Give the items whose tags are all known, and the number of the others."""
     from goldspan.errors import InputError
-    from goldspan.simulate.base import has_unknown
+    from goldspan.simulation.base import has_unknown
 
     unknown = has_unknown(crowd)
     if unknown.all() and crowd.n_items:
@@ -217,7 +217,7 @@ def _known(crowd: Crowd) -> tuple[Crowd, int]:
 
 
 def _drawn(items: int, labels: str | None, shares: str | None, seed: int) -> Crowd:
-    from goldspan.simulate import draw_truth
+    from goldspan.simulation import draw_truth
 
     names = ("2" if labels is None else labels).split(",")
     number = int(names[0]) if len(names) == 1 and names[0].isdecimal() else None
@@ -227,7 +227,7 @@ def _drawn(items: int, labels: str | None, shares: str | None, seed: int) -> Cro
 
 
 def _weights(workload: str) -> str | list[float]:
-    from goldspan.simulate.crowd import WORKLOADS
+    from goldspan.simulation.crowd import WORKLOADS
 
     return workload if workload in WORKLOADS else _numbers(workload, "--workload")
 
@@ -266,7 +266,7 @@ def _tell(
     as_json: bool,
     seed: int,
 ) -> None:
-    from goldspan.simulate import measure_workers
+    from goldspan.simulation import measure_workers
 
     to_stdout = output in {None, "-"}
     rates = measure_workers(crowd)

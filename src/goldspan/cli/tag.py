@@ -17,7 +17,7 @@ from goldspan.cli.output import Overwrite, check_outputs, say
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
-    from goldspan.select.reading import PoolFile
+    from goldspan.selection.reading import PoolFile
     from goldspan.tagger.streams import Item, Labelled
 
 _ENDINGS = {".jsonl": "jsonl", ".conll": "conll", ".conll03": "conll", ".tsv": "conll"}
@@ -119,7 +119,7 @@ def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[I
         InputError: It is no such file, or holds answers.
     """
     from goldspan.crowd.source import open_source
-    from goldspan.select.reading import CROWD, pool_format, read_pool
+    from goldspan.selection.reading import CROWD, pool_format, read_pool
 
     with in_options(r.OPTIONS):
         file = open_source(source, max_decompressed=max_decompressed)

@@ -96,7 +96,7 @@ def train(
         tagger = _make(model, params | {"encoding": crowd.tagset.encoding})
         held_out = _held_out(options.read(validation)) if validation else None
         step(f"training a {model}")
-        from goldspan.compute import Threads
+        from goldspan.runners import Threads
 
         around: dict[str, Any] = {"runner": Threads(threads), "progress": step.round}
         around |= {"start": _load(start), "validation": held_out}

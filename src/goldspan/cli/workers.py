@@ -20,7 +20,7 @@ from goldspan.cli.output import (
 from goldspan.cli.prices import read_prices
 
 if TYPE_CHECKING:
-    from goldspan.hiring import Review, Verdict
+    from goldspan.workers import Review, Verdict
 
 _SHOWN = 40
 _NAME = 14
@@ -132,8 +132,8 @@ def workers(
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
         max_decompressed=max_decompressed,
     )  # fmt: skip
-    from goldspan.compute import Threads
-    from goldspan.hiring import review_workers
+    from goldspan.runners import Threads
+    from goldspan.workers import review_workers
 
     priced = read_prices(prices)
     limit = _budget(budget, in_money=priced is not None)
@@ -239,7 +239,7 @@ def _verdicts(found: Review) -> str:
     from goldspan.report.wording import shorten
 
     kinds = ("keep", "look at", "test more", "drop")
-    from goldspan.hiring.verdicts import best_first
+    from goldspan.workers.verdicts import best_first
 
     order = best_first(found.verdicts)
     by_crowd = found.reliability.source == "crowd"

@@ -4,7 +4,11 @@ Matplotlib and Jinja2 (the extra `report`) are imported when something is drawn 
 written.
 """
 
-from goldspan.aggregate.reliability import span_reliability, token_cross_entropy, token_reliability
+from goldspan.aggregation.reliability import (
+    span_reliability,
+    token_cross_entropy,
+    token_reliability,
+)
 from goldspan.report.drawing import agreement_figure, save_figure
 from goldspan.report.heat import confusion_figure, worker_confusions_figure
 from goldspan.report.sections import trace_figure, write_report

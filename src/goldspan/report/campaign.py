@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from goldspan.aggregate import Consensus
+from goldspan.aggregation import Consensus
 from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.money import MICRO, from_micro

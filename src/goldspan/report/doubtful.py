@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus
+from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
 from goldspan.report.wording import shorten
 from goldspan.spans import Span, Tagged, find_spans

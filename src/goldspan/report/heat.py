@@ -10,9 +10,9 @@ from unicodedata import east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus
-from goldspan.aggregate.votes import vote_counts
-from goldspan.aggregate.workers import confusion_counts
+from goldspan.aggregation import Consensus
+from goldspan.aggregation.votes import vote_counts
+from goldspan.aggregation.workers import confusion_counts
 from goldspan.report.drawing import (
     GRID,
     INK,

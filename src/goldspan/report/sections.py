@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goldspan import __version__
-from goldspan.aggregate import Consensus
-from goldspan.aggregate.reliability import Reliability, token_cross_entropy
+from goldspan.aggregation import Consensus
+from goldspan.aggregation.reliability import Reliability, token_cross_entropy
 from goldspan.crowd import Agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.report.doubtful import doubtful_places

@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.aggregate import Consensus
-from goldspan.aggregate.reliability import Reliability, span_reliability, token_reliability
-from goldspan.aggregate.workers import confusion_counts
+from goldspan.aggregation import Consensus
+from goldspan.aggregation.reliability import Reliability, span_reliability, token_reliability
+from goldspan.aggregation.workers import confusion_counts
 from goldspan.crowd import Agreement
 from goldspan.errors import InputError
-from goldspan.hiring import Review, Verdict
-from goldspan.hiring.verdicts import best_first
 from goldspan.money import MICRO
 from goldspan.report.drawing import (
     BOX,
@@ -38,6 +36,8 @@ from goldspan.report.drawing import (
     write,
 )
 from goldspan.report.wording import plural, share, shorten
+from goldspan.workers import Review, Verdict
+from goldspan.workers.verdicts import best_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -489,7 +489,7 @@ def hiring_figure(
     team that was chosen, the dotted line the target.
 
     Args:
-        verdicts: From `goldspan.hiring.judge_workers`.
+        verdicts: From `goldspan.workers.judge_workers`.
         threshold: That they were judged by.
         curve: The cost curve; without one there is one panel.
 
@@ -497,7 +497,7 @@ def hiring_figure(
         InputError: There is no worker.
         MissingExtraError: Matplotlib is not installed.
 
-    >>> from goldspan.hiring import Reliability, judge_workers
+    >>> from goldspan.workers import Reliability, judge_workers
     >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
     >>> len(hiring_figure(verdicts, 0.75).axes)
     1

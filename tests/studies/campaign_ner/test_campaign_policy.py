@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldspan.aggregate import aggregate
+from goldspan.aggregation import aggregate
 from goldspan.crowd import read_crowd
-from goldspan.hiring.asking import Tape
+from goldspan.workers.asking import Tape
 from studies.campaign_ner.play import begin
 from studies.campaign_ner.policy import DOUBTS, LABELS, Policy, next_share, wrong_spans
 

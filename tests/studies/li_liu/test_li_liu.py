@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
+from goldspan.runners import Threads
 from studies import run_study
 from studies.li_liu import ner, study
 from studies.li_liu.panels import by_budget, carry_out

@@ -12,10 +12,10 @@ from scipy.sparse import csr_matrix
 from scipy.stats import sem
 from sklearn.metrics import precision_recall_fscore_support
 
-from goldspan.aggregate import aggregate
+from goldspan.aggregation import aggregate
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.select import Pool
-from goldspan.simulate import draw_truth, simulate_crowd
+from goldspan.selection import Pool
+from goldspan.simulation import draw_truth, simulate_crowd
 from studies import run_study
 from studies.ntoulas import spambase, text
 from studies.ntoulas.learners import learn_and_label

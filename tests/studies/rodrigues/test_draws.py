@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from goldspan.simulate import measure_workers
+from goldspan.simulation import measure_workers
 from studies.rodrigues.data import read_entities, read_phrases, read_workers
 from studies.rodrigues.methods import FULL
 from studies.rodrigues.real import Everybody, OnePerArticle, one_per_article

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
+from goldspan.runners import Threads
 from studies.rodrigues import experiment as module
 from studies.rodrigues.data import read_workers
 from studies.rodrigues.experiment import carry_out

@@ -36,9 +36,9 @@ def test_the_labels_of_votes_are_scored_as_they_are(sets):
 def test_workers_are_judged_by_gold_and_by_labels(sets):
     crowd = sets[0]
     found = {one.worker: one for one in learn(crowd, "mv-token", {}, QUICK).workers}
-    rates = goldspan.simulate.measure_workers(crowd)
+    rates = goldspan.simulation.measure_workers(crowd)
     assert {one.worker: one.f1 for one in rates} == {w: one.true for w, one in found.items()}
-    other = goldspan.simulate.measure_workers(goldspan.aggregate(crowd, "mv-token").as_gold())
+    other = goldspan.simulation.measure_workers(goldspan.aggregate(crowd, "mv-token").as_gold())
     assert {one.worker: one.f1 for one in other} == {w: one.estimated for w, one in found.items()}
 
 

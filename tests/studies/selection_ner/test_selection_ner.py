@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from goldspan.compute import Threads
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.select import Schedule, select_items
+from goldspan.runners import Threads
+from goldspan.selection import Schedule, select_items
 from goldspan.tagger import CRF
 from studies import run_study
 from studies.selection_ner import experiment, lines, tables

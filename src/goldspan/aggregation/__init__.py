@@ -1,0 +1,131 @@
+"""From many answers to one: aggregators behind one function, `aggregate`.
+
+Importing this package loads no arrays, so that the command line can list the methods at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from goldspan._lazy import lazy
+from goldspan.aggregation.registry import METHODS, TEXTS, canonical, nearest
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import plugins
+
+if TYPE_CHECKING:
+    from goldspan.aggregation.base import Aggregator
+    from goldspan.aggregation.calibration import calibrate
+    from goldspan.aggregation.consensus import Consensus
+    from goldspan.protocols import Checkpoint, Progress, Runner
+
+__all__ = ["Aggregator", "Consensus", "aggregate", "calibrate", "get_aggregator", "methods"]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "Aggregator": "goldspan.aggregation.base",
+        "Consensus": "goldspan.aggregation.consensus",
+        "calibrate": "goldspan.aggregation.calibration",
+    },
+)
+
+
+def methods() -> dict[str, str]:
+    """Give the methods by name with one line about each."""
+    known = {name: summary for name, (_, summary) in METHODS.items()}
+    for text, summary in TEXTS.items():
+        known |= {
+            f"{name}+{text}": f"{known[name]}, {summary}"
+            for name in METHODS
+            if name.startswith("bsc-")
+        }
+    return {**plugins("goldspan.methods"), **known}
+
+
+def get_aggregator(method: str, **params: Any) -> Aggregator:
+    """Make an aggregator by its name, or by one of its other names: "dawid-skene" is "ds".
+
+    Raises:
+        UnknownNameError: There is no such method; the message names them all.
+        InputError: The method has no such parameter.
+    """
+    place = None
+    if method.partition("+")[0] not in METHODS:
+        place = plugins("goldspan.methods").get(method)
+        method = method if place else canonical(method)
+    base, plus, text = method.partition("+")
+    place = METHODS[base][0] if base in METHODS else place
+    if place is None or (plus and (text not in TEXTS or not base.startswith("bsc-"))):
+        near, plain = nearest(method), UnknownNameError("method", method, methods())
+        if not near or repr(near) in str(plain):
+            raise plain
+        raise UnknownNameError("method", method, methods(), f"{near} may be meant")
+    module, name = place.split(":")
+    made: type[Aggregator] = getattr(import_module(module), name)
+    known = made.parameter_names()
+    for param in params:
+        if param not in known:
+            raise InputError(f"{method} has no parameter {param!r}: it has {', '.join(known)}")
+    aggregator = made(**params)
+    if text:
+        aggregator.name, aggregator.text = method, text  # type: ignore[attr-defined]
+    return aggregator
+
+
+def aggregate(
+    crowd: Any,
+    method: str = "mv-token",
+    *,
+    gold: Any = None,
+    start: Consensus | None = None,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    **params: Any,
+) -> Consensus:
+    r"""Aggregate the answers of a crowd.
+
+    Args:
+        crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
+            DataFrame with columns task, worker, label, a list of dicts.
+        method: Name of the method; `goldspan.aggregation.methods()` lists them. Names by which
+            other packages know them do too: "majority-vote", "dawid-skene".
+        gold: Known labels to learn from: they are taken as the truth.
+        start: An earlier result of the same method to go on from.
+        runner: Where to work, for example `goldspan.runners.Threads(2)`; by default this thread.
+        progress: Who is told of every step.
+        checkpoint: Where the state is kept after every step, to resume from.
+        params: Its parameters, for example `ties="inside"`; and options of `read_crowd` where
+            `crowd` is not a `Crowd` yet, for example `columns={"item": "question"}`.
+
+    Returns:
+        Labels, confidence, spans, workers, and how it went.
+
+    Raises:
+        UnknownNameError: There is no such method.
+        InputError: The crowd has no answer, or a parameter is wrong.
+
+    >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
+    ['yes']
+    """
+    reading = _reading(method, params)
+    aggregator = get_aggregator(method, **params)
+    if reading:
+        from goldspan.crowd.io import to_crowd
+
+        crowd = to_crowd(crowd, "crowd", **reading)
+    aggregator.fit(
+        crowd, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
+    )
+    return aggregator.result_
+
+
+def _reading(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `read_crowd` out of the parameters of a method."""
+    if not params:
+        return {}
+    from goldspan.crowd.io import READING
+
+    own = set(get_aggregator(method).parameter_names())
+    return {name: params.pop(name) for name in list(params) if name in READING - own}

@@ -1,0 +1,405 @@
+"""The engine of Bayesian sequence combination: the truth's chain, words, and the rounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
+
+from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables
+from goldspan.aggregation.bsc.kernels.chain import chain_step
+from goldspan.aggregation.bsc.kernels.lanes import lanes_step
+from goldspan.aggregation.bsc.kernels.token import token_step
+from goldspan.aggregation.bsc.kernels.votes import vote_step
+from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.spans import Codec
+
+# --------------------------------------------------------------------------------------------------
+# The truth before anybody answers: Dirichlets over its first label and over its steps.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Dirichlets over labels, in a table of rows of which some cells do not exist.
+
+    Attributes:
+        allowed: bool [n_rows, J]; row 0 is the start (or, without a chain, the only row), row j + 1
+            what follows label j.
+        end: float64 [J], 1 where an item may end, else 0.
+        prior: Pseudo-count of every allowed cell.
+        is_point: Whether to use shares in place of expected logarithms (EM).
+    """
+
+    allowed: NDArray[np.bool_]
+    end: Floats
+    prior: float = 1.0
+    is_point: bool = False
+
+    @classmethod
+    def chain(cls, codec: Codec, prior: float = 1.0) -> Truth:
+        """Make the chain of a tag set; PLAIN allows every step."""
+        allowed = np.vstack([codec.start_mask, codec.mask])
+        return cls(allowed, codec.end_mask.astype(np.float64), prior)
+
+    @classmethod
+    def independent(cls, n_labels: int, prior: float = 1.0, *, is_point: bool = False) -> Truth:
+        """Make one distribution for all tokens."""
+        allowed = np.ones((1, n_labels), np.bool_)
+        return cls(allowed, np.ones(n_labels), prior, is_point)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the label before counts."""
+        return len(self.allowed) > 1
+
+    def log_table(self, counts: Floats) -> Floats:
+        """Give E ln T after some counts, float64 [n_rows, J]; -inf where nothing is allowed."""
+        alpha = np.where(self.allowed, self.prior + counts, 1.0)
+        total = (alpha * self.allowed).sum(axis=1, keepdims=True)
+        logs = np.log(alpha / total) if self.is_point else digamma(alpha) - digamma(total)
+        return np.where(self.allowed, logs, -np.inf)
+
+    def divergence(self, counts: Floats) -> float:
+        """Give KL(posterior || prior); for points minus the log density, without constants."""
+        ok = self.allowed
+        alpha = np.where(ok, self.prior + counts, 1.0)
+        logs = np.where(ok, self.log_table(counts), 0.0)
+        if self.is_point:
+            return float(-(self.prior * logs).sum())
+        total, before = (alpha * ok).sum(axis=1), self.prior * ok.sum(axis=1)
+        parts = gammaln(self.prior) - gammaln(alpha) + (alpha - self.prior) * logs
+        return float((gammaln(total) - gammaln(before)).sum() + (parts * ok).sum())
+
+
+# --------------------------------------------------------------------------------------------------
+# Word naive Bayes: every true label has a Dirichlet over the word types (MATH section 6).
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The word types of a corpus.
+
+    Attributes:
+        words: The types, sorted.
+        prior: nu0, pseudo-count of every type for every label.
+    """
+
+    words: pa.Array
+    prior: float
+
+    @classmethod
+    def of(cls, crowd: Crowd, prior: float) -> Vocabulary:
+        """Collect the types of a crowd's tokens."""
+        words = pc.unique(_flat(crowd)).sort()
+        return cls(words, prior)
+
+    def __len__(self) -> int:
+        """Count the types, and one for all words that are not among them."""
+        return len(self.words) + 1
+
+    def ids(self, crowd: Crowd) -> NDArray[np.int32]:
+        """Give the word of every token, int32 [n_tokens]; unknown words share the last id."""
+        found = pc.index_in(_flat(crowd), value_set=self.words)
+        return np.asarray(pc.fill_null(found, len(self.words)).to_numpy(), np.int32)
+
+    def log_table(self, counts: Floats) -> Floats:
+        """Give E ln omega, float64 [n_words, J]."""
+        alpha = self.prior + counts
+        return np.asarray(digamma(alpha) - digamma(alpha.sum(axis=0)))
+
+    def divergence(self, counts: Floats) -> float:
+        """Give KL(posterior || prior)."""
+        alpha, before = self.prior + counts, self.prior * len(self)
+        parts = gammaln(self.prior) - gammaln(alpha) + counts * self.log_table(counts)
+        totals = gammaln(alpha.sum(axis=0)) - gammaln(before)
+        return float(totals.sum() + parts.sum())
+
+
+def _flat(crowd: Crowd) -> pa.Array:
+    return crowd.tokens.flatten().cast(pa.large_string())
+
+
+# --------------------------------------------------------------------------------------------------
+# Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound, until it stops.
+
+
+ENTRIES_PER_SHARD = 1 << 15
+MAX_SHARDS = 32
+SETTLE = 20
+POSTERIOR = "posterior/"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that stays fixed while the engine runs.
+
+    Attributes:
+        workers: The worker model.
+        rows: What its rows stand for.
+        prior: Its prior.
+        truth: The truth's prior.
+        words: The vocabulary, or None without text.
+    """
+
+    workers: WorkerModel[Any]
+    rows: Rows
+    prior: Prior
+    truth: Truth
+    words: Vocabulary | None = None
+
+    @property
+    def n_entries(self) -> int:
+        """Rows of the table: the workers' and the words'."""
+        return len(self.rows) + (len(self.words) if self.words else 0)
+
+    def no_sums(self) -> Sums:
+        """Give statistics of nothing."""
+        n_labels = self.rows.n_labels
+        return Sums(np.zeros((self.n_entries, n_labels)), np.zeros_like(self.truth.allowed, float))
+
+    def update(self, sums: Sums, last: Any) -> tuple[Any, Tables, float]:
+        """Give the workers' posterior, the tables of the next E-step, and the divergence.
+
+        Raises:
+            InputError: The statistics are those of a truth with a chain and this one has none, or
+                the other way round.
+        """
+        if sums.truth.shape != self.truth.allowed.shape:
+            raise InputError(
+                "the earlier result is of a method with a chain and this one has none, or the "
+                "other way round: start from a result of the same method"
+            )
+        n = len(self.rows)
+        posterior = sums.posterior
+        if posterior is None:
+            posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
+        logs = self.workers.log_table(posterior, self.rows)
+        apart = self.workers.divergence(posterior, self.rows, self.prior)
+        apart += self.truth.divergence(sums.truth)
+        if self.words:
+            logs = np.concatenate([logs, self.words.log_table(sums.counts[n:])])
+            apart += self.words.divergence(sums.counts[n:])
+        logs = np.ascontiguousarray(logs)
+        truth = np.exp(self.truth.log_table(sums.truth))
+        return posterior, Tables(logs, np.exp(logs), truth, self.truth.end), apart
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Where the engine stopped.
+
+    Attributes:
+        sums: The statistics of the last E-step but one, which made the parameters.
+        posterior: The workers' posterior.
+        tables: The tables of the last E-step.
+        trace: The objective after every step.
+        converged: Whether it came to its end.
+        stop_reason: Why it stopped.
+    """
+
+    sums: Sums
+    posterior: Any
+    tables: Tables
+    trace: tuple[float, ...]
+    converged: bool
+    stop_reason: str
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop.
+
+    Attributes:
+        tol: Relative change of the objective below which it has converged.
+        max_iter: Most steps.
+    """
+
+    tol: float = 1e-5
+    max_iter: int = 100
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
+            raise InputError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
+        if not 0 <= self.tol < 1:
+            raise InputError(f"tol must lie between 0 and 1, not {self.tol}")
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Where it runs, who hears of it, where its state is kept: handed in."""
+
+    runner: Runner
+    progress: Progress | None = None
+    checkpoint: Checkpoint | None = None
+    fingerprint: str = ""
+
+
+def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
+    """Cut items into shards of about equal work; depends on the input only.
+
+    Every shard fills a table of its own, so that large tables get few shards.
+    """
+    n_entries = len(evidence.row)
+    n_items = len(evidence.active)
+    wanted = n_entries // max(ENTRIES_PER_SHARD, 2 * n_rows)
+    n_shards = int(np.clip(wanted, 1, min(MAX_SHARDS, max(1, n_items))))
+    if n_shards == 1 and n_entries > 4 * ENTRIES_PER_SHARD and n_items > 1:
+        n_shards = 2
+    work = evidence.bounds[evidence.offsets] + evidence.offsets
+    targets = work[0] + (work[-1] - work[0]) * np.arange(1, n_shards) // n_shards
+    edges = np.unique(np.concatenate([[0], np.searchsorted(work, targets), [n_items]]))
+    return [evidence.items(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def e_step(shard: Evidence, tables: Tables) -> Sums:
+    """Do the E-step for a shard.
+
+    Raises:
+        InputError: Gold that no legal sequence holds.
+    """
+    sums = Sums(np.zeros_like(tables.table), np.zeros_like(tables.truth))
+    sums.log_z = run_step(shard, tables, sums, np.zeros((0, tables.table.shape[1]), np.float32))
+    return sums
+
+
+def run_step(shard: Evidence, tables: Tables, sums: Sums, probs: NDArray[np.float32]) -> float:
+    """Call the kernel that suits; fills `sums` and, unless it is empty, `probs`; gives ln Z."""
+    local, log_scale = shard.localise(tables)
+    counts = sums.counts if local is tables else np.zeros_like(local.table)
+    arrays = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+    both = (local.table, local.log_table)
+    if len(local.truth) == 1:
+        log_z = token_step(*arrays, *both, local.truth[0], counts, sums.truth[0], probs)
+    else:
+        log_z = _chain(shard, local, counts, sums, probs)
+    if local is not tables:
+        shard.globalise(counts, sums)
+    return float(log_z) + log_scale
+
+
+def _chain(
+    shard: Evidence, local: Tables, counts: Floats, sums: Sums, probs: NDArray[np.float32]
+) -> float:
+    """Do most items side by side, and what is left one by one."""
+    truth = (local.truth[0], local.truth[1:], local.end)
+    out = (counts, sums.truth[0], sums.truth[1:], probs)
+    known = (shard.offsets, shard.bounds, shard.row)
+    left = np.zeros(len(shard.active), np.bool_)
+    log_z = lanes_step(
+        shard.by_length, *known, shard.gold, shard.unary, local.table, *truth, *out, left
+    )
+    rest, bad = 0.0, -1
+    if left.any():
+        rest, bad = chain_step(
+            *known, left, shard.gold, shard.unary, local.table, local.log_table, *truth, *out
+        )
+    if bad >= 0:
+        raise InputError("no legal sequence of tags agrees with the known truth of an item")
+    return float(log_z + rest)
+
+
+def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:
+    """Give the statistics of vote shares, known truth in their place."""
+    sums = runner.map_reduce(_vote_step, shards, model, Sums.add)
+    sums.truth *= model.truth.allowed
+    return sums
+
+
+def _vote_step(shard: Evidence, model: Model) -> Sums:
+    sums = model.no_sums()
+    steps = sums.truth[1:] if model.truth.is_chain else np.zeros((0, 0))
+    vote_step(
+        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, model.rows.label,
+        sums.counts, sums.truth[0], steps,
+    )  # fmt: skip
+    return sums
+
+
+def run(
+    model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, around: Surroundings
+) -> Fit:
+    """Alternate updates and E-steps until the objective stands still.
+
+    Args:
+        model: What is fixed.
+        shards: The evidence.
+        sums: The statistics to begin with.
+        stopping: When to stop.
+        around: Runner, progress, checkpoint.
+
+    Returns:
+        The parameters and tables of the last E-step; an interrupted run (Ctrl-C) gives those of
+        the last complete one.
+    """
+    sums, trace, posterior = _resume(model, sums, around)
+    begin, reason, done = time.perf_counter(), "max_iter", len(trace)
+    fit: Fit | None = None
+    try:
+        while fit is None or len(trace) < stopping.max_iter:
+            posterior, tables, apart = model.update(sums, posterior)
+            new = around.runner.map_reduce(e_step, shards, tables, Sums.add)
+            trace.append(new.log_z - apart)
+            fit = Fit(sums, posterior, tables, tuple(trace), converged=False, stop_reason=reason)
+            if not np.isfinite(trace[-1]):
+                raise InputError("the objective is not finite: are the priors far too large?")
+            if around.progress:
+                pace = (time.perf_counter() - begin) / (len(trace) - done)
+                left = pace * max(0, stopping.max_iter - len(trace))
+                around.progress(len(trace), stopping.max_iter, trace[-1], left)
+            if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= stopping.tol * abs(trace[-2]):
+                return replace(fit, converged=True, stop_reason="tol")
+            sums = new
+            if len(trace) < stopping.max_iter:  # else a resumed run would do a step too many
+                _keep(model, sums, trace, posterior, around)
+    except KeyboardInterrupt:
+        if fit is None:
+            raise
+        return replace(fit, stop_reason="interrupted")
+    return fit
+
+
+def settle(model: Model, sums: Sums) -> tuple[Any, Tables]:
+    """Give the parameters that belong to some statistics.
+
+    One update does, but for models with hidden variables of their own (`mace`), whose posterior
+    depends on the one before: a few bring it to rest.
+    """
+    posterior = None
+    for _ in range(SETTLE):
+        posterior, tables, _ = model.update(sums, posterior)
+    return posterior, tables
+
+
+def _resume(model: Model, sums: Sums, around: Surroundings) -> tuple[Sums, list[float], Any]:
+    state = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
+    if state is None:
+        return sums, [], None
+    posterior = model.workers.restore(
+        {key[len(POSTERIOR) :]: state[key] for key in state if key.startswith(POSTERIOR)}
+    )
+    resumed = Sums(np.array(state["counts"]), np.array(state["truth"]))
+    return resumed, [float(value) for value in state["trace"]], posterior
+
+
+def _keep(
+    model: Model, sums: Sums, trace: list[float], posterior: Any, around: Surroundings
+) -> None:
+    if around.checkpoint:
+        state = {"counts": sums.counts, "truth": sums.truth, "trace": np.array(trace)}
+        arrays = model.workers.arrays(posterior)
+        state |= {POSTERIOR + name: value for name, value in arrays.items()}
+        around.checkpoint.save(around.fingerprint, state)

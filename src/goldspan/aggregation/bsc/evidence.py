@@ -1,0 +1,377 @@
+"""The answers as evidence: tables of workers, answers laid out by token, patterns that repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregation.bsc.kernels.layout import (
+    count_plain,
+    count_rows,
+    fill_rows,
+    lay_out_plain,
+)
+from goldspan.aggregation.bsc.kernels.patterns import find_patterns, pattern_logs, spread
+from goldspan.aggregation.workermodels import Rows
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+
+# --------------------------------------------------------------------------------------------------
+# What goes into an E-step and what comes out of it.
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What an E-step needs of the parameters.
+
+    Attributes:
+        log_table: float64 [n_rows + n_words, J], E ln A and E ln omega.
+        table: Its exponential.
+        truth: float64 [1 or J + 1, J], exp(E ln T), 0 where forbidden.
+        end: float64 [J].
+    """
+
+    log_table: Floats
+    table: Floats
+    truth: Floats
+    end: Floats
+
+
+@dataclass(eq=False)
+class Sums:
+    """The statistics of some items: what the updates need.
+
+    Attributes:
+        counts: float64 [n_rows + n_words, J].
+        truth: float64 [1 or J + 1, J].
+        log_z: Sum of ln Z.
+        posterior: The workers' posterior that goes with them, where the counts alone do not say
+            it (`mace`, carried over from an earlier result); else None.
+    """
+
+    counts: Floats
+    truth: Floats
+    log_z: float = 0.0
+    posterior: Any = None
+
+    def copy(self) -> Sums:
+        """Copy."""
+        return Sums(self.counts.copy(), self.truth.copy(), self.log_z)
+
+    def add(self, other: Sums) -> Sums:
+        """Add other statistics to these."""
+        self.counts += other.counts
+        self.truth += other.truth
+        self.log_z += other.log_z
+        return self
+
+
+# --------------------------------------------------------------------------------------------------
+# A crowd's answers as the engine reads them: for every token the rows of the labels it got.
+
+
+PREVIOUS = ("outside", "own")
+"""What stands for a previous label that does not exist: `O`, or a state of its own."""
+MAX_PLAIN = 20_000_000
+"""Most pairs of worker and label for which a table of all of them is made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Labels by token.
+
+    Attributes:
+        offsets: int64 [n_items + 1], tokens of the items.
+        bounds: int64 [n_tokens + 1]; token t got the labels row[bounds[t]:bounds[t + 1]].
+        row: int32 [n_labels], rows of the table, of a token in the order of workers.
+        active: bool [n_items], whether anything is known of the item: an answer or gold.
+        gold: int16 [n_tokens], known truth, -1 unknown; empty if nothing is known.
+        unary: float64 [n_tokens, J], log evidence from elsewhere; empty if there is none.
+    """
+
+    offsets: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    row: NDArray[np.int32]
+    active: NDArray[np.bool_]
+    gold: NDArray[np.int16]
+    unary: NDArray[np.float64]
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return len(self.bounds) - 1
+
+    @cached_property
+    def by_length(self) -> NDArray[np.int32]:
+        """The active items that have tokens, the longest first."""
+        lengths = np.diff(self.offsets)
+        order = np.argsort(-lengths, kind="stable")
+        return order[(self.active & (lengths > 0))[order]].astype(np.int32)
+
+    def localise(self, tables: Tables) -> tuple[Tables, float]:
+        """Give the tables that `row` refers to, and the logarithm taken out of them all."""
+        return tables, 0.0
+
+    def globalise(self, local: NDArray[np.float64], sums: Sums) -> None:
+        """Add counts of the tables of `localise` to those of the rows; nothing to do here."""
+
+    def items(self, first: int, last: int) -> Evidence:
+        """Give a slice of items as views; offsets and bounds keep their origin."""
+        origin = int(self.offsets[0])
+        tokens = slice(int(self.offsets[first]) - origin, int(self.offsets[last]) - origin)
+        bounds = self.bounds[tokens.start : tokens.stop + 1]
+        return Evidence(
+            self.offsets[first : last + 1],
+            bounds,
+            self.row[bounds[0] - self.bounds[0] : bounds[-1] - self.bounds[0]],
+            self.active[first:last],
+            self.gold[tokens] if len(self.gold) else self.gold,
+            self.unary[tokens] if len(self.unary) else self.unary,
+        )
+
+
+def lay_out(
+    crowd: Crowd,
+    *,
+    has_memory: bool,
+    start: str = "outside",
+    skipped: str = "outside",
+    words: NDArray[np.int32] | None = None,
+    gold: NDArray[np.int16] | None = None,
+    unary: NDArray[np.float64] | None = None,
+) -> tuple[Evidence, Rows]:
+    """Number the rows of a crowd and sort its labels by token.
+
+    Args:
+        crowd: Items, workers and answers; of repeated answers the latest.
+        has_memory: Whether rows hold the previous label.
+        start: "outside" or "own": the previous label at an item's first token.
+        skipped: "outside" or "own": the previous label after a token that the worker skipped.
+        words: int32 [n_tokens], word ids; they become rows of their own after the workers' rows,
+            one more entry for every token. None without text.
+        gold: int16 [n_tokens], known truth, -1 unknown.
+        unary: float64 [n_tokens, J], log evidence from elsewhere.
+
+    Raises:
+        UnknownNameError: `start` or `skipped` is neither "outside" nor "own".
+    """
+    for what, value in (("start", start), ("skipped", skipped)):
+        if value not in PREVIOUS:
+            raise UnknownNameError(f"previous label ({what})", value, PREVIOUS)
+    n_labels = len(crowd.tagset.tags)
+    small = crowd.n_workers * n_labels <= MAX_PLAIN
+    if not has_memory and small and words is None:
+        bounds, row, rows = _without_memory(crowd)
+    else:
+        states = _previous_states(crowd, has_memory, start, skipped)
+        bounds, row, rows = _by_worker(crowd, has_memory, states, words)
+    active = _answered(bounds, crowd.offsets, 0 if words is None else 1)
+    known = np.zeros(0, np.int16)
+    if gold is not None and (gold >= 0).any():
+        known = np.ascontiguousarray(gold, np.int16)
+        active |= _any_by_item(known >= 0, crowd.offsets)
+    extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
+    return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
+
+
+def _without_memory(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
+    """Number (worker, label) in the order of the answers: they need not be sorted by worker."""
+    answers, n_labels = crowd.latest, len(crowd.tagset.tags)
+    used = np.zeros(crowd.n_workers * n_labels, np.bool_)
+    bounds = np.zeros(crowd.n_tokens + 1, np.int64)
+    arrays = (answers.item, answers.worker, answers.offset, answers.codes, crowd.offsets)
+    count_plain(*arrays, n_labels, used, bounds)
+    np.cumsum(bounds, out=bounds)
+    pairs = np.flatnonzero(used)
+    number = np.full(len(used), -1, np.int32)
+    number[pairs] = np.arange(len(pairs))
+    row = np.empty(int(bounds[-1]), np.int32)
+    lay_out_plain(*arrays, number, n_labels, bounds, row)
+    worker, label = np.divmod(pairs, n_labels)
+    previous = np.zeros(len(pairs), np.int16)
+    shape = (crowd.n_workers, 1, n_labels)
+    return bounds, row, Rows(worker.astype(np.int32), previous, label.astype(np.int16), *shape)
+
+
+def _by_worker(
+    crowd: Crowd, has_memory: bool, states: tuple[int, int, int], words: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
+    """Number (worker, previous label, label) worker by worker, with scratch for one of them."""
+    answers, view, n_labels = crowd.latest, crowd.by_worker, len(crowd.tagset.tags)
+    begin, after, n_previous = states
+    bounds = np.zeros(crowd.n_tokens + 1, np.int64)
+    arrays = (view.order, view.bounds, answers.item, answers.offset, answers.codes, crowd.offsets)
+    n_rows = count_rows(*arrays, has_memory, begin, after, n_previous, n_labels, bounds)
+    if n_rows >= np.iinfo(np.int32).max:  # pragma: no cover - needs 2e9 distinct rows
+        raise InputError(f"{n_rows} pairs of worker and label are too many")
+    if words is not None:
+        bounds[1:] += 1
+    np.cumsum(bounds, out=bounds)
+    row = np.empty(int(bounds[-1]), np.int32)
+    place = bounds[:-1].copy()
+    worker = np.empty(n_rows, np.int32)
+    previous, label = np.empty(n_rows, np.int16), np.empty(n_rows, np.int16)
+    fill_rows(
+        *arrays, has_memory, begin, after, n_previous, n_labels, place, row, worker, previous, label
+    )
+    if words is not None:
+        row[place] = n_rows + words
+    return bounds, row, Rows(worker, previous, label, crowd.n_workers, n_previous, n_labels)
+
+
+def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
+    """Say which label may follow which previous one, bool [n_previous, J].
+
+    States of their own (item start, after a skip) allow what may begin an item.
+    """
+    codec = crowd.tagset
+    if n_previous == 1:
+        return np.ones((1, len(codec.tags)), np.bool_)
+    own = np.tile(codec.start_mask, (n_previous - len(codec.tags), 1))
+    return np.vstack([codec.mask, own])
+
+
+def _answered(
+    bounds: NDArray[np.int64], offsets: NDArray[np.int64], width: int
+) -> NDArray[np.bool_]:
+    """Say which items have a label; `width` entries of every token (words) are none."""
+    n_tokens = np.diff(offsets)
+    return np.asarray(np.diff(bounds[offsets]) > width * n_tokens)
+
+
+def _previous_states(
+    crowd: Crowd, has_memory: bool, start: str, skipped: str
+) -> tuple[int, int, int]:
+    """Give the state at an item's start, the state after a skip, and the number of states."""
+    if not has_memory:
+        return 0, 0, 1
+    n_labels, outside = len(crowd.tagset.tags), crowd.tagset.outside
+    states = n_labels
+    found = []
+    for rule in (start, skipped):
+        if rule == "outside" and outside >= 0:
+            found.append(outside)
+        else:
+            found.append(states)
+            states += 1
+    return found[0], found[1], states
+
+
+def _any_by_item(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    totals = np.concatenate([[0], np.cumsum(flags)])
+    return np.asarray(totals[offsets[1:]] > totals[offsets[:-1]])
+
+
+# --------------------------------------------------------------------------------------------------
+# Evidence with one product per pattern: the same labels of the same workers.
+
+
+@dataclass(frozen=True, eq=False)
+class Patterned(Evidence):
+    """Evidence whose rows are patterns, then words.
+
+    Attributes:
+        pattern_bounds: int64 [n_patterns + 1]; pattern p stands for the workers' rows
+            pattern_row[pattern_bounds[p]:pattern_bounds[p + 1]].
+        pattern_row: int32.
+        n_tokens_of: float64 [n_patterns], active tokens of every pattern.
+        n_worker_rows: Number of workers' rows of the model.
+        discount: float64 [n_patterns], power of the workers' evidence; empty: 1.
+    """
+
+    pattern_bounds: NDArray[np.int64]
+    pattern_row: NDArray[np.int32]
+    n_tokens_of: Floats
+    n_worker_rows: int
+    discount: Floats
+
+    def localise(self, tables: Tables) -> tuple[Tables, float]:
+        """Give the tables of the patterns and words, and the logarithm taken out of the former."""
+        n_patterns, n_labels = len(self.n_tokens_of), tables.log_table.shape[1]
+        words = tables.log_table[self.n_worker_rows :]
+        logs = np.empty((n_patterns + len(words), n_labels))
+        shift = np.empty(n_patterns)
+        pattern_logs(self.pattern_bounds, self.pattern_row, tables.log_table, logs, shift)
+        if len(self.discount):
+            logs[:n_patterns] *= self.discount[:, None]
+            shift *= self.discount
+        logs[n_patterns:] = words
+        local = Tables(logs, np.exp(logs), tables.truth, tables.end)
+        return local, float(shift @ self.n_tokens_of)
+
+    def globalise(self, local: Floats, sums: Sums) -> None:
+        """Add the counts of patterns and words to those of the rows."""
+        n_patterns = len(self.n_tokens_of)
+        spread(self.pattern_bounds, self.pattern_row, local, sums.counts)
+        sums.counts[self.n_worker_rows :] += local[n_patterns:]
+
+    def items(self, first: int, last: int) -> Patterned:
+        """Give a slice of items as views; patterns stay."""
+        part = super().items(first, last)
+        own = {field.name: getattr(part, field.name) for field in fields(Evidence)}
+        return replace(self, **own)
+
+
+def compress(shard: Evidence, n_worker_rows: int) -> Evidence:
+    """Put patterns in the place of rows; items that are single tokens, which share little, stay.
+
+    Args:
+        shard: Some items.
+        n_worker_rows: Number of workers' rows; later rows are words.
+    """
+    if shard.n_tokens <= len(shard.active):
+        return shard
+    return _patterned(shard, n_worker_rows)
+
+
+def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patterned:
+    """Count n labels of a token as n / (1 + (n - 1) dependence) independent ones.
+
+    That is the effective size of a sample whose members are correlated (Kish 1965): workers miss
+    the same names.
+
+    Args:
+        shard: Some items.
+        n_worker_rows: Number of workers' rows; later rows are words.
+        dependence: Correlation of their mistakes, 0 to 1.
+    """
+    found = shard if isinstance(shard, Patterned) else _patterned(shard, n_worker_rows)
+    n_labels = np.diff(found.pattern_bounds)
+    return replace(found, discount=1 / (1 + np.maximum(n_labels - 1, 0) * dependence))
+
+
+def _patterned(shard: Evidence, n_worker_rows: int) -> Patterned:
+    n_tokens = shard.n_tokens
+    pattern, example = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32)
+    n_patterns = find_patterns(shard.bounds, shard.row, n_worker_rows, pattern, example)
+    begin = (shard.bounds[:-1] - shard.bounds[0])[example[:n_patterns]]
+    stop = (shard.bounds[1:] - shard.bounds[0])[example[:n_patterns]]
+    has_words = bool(len(shard.row)) and int(shard.row.max()) >= n_worker_rows
+    sizes = stop - begin - has_words
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    place = np.repeat(begin - bounds[:-1], sizes) + np.arange(bounds[-1])
+    own = pattern
+    if has_words:
+        words = shard.row[shard.bounds[1:] - shard.bounds[0] - 1] - n_worker_rows + n_patterns
+        own = np.stack([pattern, words], axis=1).astype(np.int32).ravel()
+    width = 1 + has_words
+    tokens = np.repeat(shard.active, np.diff(shard.offsets))
+    return Patterned(
+        offsets=shard.offsets,
+        bounds=np.arange(n_tokens + 1) * width,
+        row=own,
+        active=shard.active,
+        gold=shard.gold,
+        unary=shard.unary,
+        pattern_bounds=bounds,
+        pattern_row=shard.row[place],
+        n_tokens_of=np.bincount(pattern[tokens], minlength=n_patterns).astype(np.float64),
+        n_worker_rows=n_worker_rows,
+        discount=np.zeros(0),
+    )

@@ -1,0 +1,363 @@
+"""Posteriors of tokens, spans and sequences, and decoding for expected span F1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from goldspan._kernel import kernel
+from goldspan.aggregation.bsc.evidence import Evidence, Tables
+from goldspan.aggregation.bsc.kernels.token import label_step
+from goldspan.chains.posterior import posterior_step
+from goldspan.chains.spans import confidence_step
+from goldspan.protocols import Runner
+from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
+
+# --------------------------------------------------------------------------------------------------
+# Decoding for span F1: the spans whose expected F1 is largest (minimum Bayes risk).
+
+
+MAX_ROUNDS = 50
+
+
+def best_spans(
+    item: NDArray[np.int64], begin: NDArray[np.int64], stop: NDArray[np.int64],
+    mass: NDArray[np.float64],
+) -> tuple[NDArray[np.bool_], float]:  # fmt: skip
+    """Choose spans.
+
+    Args:
+        item: int64 [n_spans], sorted.
+        begin: int64 [n_spans].
+        stop: int64 [n_spans].
+        mass: float64 [n_spans], posterior of every span; E|G| is their sum.
+
+    Returns:
+        bool [n_spans], the chosen ones, and the F1 to expect.
+    """
+    expected, f1 = float(mass.sum()), 0.0
+    chosen = np.zeros(len(mass), np.bool_)
+    order = np.lexsort((begin, stop, item))
+    arrays = [np.ascontiguousarray(a[order], np.int64) for a in (item, begin, stop)]
+    weights = mass[order]
+    for _ in range(MAX_ROUNDS):
+        picked = np.zeros(len(mass), np.bool_)
+        _schedule(*arrays, weights - f1 / 2, picked)
+        total = picked.sum() + expected
+        new = 2 * float(weights[picked].sum()) / total if total else 0.0
+        if new <= f1 + 1e-12:
+            break
+        f1 = new
+        chosen[order] = picked
+    return chosen, f1
+
+
+@kernel
+def _schedule(
+    item: NDArray[np.int64], begin: NDArray[np.int64], stop: NDArray[np.int64],
+    gain: NDArray[np.float64], picked: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Pick spans of every item that do not overlap, with the largest sum of gains."""
+    first, n_spans = 0, len(item)
+    while first < n_spans:
+        last = first
+        while last < n_spans and item[last] == item[first]:
+            last += 1
+        best = np.zeros(last - first + 1)
+        before = np.zeros(last - first, np.int64)
+        for a in range(first, last):
+            b = a
+            while b > first and stop[b - 1] > begin[a]:
+                b -= 1
+            before[a - first] = b - first
+            taken = best[b - first] + gain[a]
+            best[a - first + 1] = max(best[a - first], taken)
+        a = last
+        while a > first:
+            if best[a - first] > best[a - first - 1]:
+                picked[a - 1] = True
+                a = first + before[a - 1 - first]
+            else:
+                a -= 1
+        first = last
+
+
+# --------------------------------------------------------------------------------------------------
+# What the engine knows at the end: marginals, best path, span posteriors, and the decoded labels.
+
+
+LEAST_MASS = 0.01
+"""Spans below this posterior are not candidates for decoding."""
+LOGIT_EDGE = 1e-9
+"""Posteriors nearer to 0 or 1 than this are taken as this, so that their logit is finite."""
+Floats = NDArray[np.float64]
+
+
+class Marginals(NamedTuple):
+    """The last pass over the items.
+
+    Attributes:
+        codes: int16 [n_tokens], the legal path of highest probability; -1 where nothing is known.
+        probs: float32 [n_tokens, J].
+        entropy: float64 [n_items], of the whole sequence, in nats.
+        item: int64 [n_spans], item of every candidate span, sorted.
+        begin: int64 [n_spans], first token in the item.
+        stop: int64 [n_spans], one past the last.
+        kind: int64 [n_spans], index of the type.
+        mass: float64 [n_spans], posterior that the truth holds exactly this span.
+    """
+
+    codes: NDArray[np.int16]
+    probs: NDArray[np.float32]
+    entropy: Floats
+    item: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    mass: Floats
+
+
+class Alternative(NamedTuple):
+    """A span that the truth may hold.
+
+    Attributes:
+        start: First token in its item.
+        end: One past the last.
+        type: Its type.
+        confidence: Posterior that the truth holds exactly this span.
+    """
+
+    start: int
+    end: int
+    type: str
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The chain in arrays that the last passes read; without a chain its rows are all the same.
+
+    Attributes:
+        start: float64 [J].
+        step: float64 [J, J].
+        end: float64 [J].
+        path_start: float64 [J], ln, what a decoded path may begin with (-inf: not).
+        path_step: float64 [J, J], ln, for decoded paths: always legal.
+        path_end: float64 [J], ln.
+        pairs: uint8 [J + 1, J + 1].
+        type_of: int16 [J].
+        is_plain: Whether labels are no spans, which are then not listed.
+    """
+
+    start: Floats
+    step: Floats
+    end: Floats
+    path_start: Floats
+    path_step: Floats
+    path_end: Floats
+    pairs: NDArray[np.uint8]
+    type_of: NDArray[np.int16]
+    is_plain: bool
+
+    @classmethod
+    def of(cls, tables: Tables, codec: Codec) -> Steps:
+        """Take them from the tables of an E-step."""
+        n_labels = tables.truth.shape[1]
+        chained = len(tables.truth) > 1
+        start = np.ascontiguousarray(tables.truth[0])
+        step = tables.truth[1:] if chained else np.tile(start, (n_labels, 1))
+        with np.errstate(divide="ignore"):
+            return cls(
+                start,
+                np.ascontiguousarray(step),
+                tables.end,
+                np.where(codec.start_mask, np.log(start), -np.inf),
+                np.where(codec.mask, np.log(step), -np.inf),
+                np.where(codec.end_mask, np.log(tables.end), -np.inf),
+                codec.pairs,
+                codec.type_of,
+                codec.rules.is_plain,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Evidence and tables of the last E-step.
+
+    Attributes:
+        shards: The evidence.
+        tables: The parameters.
+        codec: The tag set.
+        runner: Where to work.
+        span_scale: a and b of sigmoid(a + b logit(p)), which confidences of spans are put
+            through after a calibration; (0, 1) leaves the exact posterior.
+    """
+
+    shards: Sequence[Evidence]
+    tables: Tables
+    codec: Codec
+    runner: Runner
+    span_scale: tuple[float, float] = (0.0, 1.0)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The chain."""
+        return Steps.of(self.tables, self.codec)
+
+    @cached_property
+    def first_item(self) -> NDArray[np.int64]:
+        """First item of every shard, and their number."""
+        return np.cumsum([0, *(len(shard.active) for shard in self.shards)])
+
+    def marginals(self, least: float = LEAST_MASS) -> Marginals:
+        """Do the last pass; spans with less than `least` posterior are left out."""
+        n_items, n_labels = int(self.first_item[-1]), self.tables.log_table.shape[1]
+        n_tokens = sum(shard.n_tokens for shard in self.shards)
+        codes, entropy = np.empty(n_tokens, np.int16), np.empty(n_items)
+        probs = np.empty((n_tokens, n_labels), np.float32)
+        jobs, token = [], 0
+        for shard, first in zip(self.shards, self.first_item.tolist(), strict=False):
+            own = slice(token, token + shard.n_tokens)
+            items = slice(first, first + len(shard.active))
+            jobs.append((shard, codes[own], probs[own], entropy[items]))
+            token = own.stop
+        parts = self.runner.map(_marginals, jobs, (self.tables, self.steps, least))
+        spans, mass = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        shift = np.repeat(self.first_item[:-1], [len(part[1]) for part in parts])
+        item, begin, stop, kind = spans.T
+        return Marginals(codes, probs, entropy, item + shift, begin, stop, kind, mass)
+
+    def confidences(
+        self,
+        codes: NDArray[np.int16],
+        spans: SpanArray,
+        offsets: NDArray[np.int64],
+        probs: NDArray[np.float32],
+    ) -> tuple[Floats, Floats]:
+        """Give the probability of paths and of spans.
+
+        Args:
+            codes: int16 [n_tokens], one path per item; -1 in items to pass over.
+            spans: Spans in flat tokens, sorted by item.
+            offsets: int64 [n_items + 1].
+            probs: float32 [n_tokens, J], the marginals; of single labels they say it all.
+
+        Returns:
+            float64 [n_items], P(path), and float64 [n_spans], P(span).
+        """
+        if all(_is_single(shard, self.steps) for shard in self.shards):
+            own = np.take_along_axis(probs, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
+            paths = np.where(codes >= 0, own, 0).astype(np.float64)
+            return paths, paths[spans.item]
+        base = offsets[spans.item]
+        kind = spans.type.astype(np.int64)
+        found = np.stack([spans.item, spans.start - base, spans.end - base, kind], axis=1)
+        jobs = []
+        for shard, first, last in zip(
+            self.shards, self.first_item[:-1], self.first_item[1:], strict=True
+        ):
+            here = slice(*np.searchsorted(spans.item, [first, last]))
+            part = found[here].astype(np.int64)
+            part[:, 0] -= first
+            jobs.append((shard, codes[offsets[first] : offsets[last]], part))
+        parts = self.runner.map(_confidences, jobs, (self.tables, self.steps))
+        masses = np.concatenate([p[1] for p in parts])
+        return np.concatenate([p[0] for p in parts]), scaled(masses, self.span_scale)
+
+    def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
+        """List the spans of an item with at least `least` posterior, the likeliest first."""
+        where = int(np.searchsorted(self.first_item, item, side="right")) - 1
+        at = item - int(self.first_item[where])
+        shard = self.shards[where].items(at, at + 1)
+        n_labels = self.tables.log_table.shape[1]
+        unread = (
+            np.empty(shard.n_tokens, np.int16),
+            np.empty((shard.n_tokens, n_labels), np.float32),
+        )
+        job = (shard, *unread, np.empty(1))
+        spans, mass = _marginals(job, (self.tables, self.steps, least))
+        mass = scaled(mass, self.span_scale)
+        found = [
+            Alternative(int(a), int(b), self.codec.types[k], float(p))
+            for (_, a, b, k), p in zip(spans, mass, strict=True)
+        ]
+        return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+
+
+def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
+    """Give the labels with the largest expected span F1, int16 [n_tokens] (see `best_spans`)."""
+    chosen, _ = best_spans(found.item, found.begin, found.stop, found.mass)
+    item = found.item[chosen]
+    start = offsets[item] + found.begin[chosen]
+    order = np.argsort(start)
+    spans = SpanArray(
+        start[order],
+        (offsets[item] + found.stop[chosen])[order],
+        found.kind[chosen][order].astype(np.int16),
+        item[order].astype(np.int32),
+        np.zeros(len(item), np.int32),
+    )
+    codes = write_codes(spans, offsets, codec)
+    return np.where(found.codes < 0, np.int16(-1), codes)
+
+
+def scaled(mass: Floats, scale: tuple[float, float]) -> Floats:
+    """Put posteriors of spans through sigmoid(a + b logit(p))."""
+    if scale == (0.0, 1.0):
+        return mass
+    return np.asarray(expit(scale[0] + scale[1] * logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))))
+
+
+def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec) -> SpanArray:
+    """Find the spans of labels."""
+    return find_spans(Tagged(codes, offsets), codec)
+
+
+def _marginals(
+    job: tuple[Evidence, NDArray[np.int16], NDArray[np.float32], Floats],
+    params: tuple[Tables, Steps, float],
+) -> tuple[NDArray[np.int64], Floats]:
+    """Fill the codes, probabilities and entropies of a shard; give its spans and their masses."""
+    (shard, codes, probs, entropy), (tables, s, least) = job, params
+    local, _ = shard.localise(tables)
+    known = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+    if _is_single(shard, s):
+        label_step(*known, local.table, local.log_table, s.start, codes, probs, entropy)
+        return np.empty((0, 4), np.int64), np.empty(0)
+    pairs = np.zeros((0, 0), np.uint8) if s.is_plain or least > 1 else s.pairs
+    room = shard.n_tokens // 4 + 1000 if len(pairs) else 0
+    while True:
+        spans, mass = np.empty((room, 4), np.int64), np.empty(room)
+        n_found = posterior_step(
+            *known, local.log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
+            pairs, s.type_of, least, codes, probs, entropy, spans, mass,
+        )  # fmt: skip
+        if n_found <= room:
+            return spans[:n_found], mass[:n_found]
+        room = n_found
+
+
+def _is_single(shard: Evidence, s: Steps) -> bool:
+    """Say whether items are single labels, for which there is a short way."""
+    alone = bool((np.diff(shard.offsets) == 1).all())
+    return s.is_plain and alone and not len(shard.unary)
+
+
+def _confidences(
+    job: tuple[Evidence, NDArray[np.int16], NDArray[np.int64]], params: tuple[Tables, Steps]
+) -> tuple[Floats, Floats]:
+    (shard, codes, spans), (tables, s) = job, params
+    local, _ = shard.localise(tables)
+    paths, masses = np.zeros(len(shard.active)), np.zeros(len(spans))
+    confidence_step(
+        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
+        local.log_table, s.start, s.step, s.end, s.pairs, s.type_of,
+        np.ascontiguousarray(codes), np.ascontiguousarray(spans), paths, masses,
+    )  # fmt: skip
+    return paths, masses

@@ -1,0 +1,351 @@
+"""Parameters and priors: by hand, by the evidence bound, from the population, from history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from goldspan.aggregation.bsc.attempts import attempt, interrupted, is_interrupted
+from goldspan.aggregation.bsc.engine import Fit, Model, Stopping, Surroundings
+from goldspan.aggregation.bsc.evidence import PREVIOUS, Evidence, Sums, previous_mask
+from goldspan.aggregation.workermodels import LEAST, LEAST_FORBIDDEN, Floats, Prior, Rows
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.protocols import Runner
+from goldspan.spans import Codec
+from goldspan.tagger.parameters import MOST, check_number, check_whole
+
+# --------------------------------------------------------------------------------------------------
+# Where the workers' prior comes from: two numbers and some trust, a grid, or the population.
+
+
+PRIORS = ("given", "auto", "population")
+GRID = tuple((off, bonus) for off in (0.1, 0.3, 1.25, 3.0) for bonus in (1.0, 5.0, 18.75, 50.0))
+"""alpha0 and epsilon0 that `prior="auto"` tries."""
+TRUST = 100.0
+"""More right answers that a trusted worker is believed to have given."""
+LEAST_HABIT = 0.1
+"""Least pseudo-count of a habit of the population."""
+
+
+def trusted_ids(trusted: Collection[str]) -> tuple[str, ...]:
+    """Read ids of workers, given one by one or separated by commas (on the command line).
+
+    Raises:
+        InputError: It is neither.
+
+    >>> trusted_ids("ana, ben"), trusted_ids(["ana"]), trusted_ids("")
+    (('ana', 'ben'), ('ana',), ())
+    """
+    if isinstance(trusted, str):
+        return tuple(name.strip() for name in trusted.split(",") if name.strip())
+    if not isinstance(trusted, Collection) or not all(isinstance(name, str) for name in trusted):
+        raise InputError(
+            "trusted must be ids of workers as strings, or one string of ids separated by commas "
+            f"(one id that is a number needs a comma too: '12,'), not {trusted!r}"
+        )
+    return tuple(trusted)
+
+
+def given_prior(
+    crowd: Crowd,
+    n_previous: int,
+    *,
+    off: float,
+    bonus: float,
+    forbidden: float,
+    trusted: Sequence[str] = (),
+    history: Floats | None = None,
+) -> Prior:
+    """Make the prior of two numbers.
+
+    Args:
+        crowd: Its workers and tags.
+        n_previous: Number of previous labels, 1 without memory.
+        off: alpha0.
+        bonus: epsilon0.
+        forbidden: Pseudo-count of what the encoding forbids after the previous label.
+        trusted: Ids of workers whose bonus is larger by `TRUST`.
+        history: float64 [n_rows, J], counts from earlier work, or None.
+
+    Raises:
+        InputError: The crowd has no such worker.
+    """
+    mask = None
+    if n_previous > 1 and not crowd.tagset.rules.is_plain:
+        mask = previous_mask(crowd, n_previous)
+    own: float | Floats = bonus
+    if trusted:
+        own = np.full(crowd.n_workers, float(bonus))
+        for name in trusted:
+            own[crowd.worker_index(name)] += TRUST
+    return Prior(off, own, mask, forbidden, None, history)
+
+
+class Best(NamedTuple):
+    """What the grid found.
+
+    Attributes:
+        model: The model with the chosen prior.
+        fit: Its short run; of the earlier ones if Ctrl-C ended the search.
+        off: alpha0.
+        bonus: epsilon0, of workers who are not trusted.
+    """
+
+    model: Model
+    fit: Fit
+    off: float
+    bonus: float
+
+    @property
+    def note(self) -> str:
+        """What to tell."""
+        return f"prior chosen by the evidence bound: alpha0={self.off}, epsilon0={self.bonus}"
+
+
+def best_of_grid(
+    model: Model,
+    shards: Sequence[Evidence],
+    sums: Sums,
+    stopping: Stopping,
+    runner: Runner,
+    bonus: float,
+) -> Best:
+    """Try the grid, each pair from where the last stopped, and keep the largest evidence bound.
+
+    Args:
+        model: The model; of its prior all but the two numbers is kept.
+        shards: The evidence.
+        sums: The statistics to begin with.
+        stopping: When to stop at the end; the runs here are shorter.
+        runner: Where to work.
+        bonus: epsilon0 of the model's prior for workers who are not trusted.
+    """
+    best: Best | None = None
+    extra = np.asarray(model.prior.bonus) - bonus
+    quick = Stopping(max(stopping.tol, 1e-4), min(stopping.max_iter, 20))
+    for off, right in GRID:
+        tried = replace(model, prior=replace(model.prior, off=off, bonus=right + extra))
+        kept = best.fit if best else None
+        fit = attempt(kept, tried, shards, sums, quick, Surroundings(runner))
+        sums = fit.sums
+        if best is None or fit.trace[-1] > best.fit.trace[-1]:
+            best = Best(tried, fit, off, right)
+        if is_interrupted(fit):
+            return best._replace(fit=interrupted(best.fit))
+    assert best is not None  # the grid is not empty
+    return best
+
+
+def population_prior(model: Model, sums: Sums) -> Prior:
+    """Put the mean worker's habits in place of the flat prior.
+
+    Args:
+        model: The model of a first run.
+        sums: Its statistics.
+    """
+    rows, old = model.rows, model.prior
+    base = np.zeros((rows.n_previous, rows.n_labels, rows.n_labels))
+    by_label = base.transpose(0, 2, 1)  # a view: previous, given, truth
+    np.add.at(by_label, (rows.previous, rows.label), sums.counts[: len(rows)])
+    base += LEAST_HABIT
+    base *= np.mean(old.bonus) / base.sum(axis=2, keepdims=True)
+    return replace(old, base=np.maximum(base, LEAST_HABIT))
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether the parameters of the engine's aggregators make sense.
+
+
+DECODERS = ("mbr", "viterbi")
+LEAST_VALUES = {
+    "alpha0": LEAST, "epsilon0": 0.0, "forbidden": LEAST_FORBIDDEN, "truth_prior": 1e-3,
+    "word_prior": 1e-3, "tol": 0.0, "c2": 0.0, "text_power": 0.0,
+}  # fmt: skip
+"""The least value of every parameter that is a number."""
+MOST_VALUES = {"text_power": 100.0}
+
+
+def check(m: Any) -> None:
+    """Refuse parameters of a method that make no sense.
+
+    Raises:
+        InputError: One of them is wrong; the message says what is allowed.
+    """
+    _check_names(m)
+    _check_numbers(m)
+    _check_counts(m)
+    _check_prior(m)
+
+
+def _check_names(m: Any) -> None:
+    for what, name, allowed in (
+        ("prior", m.prior, PRIORS),
+        ("decoder", m.decode, DECODERS),
+        ("previous label (at_start)", m.at_start, PREVIOUS),
+        ("previous label (after_skip)", m.after_skip, PREVIOUS),
+    ):
+        if name not in allowed:
+            raise UnknownNameError(what, name, allowed)
+
+
+def _check_numbers(m: Any) -> None:
+    for name, fewest in (("folds", 2), ("rounds", 1), ("min_count", 1)):
+        check_whole(name, getattr(m, name), fewest)
+    for name, least in LEAST_VALUES.items():
+        check_number(name, getattr(m, name), least, MOST_VALUES.get(name, MOST))
+    if m.dependence != "auto":
+        check_number('dependence, if it is not "auto",', m.dependence, 0, 1)
+
+
+def _check_counts(m: Any) -> None:
+    Stopping(m.tol, m.max_iter)
+    for name in ("max_iter", "n_starts"):
+        check_whole(name, getattr(m, name), 1)
+    if m.random_state is not None:
+        check_whole("random_state, if it is not None,", m.random_state, 0)
+
+
+def _check_prior(m: Any) -> None:
+    if m.prior == "population" and m.worker_model not in {"cm", "seq"}:
+        raise InputError(
+            f"{m.name}: prior='population' needs confusion matrices: ds, ibcc, bsc-cm or bsc-seq"
+        )
+    if m.prior == "auto" and m.is_point:
+        raise InputError(
+            f"{m.name}: prior='auto' compares evidence bounds, and EM has none: "
+            "use ibcc or a bsc method"
+        )
+    trusted_ids(m.trusted)
+
+
+# --------------------------------------------------------------------------------------------------
+# What an earlier fit knew, carried over to another crowd: by worker id, tag and word.
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The statistics of a fit, with the names that they belong to.
+
+    Attributes:
+        model: What was fitted.
+        sums: The statistics that made its parameters.
+        posterior: The workers' posterior.
+        worker_ids: Arrow string array [n_workers].
+        codec: The tag set.
+        plain_bonus: epsilon0 of workers who are not trusted, also of unknown ones.
+        dependence: How much workers share their mistakes, for methods with +crf.
+    """
+
+    model: Model
+    sums: Sums
+    posterior: Any
+    worker_ids: pa.Array
+    codec: Codec
+    plain_bonus: float
+    dependence: float = 0.0
+
+    def check(self, crowd: Crowd, model: str) -> None:
+        """Check that it fits a crowd, already in its tags, and a worker model.
+
+        Raises:
+            InputError: The tags or the worker model differ.
+        """
+        if (self.codec.tags, self.codec.encoding) != (crowd.tagset.tags, crowd.tagset.encoding):
+            raise InputError(
+                f"the earlier result has the tags {' '.join(self.codec.tags)}, this crowd "
+                f"{' '.join(crowd.tagset.tags)}: it must not have others"
+            )
+        if self.model.workers.name != model:
+            raise InputError(
+                f"the earlier result has worker model {self.model.workers.name!r}, this one "
+                f"{model!r}: they must be the same"
+            )
+
+    def join(self, evidence: Evidence, rows: Rows, crowd: Crowd) -> tuple[Evidence, Rows]:
+        """Add the remembered rows of the crowd's workers to the crowd's own, numbered anew.
+
+        Raises:
+            InputError: Previous labels mean something else here.
+        """
+        if self.model.rows.n_previous != rows.n_previous:
+            raise InputError(
+                "the earlier result treats previous labels in another way (at_start, after_skip)"
+            )
+        remembered, _ = self._keys(crowd)
+        own = _key(rows, rows.worker)
+        every = np.union1d(own, remembered)
+        words = np.arange(len(rows), max(len(rows), int(evidence.row.max(initial=-1)) + 1))
+        moved = np.append(np.searchsorted(every, own), words + len(every) - len(rows))
+        pair, label = np.divmod(every, rows.n_labels)
+        who, previous = np.divmod(pair, rows.n_previous)
+        joined = Rows(
+            who.astype(np.int32), previous.astype(np.int16), label.astype(np.int16),
+            rows.n_workers, rows.n_previous, rows.n_labels,
+        )  # fmt: skip
+        return replace(evidence, row=moved.astype(np.int32)[evidence.row]), joined
+
+    def counts(self, rows: Rows, crowd: Crowd) -> Floats:
+        """Give the remembered counts of rows, float64 [n_rows, J]; 0 for what is new."""
+        remembered, kept = self._keys(crowd)
+        counts = np.zeros((len(rows), rows.n_labels))
+        place = np.searchsorted(_key(rows, rows.worker), remembered)
+        counts[place] = self.sums.counts[: len(self.model.rows)][kept]
+        return counts
+
+    def prior(self, crowd: Crowd, history: Floats | None) -> Prior:
+        """Give the prior of the fit for the workers of another crowd.
+
+        Args:
+            crowd: The crowd; workers are found by id, unknown ones have the plain bonus.
+            history: float64 [n_rows, J], the fit's history for the rows of the other crowd.
+        """
+        old = self.model.prior
+        bonus = old.bonus
+        if np.ndim(bonus):
+            here = self._places(crowd)
+            kept, bonus = here >= 0, np.full(crowd.n_workers, self.plain_bonus)
+            bonus[here[kept]] = old.right_bonus(len(here))[kept]
+        return replace(old, bonus=bonus, history=history)
+
+    def carried(self, rows: Rows, crowd: Crowd, prior: Prior) -> Any:
+        """Give the workers' posterior on other rows, None where the counts say it."""
+        workers = self.model.workers
+        places = self._places(crowd)
+        return workers.carry(self.posterior, self.model.rows, rows, places, prior)
+
+    def _places(self, crowd: Crowd) -> NDArray[np.int64]:
+        """Give every remembered worker's index in a crowd, -1 if it does not have him."""
+        place = pc.fill_null(pc.index_in(self.worker_ids, value_set=crowd.worker_ids), -1)
+        return np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
+
+    def _keys(self, crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the keys of the rows whose workers the crowd has, and which rows these are."""
+        old = self.model.rows
+        worker = self._places(crowd)[old.worker]
+        kept = np.flatnonzero(worker >= 0)
+        return _key(old, worker)[kept], kept
+
+    def words(self, model: Model) -> Floats:
+        """Give the remembered counts of a model's words, float64 [n_words, J]."""
+        if model.words is None:
+            return np.zeros((0, model.rows.n_labels))
+        counts = np.zeros((len(model.words), model.rows.n_labels))
+        if self.model.words is not None:
+            place = pc.index_in(self.model.words.words, value_set=model.words.words)
+            to = pc.fill_null(place, len(model.words) - 1).to_numpy(zero_copy_only=False)
+            remembered = self.sums.counts[len(self.model.rows) :]
+            np.add.at(counts, to, remembered[:-1])
+            counts[-1] += remembered[-1]
+        return counts
+
+
+def _key(rows: Rows, worker: NDArray[Any]) -> NDArray[np.int64]:
+    pair = worker.astype(np.int64) * rows.n_previous + rows.previous
+    return np.asarray(pair * rows.n_labels + rows.label)

@@ -1,0 +1,593 @@
+"""The one result type of all aggregators: labels, confidence, spans, workers, and how it went."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan._notebook import counted
+from goldspan.crowd import Crowd
+from goldspan.crowd.atomic import new_file, write_text
+from goldspan.crowd.cells import any_formula, guard, marked
+from goldspan.crowd.formats.conll import conll_lines
+from goldspan.crowd.formats.span_exports import ItemText, item_texts, known_texts
+from goldspan.crowd.losses import lost_in_gold
+from goldspan.crowd.model import list_array
+from goldspan.errors import InputError, UnavailableError, UnknownNameError
+from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from goldspan.aggregation.workers import Habit
+
+WRITERS = ("conll", "jsonl", "csv", "parquet")
+ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
+ENDINGS |= {".parquet": "parquet"}
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What the crowd says, as one aggregator sees it.
+
+    Attributes:
+        crowd: The crowd that was aggregated.
+        codes: int16 [n_tokens], the tags; -1 where an item has no answer.
+        token_probs: float32 [n_tokens, n_labels], the share or probability of every tag.
+        span_confidence: float32 [n_spans], for the spans of `codes` in order.
+        confidence: float32 [n_items], that all tags of the item are right.
+        make_workers: Makes the table `workers` when it is first asked for.
+        method: Name of the aggregator.
+        params: Its parameters.
+        trace: The objective after every step; empty where nothing iterates.
+        converged: Whether it came to its end.
+        stop_reason: Why it stopped.
+        seconds: How long it took.
+        notes: Decisions and warnings, in sentences.
+        tagger: A tagger trained on the way, or None.
+        entropy: float32 [n_items], of an item's labels in nats, or None for votes.
+        posterior: What can be asked later: other spans, other paths; None for votes.
+        memory: What a later fit can start from; None for votes.
+        item_columns: What else a method says about items, float64 [n_items] each, such as the
+            difficulty or a numeric `value`; written with the labels.
+    """
+
+    crowd: Crowd
+    codes: NDArray[np.int16]
+    token_probs: NDArray[np.float32]
+    span_confidence: NDArray[np.float32]
+    confidence: NDArray[np.float32]
+    make_workers: Callable[[Consensus], pa.Table] = field(repr=False)
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    trace: tuple[float, ...] = ()
+    converged: bool = True
+    stop_reason: str = ""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    tagger: Any = None
+    entropy: NDArray[np.float32] | None = None
+    posterior: Any = field(default=None, repr=False)
+    memory: Any = field(default=None, repr=False)
+    item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def workers(self) -> pa.Table:
+        """One row per worker: answers, labels, and how good they are by this result."""
+        return self.make_workers(self)
+
+    @property
+    def values(self) -> NDArray[np.float64] | None:
+        """The numeric consensus, float64 [n_items], NaN where open; None for other methods."""
+        return self.item_columns.get("value")
+
+    @property
+    def tagset(self) -> Codec:
+        """The tags and their encoding."""
+        return self.crowd.tagset
+
+    @property
+    def tagged(self) -> Tagged:
+        """The labels as codes and offsets."""
+        return Tagged(self.codes, self.crowd.offsets)
+
+    @cached_property
+    def tags(self) -> list[list[str | None]]:
+        """The labels as lists of tags, one list per item; None where nobody answered."""
+        return self.tagset.decode(self.tagged)
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """The label of every item of a crowd of single labels.
+
+        Strings, or what came in a DataFrame: whole numbers, numbers or truth values. None where
+        nobody answered.
+
+        Raises:
+            UnavailableError: The items are not single labels.
+        """
+        text, crowd = self.label_array, self.crowd
+        found = text if crowd.labels_are_text else crowd.labels_of(self.codes)
+        return list(found.to_pylist())
+
+    @property
+    def label_array(self) -> pa.Array:
+        """The labels of single labels as an Arrow string array, null where nobody answered.
+
+        Raises:
+            UnavailableError: The items are not single labels.
+        """
+        if not self.crowd.is_classification:
+            raise UnavailableError("labels are for crowds of single labels; use tags or spans")
+        words = pa.array(self.tagset.tags, pa.string())
+        return words.take(pa.array(self.codes, mask=self.codes < 0))
+
+    @cached_property
+    def span_array(self) -> SpanArray:
+        """The spans as arrays."""
+        return find_spans(self.tagged, self.tagset)
+
+    @cached_property
+    def spans(self) -> pa.Table:
+        """The spans: item, start, end (tokens of the item), type, confidence.
+
+        Where the crowd has texts also `start_char` and `end_char`, in code points of the item's
+        text, and `text`, what the span covers; null for items whose text is not known.
+        """
+        found = self.span_array
+        base = self.crowd.offsets[found.item]
+        return pa.table(
+            {
+                "item": self.crowd.item_ids.take(pa.array(found.item)),
+                "start": pa.array((found.start - base).astype(np.int32)),
+                "end": pa.array((found.end - base).astype(np.int32)),
+                "type": pa.array([self.tagset.types[t] for t in found.type.tolist()], pa.string()),
+                "confidence": pa.array(self.span_confidence),
+                **self._covered(),
+            }
+        )
+
+    @cached_property
+    def _own(self) -> list[ItemText | None]:
+        """The text of every item with the places of its tokens; None where it is not known."""
+        return [text if text.is_own else None for text in item_texts(self.crowd)]
+
+    def _covered(self) -> dict[str, pa.Array]:
+        """What the spans cover: columns start_char, end_char, text; none without texts."""
+        if self.crowd.texts is None:
+            return {}
+        found, starts = self.span_array, self.crowd.offsets
+        rows: list[tuple[int | None, int | None, str | None]] = []
+        for item, first, end in zip(
+            *(c.tolist() for c in (found.item, found.start, found.end)), strict=True
+        ):
+            own, base = self._own[item], int(starts[item])
+            if own is None:
+                rows.append((None, None, None))
+                continue
+            a, b = own.bounds[first - base][0], own.bounds[end - base - 1][1]
+            rows.append((a, b, own.value[a:b]))
+        kinds = {"start_char": pa.int32(), "end_char": pa.int32(), "text": pa.string()}
+        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+        return {
+            name: pa.array(values, kind)
+            for (name, kind), values in zip(kinds.items(), columns, strict=True)
+        }
+
+    @cached_property
+    def token_confidence(self) -> NDArray[np.float32]:
+        """Share or probability of the tag that was given, float32 [n_tokens]; 0 without answers."""
+        known = np.maximum(self.codes, 0)
+        shares = np.take_along_axis(self.token_probs, known[:, None].astype(np.int64), 1)[:, 0]
+        return np.where(self.codes >= 0, shares, 0).astype(np.float32)
+
+    def tagged_by_id(self) -> dict[str, list[str]]:
+        """Give the tags by item id, for `goldspan.score`."""
+        return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
+
+    def as_gold(self) -> Crowd:
+        """Give the crowd with these labels as its gold."""
+        return self.crowd.with_gold(self.codes)
+
+    def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
+        """List the spans that the truth of an item may hold, the likeliest first.
+
+        Args:
+            item: Id or index.
+            least: Least posterior of a span.
+
+        Returns:
+            Named tuples (start, end, type, confidence), tokens of the item.
+
+        Raises:
+            InputError: The method has no posterior (votes), or there is no such item.
+        """
+        if self.posterior is None:
+            raise InputError(f"{self.method} has no posterior: use ds, ibcc, mace or a bsc method")
+        index = _index(item, self.crowd.n_items, self.crowd.item_index, "item")
+        found: list[Any] = self.posterior.alternatives(index, least)
+        return found
+
+    def confusion(self, worker: str | int) -> NDArray[np.float64]:
+        """Give the expected confusions of a worker, float64 [J, J]: truth, label given.
+
+        Element [j, i] is the expected number of tokens with truth j that the worker labelled i, by
+        the order of `tagset.tags`.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        from goldspan.aggregation.workers import confusion_counts
+
+        index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
+        return confusion_counts(self.crowd, self.token_probs, index)
+
+    def habits(self, worker: str | int) -> list[Habit]:
+        """List what a worker does with spans, the most frequent first; `str` says it in words.
+
+        Raises:
+            InputError: There is no such worker.
+        """
+        from goldspan.aggregation.workers import habits
+
+        index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
+        return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)
+
+    def write(
+        self,
+        path: str | Path,
+        format: str | None = None,  # noqa: A002 - the word users know
+        *,
+        text: bool = True,
+        raw_csv: bool = False,
+    ) -> list[str]:
+        """Write the labels, and the items' texts where they are known.
+
+        Args:
+            path: Where to; a name that ends in `.gz` is compressed.
+            format: "conll" (token, offsets, tag, confidence), "jsonl" (an item per line with its
+                spans), "parquet" (an item per row with tags, confidence and every tag's
+                probability) or "csv" (item, label, confidence, text; single labels only). All but
+                conll also hold `item_columns`. By default what the ending of the name says, else
+                conll (single labels: csv).
+            text: Whether conll shows the texts and the column of offsets; other readers of such
+                files may want neither.
+            raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before
+                those that a spreadsheet may take for formulas; goldspan's readers take it off.
+
+        Returns:
+            What the file does not give back of the items and their labels, in words, found by
+            reading it; empty if everything is there.
+
+        Raises:
+            InputError: The path cannot be written, or the format does not fit.
+        """
+        target = Path(path)
+        name = format or format_of(path) or ("csv" if self.crowd.is_classification else "conll")
+        if name not in WRITERS:
+            raise UnknownNameError("output format", name, WRITERS)
+        if name == "parquet":
+            import pyarrow.parquet as pq
+
+            with new_file(target) as temporary:
+                pq.write_table(self.to_arrow(), temporary, compression="zstd")
+        elif name == "conll":
+            lines = conll_lines(self.crowd, self.tags, self.token_confidence, text=text)
+            write_text(target, lines)
+        elif name == "jsonl":
+            write_text(target, self._json_lines())
+        elif not self.crowd.is_classification:
+            raise InputError(
+                f"{target}: csv is for single labels; write tagged tokens as .conll or .jsonl"
+            )
+        else:
+            write_text(target, self._csv_lines(raw=raw_csv))
+        return self._lost(target, name)
+
+    def _lost(self, path: Path, name: str) -> list[str]:
+        """Read a file again that was written, and name what did not come back."""
+        crowd = self.crowd
+        nobody = crowd.answers.take(np.zeros(0, np.intp))
+        nobody = replace(nobody, started=None, submitted=None, cost=None)
+        mine = replace(
+            self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
+            groups=None,
+        )  # fmt: skip
+        return lost_in_gold(mine, path, name)
+
+    def to_arrow(self) -> pa.Table:
+        """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
+
+        Also doc, text and token_start where they are known. `probs` holds one list per token in the
+        order of the tags, which stand in the metadata under `goldspan.tags`, their encoding under
+        `goldspan.encoding`. `read_crowd` reads the file: the labels are its gold.
+        """
+        crowd, spans = self.crowd, self.span_array
+        base = crowd.offsets[spans.item]
+        width = self.token_probs.shape[1]
+        probs = pa.FixedSizeListArray.from_arrays(pa.array(self.token_probs.reshape(-1)), width)
+        words = pa.array([*self.tagset.tags, None], pa.string())
+        tags = words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
+        parts = {
+            "start": pa.array((spans.start - base).astype(np.int32)),
+            "end": pa.array((spans.end - base).astype(np.int32)),
+            "type": self.spans.column("type").combine_chunks(),
+            "confidence": pa.array(self.span_confidence),
+            **self._covered(),
+        }
+        found = pa.StructArray.from_arrays(list(parts.values()), list(parts))
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
+        columns = {
+            "item": crowd.item_ids,
+            **({"label": crowd.labels_of(self.codes)} if crowd.is_classification else {}),
+            "tokens": list_array(crowd.tokens.flatten(), crowd.offsets),
+            "tags": list_array(tags, crowd.offsets),
+            "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
+            "probs": list_array(probs, crowd.offsets),
+            "confidence": pa.array(self.confidence),
+            "spans": list_array(found, bounds),
+        }
+        if crowd.groups is not None:
+            columns["doc"] = crowd.groups
+        if any(text is not None for text in known_texts(crowd)):
+            columns["text"] = pa.array(known_texts(crowd), pa.string())
+        if crowd.token_start is not None:
+            columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
+        for name, numbers in self.item_columns.items():
+            columns[name] = pa.array(numbers, mask=np.isnan(numbers))
+        meta = {
+            "goldspan.tags": json.dumps(self.tagset.tags),
+            "goldspan.encoding": self.tagset.encoding,
+            "goldspan.method": self.method,
+        }
+        return pa.table(columns).replace_schema_metadata(meta)
+
+    def summary(self) -> dict[str, Any]:
+        """Give the main facts as plain values, for JSON."""
+        return {
+            "method": self.method,
+            "params": {name: _plain(value) for name, value in self.params.items()},
+            "items": self.crowd.n_items,
+            "tokens": self.crowd.n_tokens,
+            "answers": len(self.crowd.latest),
+            "workers": self.crowd.n_workers,
+            "items_without_answers": int(np.count_nonzero(~_answered(self.crowd))),
+            "spans": None if self.tagset.rules.is_plain else len(self.span_array),
+            "mean_token_confidence": float(self.token_confidence.mean())
+            if len(self.codes)
+            else 0.0,
+            "converged": self.converged,
+            "stop_reason": self.stop_reason,
+            "iterations": len(self.trace),
+            "objective": self.trace[-1] if self.trace else None,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the labels as a pandas DataFrame.
+
+        Single labels: one row per item with item, label (missing where nobody answered),
+        confidence, and `item_columns`. Otherwise one row per span: item, start and end (tokens),
+        type, text, start_char and end_char (characters of the item's text, missing where only its
+        tokens are known), confidence.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+
+        >>> import goldspan
+        >>> answers = [{"task": "q1", "worker": w, "label": 1} for w in ("ann", "bob")]
+        >>> goldspan.aggregate(answers).to_pandas().to_dict("records")
+        [{'item': 'q1', 'label': 1, 'confidence': 1.0}]
+        """
+        from goldspan._notebook import data_frame
+
+        if self.crowd.is_classification:
+            return data_frame(pa.table(self._label_columns()))
+        table = self.spans
+        if "text" not in table.column_names:
+            for name, column in self._span_texts().items():
+                table = table.append_column(name, column)
+        places = ("item", "start", "end", "type", "text", "start_char", "end_char", "confidence")
+        return data_frame(table.select(places))
+
+    def _repr_html_(self) -> str:
+        """Show the first items in a notebook: their labels, or their text with the spans marked."""
+        from goldspan._notebook import block, marked, table
+        from goldspan.crowd.notebook import first_items, marked_texts
+
+        first = first_items(self.crowd)
+        n_tokens = first.n_tokens
+        columns: dict[str, Any] = {"item": first.item_ids.to_pylist()}
+        if self.crowd.is_classification:
+            if first.texts is not None:
+                columns["text"] = [marked(text or "", []) for text in first.texts.to_pylist()]
+            labels = self.crowd.labels_of(self.codes[:n_tokens]).to_pylist()
+            columns["label"] = [None if label is None else str(label) for label in labels]
+            for name, column in self._label_columns().items():
+                if name not in ("item", "label"):
+                    columns[name] = column[: first.n_items].to_pylist()
+        else:
+            sure = self.span_confidence.tolist()
+            columns["text"] = list(marked_texts(first, self.codes[:n_tokens], sure))
+            columns["confidence"] = self.confidence[: first.n_items].tolist()
+        rows = zip(*columns.values(), strict=True)
+        shown = table(list(columns), rows, self.crowd.n_items, "items")
+        return block("Consensus", [f"method {self.method}", *self._facts()], shown)
+
+    def __repr__(self) -> str:
+        """Say what was aggregated how."""
+        return f"Consensus({', '.join([self.method, *self._facts()])})"
+
+    def _facts(self) -> list[str]:
+        crowd, single = self.crowd, self.crowd.is_classification
+        sure = self.token_confidence[self.codes >= 0] if single else self.span_confidence
+        facts = [counted(crowd.n_items, "item")]
+        facts += [] if single else [counted(len(self.span_confidence), "span")]
+        answers, workers = counted(len(crowd.latest), "answer"), counted(crowd.n_workers, "worker")
+        facts.append(f"{answers} of {workers}")
+        facts += [f"mean confidence {sure.mean():.2f}"] if len(sure) else []
+        return facts if self.converged else [*facts, "not converged"]
+
+    def _label_columns(self) -> dict[str, pa.Array]:
+        """Return the columns of a table of single labels."""
+        # A mean can lie between labels: its confidence is not that of the nearest one.
+        sure = self.token_confidence if self.values is None else self.confidence
+        found = {
+            "item": self.crowd.item_ids,
+            "label": self.crowd.labels_of(self.codes),
+            "confidence": pa.array(sure),
+        }
+        for name, numbers in self.item_columns.items():
+            found[name] = pa.array(numbers, mask=np.isnan(numbers))
+        return found
+
+    def _span_texts(self) -> dict[str, pa.Array]:
+        """Return what every span covers, its first character and one past its last."""
+        from goldspan.crowd.formats.span_exports import item_texts
+
+        spans = self.span_array
+        start = (spans.start - self.crowd.offsets[spans.item]).tolist()
+        end = (spans.end - self.crowd.offsets[spans.item]).tolist()
+        texts, item = enumerate(item_texts(self.crowd)), -1
+        covered, first, last = [], [], []
+        for n, a, b in zip(spans.item.tolist(), start, end, strict=True):
+            while item < n:
+                item, text = next(texts)
+            begin, stop = text.bounds[a][0], text.bounds[b - 1][1]
+            covered.append(text.value[begin:stop])
+            first.append(begin if text.is_own else None)
+            last.append(stop if text.is_own else None)
+        return {
+            "text": pa.array(covered, pa.string()),
+            "start_char": pa.array(first, pa.int32()),
+            "end_char": pa.array(last, pa.int32()),
+        }
+
+    def _json_lines(self) -> Iterator[str]:
+        """Write an item per line; `read_crowd` reads the labels as gold.
+
+        Where an item's text is known, `start` and `end` count its characters, and `start_token` and
+        `end_token` its tokens; else `start` and `end` count tokens.
+        """
+        crowd, spans = self.crowd, self.span_array
+        bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
+        starts, plain = crowd.offsets.tolist(), self.tagset.rules.is_plain
+        ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
+        groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+        for n, (name, tokens) in enumerate(zip(ids, crowd.tokens_list, strict=True)):
+            own = self._own[n]
+            row: dict[str, Any] = {"item": name}
+            if groups[n] is not None:
+                row["doc"] = groups[n]
+            if texts[n] is not None:
+                row["text"] = texts[n]
+            row["tokens"] = tokens
+            if own is not None and not crowd.is_classification:
+                row |= {"token_start": [start for start, _ in own.bounds], "unit": "char"}
+            said = bool((self.codes[starts[n] : starts[n + 1]] >= 0).any())
+            if crowd.is_classification:
+                label = self.tags[n][0] if said else None
+                row |= {"gold": label, "label": label}
+            elif plain:
+                row |= {"gold": {"tags": self.tags[n]} if said else None, "tags": self.tags[n]}
+            else:
+                row["gold"] = (
+                    [self._json_span(i, starts[n], own) for i in range(bounds[n], bounds[n + 1])]
+                    if said
+                    else None
+                )
+            row["confidence"] = round(float(self.confidence[n]), 4)
+            row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+    def _json_span(self, i: int, base: int, own: ItemText | None) -> dict[str, Any]:
+        """A span as JSON: in characters of its text if that is known, else in tokens."""
+        spans = self.span_array
+        first, end = int(spans.start[i]) - base, int(spans.end[i]) - base
+        one: dict[str, Any] = {"type": self.tagset.types[spans.type[i]]}
+        if own is None:
+            one |= {"start": first, "end": end}
+        else:
+            a, b = own.bounds[first][0], own.bounds[end - 1][1]
+            one |= {"start": a, "end": b, "text": own.value[a:b]}
+            one |= {"start_token": first, "end_token": end}
+        return one | {"confidence": round(float(self.span_confidence[i]), 4)}
+
+    def _csv_lines(self, *, raw: bool) -> Iterator[str]:
+        import csv
+        import io
+
+        buffer = io.StringIO()
+        texts = known_texts(self.crowd)
+        # The writer quotes no carriage return that stands alone.
+        alone = any("\r" in text for text in texts if text)
+        quotes: Any = {"quoting": csv.QUOTE_ALL} if alone else {}
+        out = csv.writer(buffer, lineterminator="\n", **quotes)
+        has_text = any(text is not None for text in texts)
+        head = ["item", "label", "confidence", *self.item_columns]
+        out.writerow([*head, "text"] if has_text else head)
+        ids, labels = self.crowd.item_ids.to_pylist(), self.label_array.to_pylist()
+        if not raw and any_formula(ids, self.tagset.tags, texts):
+            header = marked(buffer.getvalue())
+            buffer.seek(0)
+            buffer.truncate()
+            buffer.write(header)
+            ids, labels = [*map(guard, ids)], [*map(guard, labels)]
+            texts = [*map(guard, texts)]
+        # A mean can lie between labels: its confidence is not that of the nearest one.
+        sure = self.token_confidence if self.values is None else self.confidence
+        rows = zip(ids, labels, sure, strict=True)
+        more = [[_number(x) for x in column] for column in self.item_columns.values()]
+        extra = zip(*more, strict=True) if more else repeat(())
+        out.writerows(
+            (name, label, f"{p:.4f}", *numbers, *([text or ""] if has_text else []))
+            for (name, label, p), numbers, text in zip(rows, extra, texts, strict=False)
+        )
+        yield buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Give a parameter as JSON can hold it."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    return f"{type(value).__name__} of {len(value)}" if hasattr(value, "__len__") else repr(value)
+
+
+def _number(value: np.float64) -> float | None:
+    """Give a number as JSON can hold it, None for NaN."""
+    return None if np.isnan(value) else float(value)
+
+
+def format_of(path: str | Path) -> str | None:
+    """Give the output format that the ending of a name stands for, None for an unknown ending."""
+    target = Path(path)
+    plain = target.with_suffix("") if target.suffix == ".gz" else target
+    return ENDINGS.get(plain.suffix.lower())
+
+
+def _index(name: str | int, count: int, find: Callable[[str], int], what: str) -> int:
+    """Take an index as it is and find a name."""
+    if not isinstance(name, int):
+        return find(name)
+    if not 0 <= name < count:
+        raise InputError(f"there is no {what} number {name}: there are {count}")
+    return name
+
+
+def _answered(crowd: Crowd) -> NDArray[np.bool_]:
+    """Whether anybody gave a label to an item, bool [n_items]."""
+    return np.diff(crowd.by_item.bounds) > 0

@@ -1,0 +1,296 @@
+"""What the CRFs that learn from many annotators share, and their result."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.aggregation.base import Aggregator, Given, as_crowd
+from goldspan.aggregation.bsc.evidence import Evidence, Tables
+from goldspan.aggregation.bsc.family import in_tags_of
+from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
+from goldspan.aggregation.bsc.priors import DECODERS
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.crf.lessons import Floats, Scores
+from goldspan.aggregation.crf.rounds import Outcome, Ready, State, Surroundings, moved, prepare, run
+from goldspan.aggregation.legal import check_words, text_of
+from goldspan.aggregation.workers import worker_table
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.protocols import Runner, Serial
+from goldspan.spans import Codec
+from goldspan.tagger.base import transform
+from goldspan.tagger.crf import CRF, Masks
+from goldspan.tagger.features import read_templates
+from goldspan.tagger.parameters import MOST, check_number, check_whole
+
+# --------------------------------------------------------------------------------------------------
+# From a CRF's scores to a result: legal labels, marginals, spans with confidence, alternatives.
+
+
+TOKENS_PER_SHARD = 20_000
+MAX_SHARDS = 8
+
+
+def posterior_of(
+    scores: Scores,
+    tokens: NDArray[np.int64],
+    active: NDArray[np.bool_],
+    codec: Codec,
+    runner: Runner,
+    known: NDArray[np.int16] | None = None,
+) -> Posterior:
+    """Make a posterior of scores.
+
+    Args:
+        scores: Of all tokens.
+        tokens: int64 [n_items + 1].
+        active: bool [n_items]; the others are left open.
+        codec: The tag set.
+        runner: Where to work.
+        known: int16 [n_tokens], truth that is clamped, -1 unknown.
+    """
+    table = _table(scores, tokens)
+    end = (scores.end > 0).astype(np.float64)
+    tables = Tables(table, np.exp(table), np.vstack([scores.start, scores.step]), end)
+    n_tokens = len(table)
+    gold = np.zeros(0, np.int16) if known is None or not (known >= 0).any() else known
+    every = Evidence(
+        tokens, np.arange(n_tokens + 1), np.arange(n_tokens, dtype=np.int32), active, gold,
+        np.zeros((0, table.shape[1])),
+    )  # fmt: skip
+    return Posterior(_cut(every), tables, codec, runner)
+
+
+def _table(scores: Scores, tokens: NDArray[np.int64]) -> Floats:
+    """Give the log scores, largest 0; the last tag's weight stands at the last token.
+
+    Single labels have no other place for it, and a constant per token changes nothing.
+    """
+    table = scores.unary.copy()
+    last = tokens[1:][np.diff(tokens) > 0] - 1
+    table[last] += np.log(np.where(scores.end > 0, scores.end, 1.0))
+    if len(table):
+        table -= table.max(axis=1, keepdims=True)
+    return table
+
+
+def _cut(evidence: Evidence) -> list[Evidence]:
+    """Cut items into shards of about equal numbers of tokens; depends on the input only."""
+    tokens, n_items = evidence.offsets, len(evidence.active)
+    n_shards = int(np.clip(tokens[-1] // TOKENS_PER_SHARD, 1, MAX_SHARDS))
+    edges = np.searchsorted(tokens, tokens[-1] * np.arange(1, n_shards) // n_shards)
+    edges = np.unique(np.concatenate([[0], edges, [n_items]]))
+    return [evidence.items(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def consensus_of(
+    crowd: Crowd,
+    posterior: Posterior,
+    *,
+    decode: str,
+    method: str,
+    make_workers: Callable[[Consensus], pa.Table],
+) -> Consensus:
+    """Make a result of a posterior.
+
+    Args:
+        crowd: The items.
+        posterior: What is known of them.
+        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
+        method: Name of the aggregator.
+        make_workers: Makes the table of workers.
+    """
+    codec, offsets = crowd.tagset, crowd.offsets
+    last = posterior.marginals()
+    codes = last.codes
+    if decode == "mbr" and not codec.rules.is_plain:
+        codes = decode_spans(last, offsets, codec)
+    paths, masses = posterior.confidences(
+        codes, spans_of(codes, offsets, codec), offsets, last.probs
+    )
+    return Consensus(
+        crowd=crowd,
+        codes=codes,
+        token_probs=last.probs,
+        span_confidence=masses.astype(np.float32),
+        confidence=paths.astype(np.float32),
+        make_workers=make_workers,
+        method=method,
+        entropy=last.entropy.astype(np.float32),
+        posterior=posterior,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# What the CRF aggregators share: their parameters, rounds, and the way from a crowd to a result.
+
+
+class CrfMethod(Aggregator):
+    """Base of the CRF aggregators.
+
+    A subclass implements `_begin` and `_round`; the parameters are those of `CrfConc`.
+    """
+
+    is_clamped = True
+    """Whether known truth is put in the place of the CRF's labels."""
+
+    of_skipped = "filled in by the CRF"
+    """What the notes say of skipped tokens; "" if they say nothing."""
+
+    def __init__(
+        self,
+        *,
+        templates: str | Sequence[str] = "default",
+        c2: float = 0.5,
+        min_count: int = 1,
+        max_iter: int = 10,
+        steps: int = 50,
+        tol: float = 1e-3,
+        decode: str = "viterbi",
+        random_state: int | None = 0,
+    ) -> None:
+        self.templates = templates
+        self.c2 = c2
+        self.min_count = min_count
+        self.max_iter = max_iter
+        self.steps = steps
+        self.tol = tol
+        self.decode = decode
+        self.random_state = random_state
+        self._check()
+
+    @abstractmethod
+    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:
+        """Set what is believed before the first round; a warm start's weights are there."""
+
+    @abstractmethod
+    def _round(self, ready: Ready, state: State) -> State:
+        """Update beliefs and the CRF."""
+
+    def _reason_to_stop(self, state: State) -> str:
+        return "tol" if moved(state.trace) <= self.tol else ""
+
+    def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:  # noqa: ARG002
+        """Add to a result what only this method knows."""
+        return result
+
+    def predict(self, crowd: Any, *, runner: Runner | None = None) -> Consensus:
+        """Label other items with the CRF; they need no answers, and theirs are not used.
+
+        Args:
+            crowd: Other items with the same tags.
+            runner: Where to work.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: The tags differ, or there are no words.
+        """
+        if "result_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
+        self._check()
+        tagger: CRF = self.result_.tagger
+        found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), Given())
+        if found.tagset != tagger.codec_:
+            raise InputError(
+                f"the tagger has the tags {' '.join(tagger.codec_.tags)}, this crowd "
+                f"{' '.join(found.tagset.tags)}: it must not have others"
+            )
+        check_words(found)
+        masks = Masks.of(tagger.codec_, hard=True)
+        features = transform(tagger.features_, text_of(found))
+        scores = Scores.of(features, tagger.weights_, masks)
+        active = np.diff(found.offsets) > 0
+        args = (scores, found.offsets, active, found.tagset, runner or Serial())
+        result = consensus_of(
+            found, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
+        )
+        reason = "predicted with fixed parameters"
+        return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
+
+    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+        ready = prepare(crowd, given, self.templates, self.min_count)
+        warm = None if given.start is None else ready.carried(_tagger_of(given.start))
+        begin = self._begin(ready, State(weights=warm), given.start)
+        name = ""
+        if given.checkpoint is not None:
+            name = ready.fingerprint(self.name, self._lasting_params(), begin)
+        around = Surroundings(given.progress, given.checkpoint, name)
+        outcome = run(
+            begin, lambda state: self._round(ready, state), self._reason_to_stop, self.max_iter,
+            around,
+        )  # fmt: skip
+        return self._result(ready, outcome)
+
+    def _lasting_params(self) -> dict[str, Any]:
+        """Give the parameters with a `repr` that another process has too."""
+        return self.get_params()
+
+    def _result(self, ready: Ready, outcome: Outcome) -> Consensus:
+        crowd, state = ready.crowd, outcome.state
+        scores = ready.scores(state.weights)
+        known = ready.known if self.is_clamped else None
+        every = np.ones(crowd.n_items, np.bool_)  # words speak for items that nobody answered
+        args = (scores, crowd.offsets, every, crowd.tagset, ready.runner, known)
+        result = consensus_of(
+            crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
+        )
+        notes, n_alone = list(ready.notes), int(np.count_nonzero(~ready.is_answered))
+        if ready.lessons.n_skipped and self.of_skipped:
+            notes.append(f"{ready.lessons.n_skipped} skipped tokens {self.of_skipped}")
+        if n_alone:
+            notes.append(f"{n_alone} items without answers are labelled by their words alone")
+        result = replace(
+            result,
+            trace=state.trace,
+            converged=outcome.converged,
+            stop_reason=outcome.reason,
+            notes=tuple(notes),
+            tagger=self._tagger(ready, outcome),
+        )
+        return self._finish(result, ready, state)
+
+    def _tagger(self, ready: Ready, outcome: Outcome) -> CRF:
+        state, codec = outcome.state, ready.crowd.tagset
+        assert state.weights is not None
+        tagger = CRF(
+            templates=[str(t) for t in read_templates(self.templates)], encoding=codec.encoding,
+            c2=self.c2, min_count=self.min_count, max_iter=self.steps,
+        )  # fmt: skip
+        tagger.codec_, tagger.features_, tagger.weights_ = codec, ready.numbers, state.weights
+        tagger.documents_ = ready.text.group is not None
+        tagger.trace_ = tuple(-value for value in state.trace)
+        tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
+        return tagger
+
+    def _check(self) -> None:
+        """Refuse parameters that make no sense."""
+        if self.decode not in DECODERS:
+            raise UnknownNameError("decoder", self.decode, DECODERS)
+        for name in ("min_count", "max_iter", "steps"):
+            check_whole(name, getattr(self, name), 1)
+        check_number("c2", self.c2, 0, MOST)
+        check_number("tol", self.tol, 0)
+        if self.random_state is not None:
+            check_whole("random_state", self.random_state, 0)
+
+
+def workers(result: Consensus) -> Any:
+    """Make the table of workers."""
+    return worker_table(result.crowd, result.codes, result.token_probs)
+
+
+def _tagger_of(start: Consensus) -> CRF:
+    if not isinstance(start.tagger, CRF):
+        raise InputError(
+            "start must be a result with a CRF: of crf-conc, crf-ma, multicrf, multicrf-max or a "
+            "bsc method with +crf"
+        )
+    return start.tagger

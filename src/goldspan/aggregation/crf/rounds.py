@@ -1,0 +1,476 @@
+"""How a CRF learns from many annotators: mixtures of their answers, round by round."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from goldspan.aggregation.base import Given
+from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
+from goldspan.aggregation.legal import check_words, legal_known, text_of
+from goldspan.crowd import Crowd
+from goldspan.crowd.measures import token_accuracy, worker_rates
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.tagger.base import carry
+from goldspan.tagger.crf import CRF, Masks, Minimum, Targets, train
+from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
+from goldspan.tagger.parameters import Weights
+
+# --------------------------------------------------------------------------------------------------
+# How good a worker is against an estimated truth (paper 000, section 3.1: F1, or any loss).
+
+
+Measure = Callable[[Crowd, NDArray[np.int16]], Any]
+MEASURES = ("f1", "accuracy", "posterior")
+
+
+def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> Floats:
+    """Measure all workers, float64 [n_workers]; NaN where nothing can be said.
+
+    Args:
+        crowd: Who gave what.
+        codes: int16 [n_tokens], the truth, -1 open.
+        measure: "accuracy" of tokens, a function of crowd and codes, or else F1 of spans – of
+            PLAIN tags, which have none, the accuracy.
+    """
+    if not isinstance(measure, str):
+        return _checked(measure(crowd, codes), crowd.n_workers)
+    if measure == "accuracy" or crowd.tagset.rules.is_plain:
+        return token_accuracy(crowd, codes)
+    rates = worker_rates(crowd, codes)
+    return np.array([r.f1 if r.n_true + r.n_predicted else np.nan for r in rates])
+
+
+def check_measure(measure: Any) -> None:
+    """Refuse what is no measure.
+
+    Raises:
+        UnknownNameError: There is none of this name.
+        InputError: It is neither a name nor a function.
+    """
+    if isinstance(measure, str):
+        if measure not in MEASURES:
+            raise UnknownNameError("reliability measure", measure, (*MEASURES, "a function"))
+    elif not callable(measure):
+        raise InputError(f"reliability must be a name or a function, not {measure!r}")
+
+
+def _checked(values: Any, n_workers: int) -> Floats:
+    """Take what a function measured.
+
+    Raises:
+        InputError: It is not a number of at least 0, or NaN, for every worker.
+    """
+    found = np.asarray(values, np.float64)
+    if found.shape != (n_workers,) or (found < 0).any() or np.isinf(found).any():
+        raise InputError(
+            f"reliability: the function must give {n_workers} finite numbers of at least 0 "
+            "(NaN where it cannot tell), one per worker"
+        )
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# The formulas of CRF-MA on plain arrays: who is believed how much (paper 000, 3.3 to 3.5).
+
+
+NORMALISE = ("token", "ratio", "none")
+LEAST_PI = 1e-12
+"""Reliabilities below count as this in logarithms: a worker with F1 = 0 makes nothing infinite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What every worker's answers sum up to.
+
+    Attributes:
+        log_prob: float64 [n_workers], sum of ln p(y | x) over the worker's answers.
+        n_given: int64 [n_workers], labels in them; 0 for workers who are left out.
+        n_labels: Number of tags, C in the paper.
+    """
+
+    log_prob: Floats
+    n_given: NDArray[np.int64]
+    n_labels: int
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Who takes part."""
+        return self.n_given > 0
+
+
+def log_weights(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
+    """Give the logarithms of what gamma is proportional to, float64 [n_workers].
+
+    Args:
+        pi: float64 [n_workers], reliabilities.
+        totals: Of the workers.
+        normalise: "none", eq. 15 to the letter: it favours whoever labelled least; "ratio", eq. 12:
+            the random sequences that a worker's take the place of count; "token": the mean log
+            probability per label, times tau.
+        tau: How sharp "token" is.
+    """
+    log_pi = np.log(np.maximum(pi, LEAST_PI))
+    if normalise == "token":
+        support = tau * totals.log_prob / np.maximum(totals.n_given, 1)
+    else:
+        per_label = np.log(totals.n_labels) if normalise == "ratio" else 0.0
+        support = totals.log_prob + totals.n_given * per_label
+    return np.where(totals.kept, log_pi + support, -np.inf)
+
+
+def responsibilities(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
+    """Give gamma, float64 [n_workers] (eq. 15); arguments as `log_weights`."""
+    logs = log_weights(pi, totals, normalise, tau)
+    return np.asarray(np.exp(logs - logsumexp(logs)))
+
+
+def log_likelihood(pi: Floats, totals: Totals) -> float:
+    """Give ln p(D), eq. 9, less that of random sequences."""
+    return float(logsumexp(log_weights(pi, totals, "ratio")))
+
+
+def expectation(gamma: Floats, pi: Floats, totals: Totals) -> float:
+    """Give the expected complete-data log-likelihood (eq. 14), less that of random sequences."""
+    logs = log_weights(pi, totals, "ratio")
+    return float(gamma[totals.kept] @ logs[totals.kept])
+
+
+def log_prior(pi: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> float:
+    """Give ln Dirichlet(pi; alpha) of the workers who take part, without its constant."""
+    return float(((alpha - 1) * np.log(np.maximum(pi, LEAST_PI)))[kept].sum())
+
+
+def from_gamma(gamma: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
+    """Give pi ~ gamma + alpha - 1: the exact M-step."""
+    return normalised(gamma + alpha - 1, kept)
+
+
+def from_measure(
+    measured: Floats, power: float, alpha: Floats, strength: float, kept: NDArray[np.bool_]
+) -> Floats:
+    """Give pi ~ measure^power + pseudo-counts (eq. 18).
+
+    Powers are taken of shares of the largest measure: those of small numbers would all become 0.
+
+    Args:
+        measured: float64 [n_workers], such as F1; NaN, where it says nothing, counts as the mean.
+        power: 1 in eq. 18, 2 in the paper's experiments.
+        alpha: float64 [n_workers] >= 1, of the Dirichlet prior.
+        strength: What the pseudo-counts (alpha - 1) / sum(alpha - 1) are multiplied by.
+        kept: bool [n_workers], who takes part.
+    """
+    known = kept & ~np.isnan(measured)
+    top = float(measured[known].max(initial=0.0)) or 1.0
+    share = np.where(known, 0.0, 1.0)
+    share[known] = measured[known] / top
+    if known.any():
+        share[~known] = share[known].mean()
+    extra = np.where(kept, alpha - 1, 0.0)
+    extra = strength * extra / max(extra.sum(), LEAST_PI)
+    if not extra.any():
+        return normalised(share**power, kept)
+    own = power * np.log(top)  # what is multiplied out again, divided by the larger of it and 1
+    most = max(own, 0.0)
+    return normalised(share**power * np.exp(own - most) + extra * np.exp(-most), kept)
+
+
+def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
+    """Divide by the sum; the same for all who take part if all are 0, and 0 for the others."""
+    own = np.where(kept, values, 0.0)
+    own = own if own.sum() > 0 else kept.astype(np.float64)
+    return np.asarray(own / own.sum())
+
+
+# --------------------------------------------------------------------------------------------------
+# What CRF-MA believed of the workers on its way, and with what belief it may begin.
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What CRF-MA believed of the workers, round by round; `Consensus.memory`.
+
+    Attributes:
+        worker_ids: Arrow string array [n_workers].
+        begin: float64 [n_workers], reliabilities before the first round.
+        gamma: float64 [n_rounds, n_workers], the weights of workers that taught a round's CRF.
+        pi: float64 [n_rounds, n_workers], reliabilities after it.
+        expectation: float64 [n_rounds], eq. 11 after it, log-priors added.
+        objective: float64 [n_rounds], eq. 9 and log-priors.
+    """
+
+    worker_ids: pa.Array
+    begin: Floats
+    gamma: Floats
+    pi: Floats
+    expectation: Floats
+    objective: Floats
+
+
+def draws(ids: Sequence[str], seed: int | None) -> Floats:
+    """Draw a number in (0, 1) for every worker, by id: the order of workers does not matter."""
+    own = np.random.SeedSequence().entropy if seed is None else seed
+    digests = [hashlib.blake2b(f"{own} crf-ma {name}".encode(), digest_size=8) for name in ids]
+    return np.array([(int.from_bytes(d.digest(), "big") + 1) / 2**64 for d in digests])
+
+
+def carried(course: Course, crowd: Crowd, kept: NDArray[np.bool_]) -> Floats:
+    """Take over the reliabilities of an earlier result; new workers have the mean one."""
+    old = dict(zip(course.worker_ids.to_pylist(), course.pi[-1].tolist(), strict=True))
+    found = [old.get(name, np.nan) for name in crowd.worker_ids.to_pylist()]
+    return from_measure(np.array(found), 1.0, np.ones(len(found)), 0.0, kept)
+
+
+# --------------------------------------------------------------------------------------------------
+# Rounds: what is believed of the answers, then the CRF, in turn, until nothing moves.
+
+
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a run is.
+
+    Attributes:
+        weights: Of the CRF, None before there is one.
+        trace: The objective after every round.
+        arrays: What else a method remembers.
+    """
+
+    weights: Weights | None = None
+    trace: tuple[float, ...] = ()
+    arrays: Mapping[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Where a run stopped, and why."""
+
+    state: State
+    converged: bool
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Who is told, and where the state is kept under which name."""
+
+    progress: Progress | None = None
+    checkpoint: Checkpoint | None = None
+    fingerprint: str = ""
+
+
+def run(
+    state: State,
+    one_round: Callable[[State], State],
+    reason_to_stop: Callable[[State], str],
+    max_iter: int,
+    around: Surroundings,
+) -> Outcome:
+    """Do rounds.
+
+    Args:
+        state: Where to begin.
+        one_round: Gives the next state, whose trace is longer by one.
+        reason_to_stop: Says why a state is the last; empty goes on.
+        max_iter: Most rounds.
+        around: Progress and checkpoint.
+
+    Raises:
+        InputError: The objective is not finite after a round.
+        KeyboardInterrupt: Ctrl-C before the first round was done; later the last round counts.
+    """
+    kept = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
+    state = state if kept is None else _restored(kept, state)
+    begin, done = time.perf_counter(), len(state.trace)
+    try:
+        while len(state.trace) < max_iter:
+            state = one_round(state)
+            now = len(state.trace)
+            check_finite(state.trace)
+            if around.progress:
+                pace = (time.perf_counter() - begin) / (now - done)
+                around.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
+            reason = reason_to_stop(state)
+            if reason:
+                return Outcome(state, converged=True, reason=reason)
+            if around.checkpoint and now < max_iter:  # a resumed run does one round at least
+                around.checkpoint.save(around.fingerprint, _kept(state))
+    except KeyboardInterrupt:
+        if not state.trace:  # no round is done; weights may be there from a warm start
+            raise
+        return Outcome(state, converged=False, reason=INTERRUPTED)
+    return Outcome(state, converged=False, reason="max_iter")
+
+
+def check_finite(trace: tuple[float, ...]) -> None:
+    """Refuse to go on from an objective that is none.
+
+    Raises:
+        InputError: The last one is not finite.
+    """
+    if not np.isfinite(trace[-1]):
+        raise InputError(
+            f"the objective is {trace[-1]} after round {len(trace)}: the CRF finds some answers "
+            "impossible, or its weights are too large; a larger c2 or fewer steps keep them small"
+        )
+
+
+def moved(trace: tuple[float, ...]) -> float:
+    """Give the relative change of the objective in the last round, inf after the first."""
+    if len(trace) < 2:
+        return np.inf
+    return abs(trace[-1] - trace[-2]) / max(1.0, abs(trace[-2]))
+
+
+def _kept(state: State) -> dict[str, Floats]:
+    assert state.weights is not None
+    shape = np.array(state.weights.state.shape)
+    parts = {"trace": np.array(state.trace), "shape": shape, "weights": state.weights.vector}
+    return parts | dict(state.arrays)
+
+
+def _restored(kept: Mapping[str, Floats], state: State) -> State:
+    n_features, n_labels = kept["shape"].tolist()
+    weights = Weights.of_vector(np.array(kept["weights"]), n_features, n_labels)
+    arrays = {name: np.array(kept[name]) for name in kept if name not in {"trace", "shape"}}
+    del arrays["weights"]
+    return replace(state, weights=weights, trace=tuple(kept["trace"].tolist()), arrays=arrays)
+
+
+# --------------------------------------------------------------------------------------------------
+# A crowd made ready for CRFs: features, answers as lessons, known truth.
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """A crowd with its features.
+
+    Attributes:
+        crowd: The crowd.
+        masks: What its encoding allows.
+        text: Its words.
+        numbers: How words become features.
+        features: The features of all tokens.
+        lessons: The answers, in the order of `crowd.latest`.
+        known: int16 [n_tokens], truth that is given, -1 unknown.
+        runner: Where to work.
+        notes: What to tell.
+    """
+
+    crowd: Crowd
+    masks: Masks
+    text: Text
+    numbers: FeatureMap
+    features: Features
+    lessons: Lessons
+    known: NDArray[np.int16]
+    runner: Runner
+    notes: tuple[str, ...]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of tags."""
+        return len(self.masks.start)
+
+    @cached_property
+    def truth(self) -> Lessons:
+        """The known truth as answers."""
+        return Lessons.of_truth(self.known, self.crowd.offsets)
+
+    @cached_property
+    def is_taught_by_truth(self) -> NDArray[np.bool_]:
+        """Whether the truth of an item is known throughout, bool [n_items]."""
+        lengths = np.diff(self.crowd.offsets)
+        return np.asarray((self.truth.n_given == lengths) & (lengths > 0))
+
+    @cached_property
+    def is_answered(self) -> NDArray[np.bool_]:
+        """Whether an item has an answer or known truth, bool [n_items]."""
+        is_answered = np.diff(self.crowd.by_item.bounds) > 0
+        return np.asarray(is_answered | (self.truth.n_given > 0))
+
+    def scores(self, weights: Weights | None) -> Scores:
+        """Score all tokens; without weights every well-formed sequence is as good."""
+        if weights is None:
+            return Scores.even(self.crowd.n_tokens, self.masks)
+        return Scores.of(self.features, weights, self.masks)
+
+    def targets(self, weight: Floats, truth_weight: Floats, scores: Scores) -> Targets:
+        """Sum up answers and known truth.
+
+        Answers to items whose truth is known throughout teach nothing; on items of which some tags
+        are known they do, beside these.
+
+        Args:
+            weight: float64 [n_answers].
+            truth_weight: float64 [n_items], of items with known truth.
+            scores: What fills in skipped tokens.
+        """
+        sums = Sums.zeros(self.crowd.offsets, self.n_labels)
+        taught = self.is_taught_by_truth[self.lessons.item]
+        self.lessons.add_to(sums, np.where(taught, 0.0, weight), scores)
+        self.truth.add_to(sums, truth_weight, scores)
+        return sums.targets(self.features, self.numbers.n_features)
+
+    def train(
+        self, targets: Targets, start: Weights | None, c2: float, steps: int
+    ) -> tuple[Weights, Minimum]:
+        """Do some steps of L-BFGS from the weights that were."""
+        return train(
+            self.features, targets, self.masks, c2=c2, runner=self.runner, start=start,
+            max_iter=steps,
+        )  # fmt: skip
+
+    def carried(self, tagger: CRF) -> Weights:
+        """Take over the weights of an earlier tagger."""
+        known = (tagger.weights_, tagger.features_, tagger.codec_)
+        return carry(*known, self.numbers, self.crowd.tagset)
+
+    def fingerprint(self, method: str, params: Mapping[str, Any], begin: State) -> str:
+        """Name a run by its words, answers, known truth and parameters, and where it begins."""
+        codec = self.crowd.tagset
+        named = (method, sorted(params.items()), codec.encoding, codec.tags)
+        digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
+        for ids in (self.crowd.worker_ids, self.text.words):
+            digest.update("\n".join(map(str, ids.to_pylist())).encode())
+        one, workers = self.lessons, self.crowd.latest.worker
+        parts: list[NDArray[Any]] = [one.item, workers, one.offset, one.codes, one.tokens]
+        parts += [self.known, *begin.arrays.values()]
+        parts += [] if begin.weights is None else [begin.weights.vector]
+        parts += [] if self.text.group is None else [self.text.group]
+        for part in parts:
+            digest.update(f"{part.dtype}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready:
+    """Make a crowd ready.
+
+    Raises:
+        InputError: There are no words, a template is faulty, or known truth cannot be.
+    """
+    check_words(crowd)
+    masks = Masks.of(crowd.tagset, hard=True)
+    lessons, repaired = Lessons.of_crowd(crowd, masks)
+    text = text_of(crowd)
+    numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
+    known, notes = np.full(crowd.n_tokens, -1, np.int16), []
+    if given.known is not None:
+        known, changed = legal_known(given.known, crowd)
+        notes.append(f"{int((known >= 0).sum())} tokens of known truth")
+        notes += [f"{changed} known tags made well-formed"] if changed else []
+    notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
+    return Ready(crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes))

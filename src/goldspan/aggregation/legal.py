@@ -1,0 +1,396 @@
+"""Legal tag sequences under known truth: the best path, winners of votes, and clamped tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan._kernel import kernel
+from goldspan.aggregation.consensus import Consensus
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.tagger.features import Text
+
+# --------------------------------------------------------------------------------------------------
+# The words of a crowd, as taggers read them.
+
+
+def text_of(crowd: Crowd) -> Text:
+    """Give the words of a crowd with their documents."""
+    group = None
+    if crowd.groups is not None:
+        names = np.asarray(crowd.groups.to_pylist(), object).astype(str)
+        group = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    words = crowd.tokens.flatten().cast(pa.large_string())
+    return Text(words, crowd.offsets, group)
+
+
+def check_words(crowd: Crowd) -> None:
+    """Refuse a crowd of single labels without text, whose only words are the items' names.
+
+    Raises:
+        InputError: It is one.
+    """
+    words = crowd.tokens.flatten().cast(pa.string())
+    if crowd.is_classification and words.equals(crowd.item_ids.cast(pa.string())):
+        raise InputError(
+            "a CRF learns from words, and these single labels have none but their items' names: "
+            "use ds, ibcc or mace"
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# The best legal sequence of tags under additive scores (Viterbi), for many items at once.
+
+
+_NEVER = np.iinfo(np.int64).min // 4
+
+
+def best_legal(
+    scores: NDArray[np.int64], offsets: NDArray[np.int64], codec: Codec
+) -> NDArray[np.int16]:
+    """Find for every item the legal tag sequence with the largest sum of scores.
+
+    Items are worked on together, step by step; those that are over drop out.
+
+    Args:
+        scores: int64 [n_tokens, n_labels].
+        offsets: int64 [n_items + 1].
+        codec: The tag set; its transition, start and end masks are hard.
+
+    Returns:
+        int16 [n_tokens]; among equal sums the lowest last tag, then the lowest before it.
+    """
+    n_labels = len(codec.tags)
+    codes = np.zeros(len(scores), np.int16)
+    lengths = np.diff(offsets)
+    order = np.argsort(-lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    if not len(order):
+        return codes
+    begin, length = offsets[:-1][order], lengths[order]
+    steps = int(length[0])
+    forbidden = np.where(codec.mask, 0, _NEVER)
+    best = np.where(codec.start_mask, scores[begin], _NEVER)
+    back = np.zeros((steps, len(order), n_labels), np.int16)
+    final = np.empty((len(order), n_labels), np.int64)
+    n_active = len(order)
+    for t in range(1, steps + 1):
+        still = int(np.searchsorted(-length, -t, side="left"))
+        final[still:n_active] = best[still:n_active]
+        n_active = still
+        if not n_active:
+            break
+        through = best[:n_active, :, None] + forbidden
+        back[t, :n_active] = through.argmax(axis=1)
+        best = np.maximum(through.max(axis=1), _NEVER) + scores[begin[:n_active] + t]
+    tag = np.where(codec.end_mask, final, _NEVER).argmax(axis=1)
+    for t in range(steps - 1, -1, -1):
+        active = int(np.searchsorted(-length, -t, side="left"))
+        codes[begin[:active] + t] = tag[:active]
+        if t:
+            tag[:active] = back[t, np.arange(active), tag[:active]]
+    return codes
+
+
+def is_legal(
+    codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec
+) -> NDArray[np.bool_]:
+    """Say for every item whether its tags are well-formed, bool [n_items]."""
+    from goldspan.spans import Tagged, find_errors
+
+    bad = np.zeros(len(offsets) - 1, np.bool_)
+    found = find_errors(Tagged(codes, offsets), codec)
+    bad[np.searchsorted(offsets, found.position, side="right") - 1] = True
+    return ~bad
+
+
+# --------------------------------------------------------------------------------------------------
+# Who wins a vote: the label with most votes, ties by a rule, whole items made well-formed.
+
+
+Ties = Literal["first", "random", "outside", "inside"]
+TIES: tuple[str, ...] = get_args(Ties)
+
+
+def check_choices(ties: Any, legal: Any, random_state: Any) -> None:
+    """Refuse parameters of a vote that make no sense.
+
+    Raises:
+        InputError: One of them is wrong.
+        UnknownNameError: There is no such tie rule.
+    """
+    if ties not in TIES:
+        raise UnknownNameError("tie rule", ties, TIES)
+    if not isinstance(legal, bool | np.bool_):
+        raise InputError(f"legal must be True or False, not {legal!r}")
+    if random_state is not None and not isinstance(random_state, int | np.integer):
+        raise InputError(f"random_state must be a whole number or None, not {random_state!r}")
+
+
+def winners(
+    counts: NDArray[Any],
+    voted: NDArray[np.bool_],
+    crowd: Crowd,
+    codec: Codec,
+    rule: tuple[str, int | None],
+    *,
+    legal: bool = True,
+) -> NDArray[np.int16]:
+    """Take the label with most votes at every token, then make items legal if asked to.
+
+    Legal means: the legal sequence with most votes in all; ties by the rule, as for a token.
+
+    Args:
+        counts: Whole numbers [n_tokens, n_labels]; negative votes are allowed.
+        voted: bool [n_tokens], whether a token has a vote at all; it is `O` otherwise.
+        crowd: The items.
+        codec: The tags of the columns.
+        rule: The tie rule and its seed.
+        legal: Whether to make items well-formed.
+
+    Returns:
+        int16 [n_tokens].
+    """
+    order = preference(counts, crowd, codec, *rule)
+    scores = counts * np.int64(order.max(initial=0) + 1) + order
+    codes: NDArray[np.int16] = scores.argmax(axis=1).astype(np.int16)
+    if codec.outside >= 0:
+        codes[~voted] = codec.outside
+    if not legal or codec.rules.is_plain:
+        return codes
+    bad = np.flatnonzero(~is_legal(codes, crowd.offsets, codec))
+    return repair(codes, counts, order, bad, crowd.offsets, codec)
+
+
+def preference(
+    counts: NDArray[Any], crowd: Crowd, codec: Codec, ties: str, random_state: int | None
+) -> NDArray[np.int64]:
+    """Rank the labels of every token by the tie rule, the largest first.
+
+    Returns:
+        int64 [n_tokens, n_labels] in 0 … n_labels - 1.
+    """
+    n_labels = len(codec.tags)
+    order = np.arange(n_labels - 1, -1, -1, dtype=np.int64)
+    if ties == "inside" and codec.outside >= 0:
+        order = np.where(np.arange(n_labels) == codec.outside, 0, order + 1)
+    ranks = np.tile(order, (len(counts), 1))
+    if ties == "random":
+        most = counts.max(axis=1, keepdims=True)
+        tied = np.flatnonzero((counts == most).sum(axis=1) > 1)
+        items = np.unique(np.searchsorted(crowd.offsets, tied, side="right") - 1)
+        for n in items.tolist():
+            start, end = crowd.offsets[n], crowd.offsets[n + 1]
+            rng = item_rng(random_state, "votes", crowd.item_ids[n].as_py())
+            ranks[start:end] = rng.permuted(ranks[start:end], axis=1)
+    return ranks
+
+
+def repair(
+    codes: NDArray[np.int16],
+    first: NDArray[Any],
+    second: NDArray[Any],
+    items: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    codec: Codec,
+) -> NDArray[np.int16]:
+    """Give some items the legal sequence with the largest sum of `first`, then of `second`.
+
+    Args:
+        codes: int16 [n_tokens], what stands now.
+        first: [n_tokens, n_labels], what counts first.
+        second: [n_tokens, n_labels], what decides among equals; not negative.
+        items: The items to mend.
+        offsets: int64 [n_items + 1].
+        codec: The tag set.
+    """
+    if not len(items):
+        return codes
+    lengths = np.diff(offsets)[items]
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    flat = np.repeat(offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
+    weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
+    scores = first[flat].astype(np.int64) * weight + second[flat]
+    mended = codes.copy()
+    mended[flat] = best_legal(scores, bounds, codec)
+    return mended
+
+
+def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generator:
+    """Give a generator of an item's own, the same on every machine and for every order of items."""
+    if seed is None:
+        return np.random.default_rng()
+    digest = hashlib.blake2b(f"{seed}\0{purpose}\0{item_id}".encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+
+
+# --------------------------------------------------------------------------------------------------
+# Known truth, made ready to be clamped: legal, or refused with the item's name.
+
+
+def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], int]:
+    """Make known truth legal.
+
+    Items of which every tag is known are read as conlleval reads them and written well-formed (an
+    I that opens a span becomes B). Items of which some tags are known are left as they are.
+
+    Args:
+        known: int16 [n_tokens], -1 unknown.
+        crowd: The items.
+
+    Returns:
+        The truth, and how many tags changed.
+
+    Raises:
+        InputError: No legal sequence agrees with what is known of an item.
+    """
+    codec = crowd.tagset
+    if codec.rules.is_plain:
+        return known, 0
+    unknown = np.concatenate([[0], np.cumsum(known < 0)])
+    whole = unknown[crowd.offsets[1:]] == unknown[crowd.offsets[:-1]]
+    every = np.repeat(whole, np.diff(crowd.offsets))
+    written = write_codes(find_spans(Tagged(known, crowd.offsets), codec), crowd.offsets, codec)
+    found = np.where(every, written, known).astype(np.int16)
+    bad = _first_without_path(crowd.offsets, found, codec.start_mask, codec.mask, codec.end_mask)
+    if bad >= 0:
+        tags = [*codec.tags, "?"]
+        own = known[crowd.offsets[bad] : crowd.offsets[bad + 1]].tolist()
+        raise InputError(
+            f"item {crowd.item_ids[int(bad)].as_py()}: no well-formed {codec.encoding} sequence "
+            f"agrees with its known tags {' '.join(tags[code] for code in own[:50])}"
+        )
+    return found, int(np.count_nonzero(found != known))
+
+
+@kernel
+def _first_without_path(  # noqa: C901 - one loop for Numba
+    offsets: NDArray[np.int64], gold: NDArray[np.int16], start: NDArray[np.bool_],
+    step: NDArray[np.bool_], end: NDArray[np.bool_],
+) -> int:  # fmt: skip
+    """Give the first item without any legal path through its known tags, -1 if all have one."""
+    n_labels = len(start)
+    now, new = np.empty(n_labels, np.bool_), np.empty(n_labels, np.bool_)
+    for n in range(len(offsets) - 1):
+        if offsets[n] == offsets[n + 1]:
+            continue
+        now[:] = start
+        for t in range(offsets[n], offsets[n + 1]):
+            if t > offsets[n]:
+                for j in range(n_labels):
+                    new[j] = False
+                    for i in range(n_labels):
+                        if now[i] and step[i, j]:
+                            new[j] = True
+                            break
+                now[:] = new
+            if gold[t] >= 0:
+                for j in range(n_labels):
+                    now[j] = now[j] and j == gold[t]
+        ok = False
+        for j in range(n_labels):
+            ok = ok or (now[j] and end[j])
+        if not ok:
+            return n
+    return -1
+
+
+# --------------------------------------------------------------------------------------------------
+# Known truth in the result of a vote: it stands as it is, and what is around it still fits.
+
+
+def read_known(
+    known: NDArray[np.int16] | None, crowd: Crowd, *, legal: bool
+) -> tuple[NDArray[np.int16] | None, list[str]]:
+    """Make known truth well-formed if asked to, and say how much of it there is.
+
+    Raises:
+        InputError: No legal sequence agrees with what is known of an item.
+    """
+    if known is None or not (known >= 0).any():
+        return None, []
+
+    found, changed = legal_known(known, crowd) if legal else (known, 0)
+    notes = [f"{int((found >= 0).sum())} tokens of known truth"]
+    notes += [f"{changed} known tags made well-formed"] if changed else []
+    return found, notes
+
+
+def with_known(
+    codes: NDArray[np.int16],
+    known: NDArray[np.int16],
+    votes: NDArray[Any],
+    crowd: Crowd,
+    *,
+    legal: bool,
+) -> NDArray[np.int16]:
+    """Put known labels in place, and mend items that are no longer well-formed.
+
+    A mended item keeps every known tag, then as many of the others as it can, then has most votes.
+
+    Args:
+        codes: int16 [n_tokens], what was decided.
+        known: int16 [n_tokens], -1 unknown.
+        votes: Whole numbers [n_tokens, n_labels].
+        crowd: The items.
+        legal: Whether items shall be well-formed.
+    """
+    codec, offsets = crowd.tagset, crowd.offsets
+    found = np.where(known >= 0, known, codes).astype(np.int16)
+    if not legal or codec.rules.is_plain:
+        return found
+    bad = np.flatnonzero(~is_legal(found, offsets, codec))
+    kept = np.zeros(votes.shape, np.int64)
+    most = int(np.diff(offsets).max()) + 1  # one known tag outweighs all others of an item
+    kept[np.arange(len(found)), found] = np.where(known >= 0, most, 1)
+    return repair(found, kept, votes - votes.min(initial=0), bad, offsets, codec)
+
+
+def leave_open(
+    codes: NDArray[np.int16],
+    asked: NDArray[np.bool_],
+    known: NDArray[np.int16] | None,
+    crowd: Crowd,
+) -> tuple[NDArray[np.int16], int]:
+    """Open the items that nobody answered and of which nothing is known; also count them.
+
+    Args:
+        codes: int16 [n_tokens].
+        asked: bool [n_items], whether anybody answered.
+        known: int16 [n_tokens], -1 unknown; or None.
+        crowd: The items.
+    """
+    stays = asked if known is None else asked | (tokens_known(known, crowd) > 0)
+    kept = np.repeat(stays, np.diff(crowd.offsets))
+    return np.where(kept, codes, np.int16(-1)), int((~stays).sum())
+
+
+def sure_of(result: Consensus, known: NDArray[np.int16]) -> Consensus:
+    """Give known labels, spans of known tokens, and items known as a whole a confidence of 1."""
+    crowd, there = result.crowd, np.flatnonzero(known >= 0)
+    probs = result.token_probs.copy()
+    probs[there] = 0
+    probs[there, known[there]] = 1
+    spans = find_spans(Tagged(result.codes, crowd.offsets), crowd.tagset)
+    before = np.concatenate([[0], np.cumsum(known >= 0)])
+    inside = before[spans.end] - before[spans.start] == spans.end - spans.start
+    whole = tokens_known(known, crowd) == np.diff(crowd.offsets)
+    return replace(
+        result,
+        token_probs=probs,
+        span_confidence=np.where(inside, np.float32(1), result.span_confidence),
+        confidence=np.where(whole, np.float32(1), result.confidence),
+    )
+
+
+def tokens_known(known: NDArray[np.int16], crowd: Crowd) -> NDArray[np.int64]:
+    """Count the known tokens of every item, int64 [n_items]."""
+    before = np.concatenate([[0], np.cumsum(known >= 0)])
+    return np.asarray(before[crowd.offsets[1:]] - before[crowd.offsets[:-1]])

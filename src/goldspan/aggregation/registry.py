@@ -1,0 +1,118 @@
+"""The aggregators by name. A new one is a class and one line here.
+
+The value is "module:class" of an `Aggregator`, and one line for help texts. Other packages add
+theirs under the entry-point group "goldspan.methods".
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+METHODS: dict[str, tuple[str, str]] = {
+    "mv-token": ("goldspan.aggregation.votes:TokenVote", "majority vote per token (plurality)"),
+    "mv-seq": (
+        "goldspan.aggregation.votes:SequenceVote",
+        "the tag sequence that most workers gave",
+    ),
+    "mv-seg": ("goldspan.aggregation.votes:SegmentVote", "vote on segments, then on their types"),
+    "wmv-linear": (
+        "goldspan.aggregation.weighted:LinearVote",
+        "votes weighted by reliability w: L w - 1",
+    ),
+    "wmv-log": ("goldspan.aggregation.weighted:LogOddsVote", "votes weighted by log-odds of w"),
+    "wawa": ("goldspan.aggregation.weighted:Wawa", "votes weighted by agreement with the vote"),
+    "zbs": (
+        "goldspan.aggregation.weighted:ZeroBasedSkill",
+        "the same in rounds, from chance on",
+    ),
+    "kos": ("goldspan.aggregation.weighted:Kos", "messages between items and workers"),
+    "glad": ("goldspan.aggregation.weighted:Glad", "ability of workers, difficulty of items"),
+    "mean": ("goldspan.aggregation.numeric:Mean", "mean of labels that are numbers"),
+    "median": ("goldspan.aggregation.numeric:Median", "median of labels that are numbers"),
+    "ds": (
+        "goldspan.aggregation.dawid_skene:DawidSkene",
+        "Dawid-Skene: EM over confusion matrices",
+    ),
+    "one-coin": ("goldspan.aggregation.dawid_skene:OneCoin", "EM over one accuracy per worker"),
+    "ibcc": ("goldspan.aggregation.dawid_skene:Ibcc", "Bayesian confusion matrices, no chain"),
+    "mace": ("goldspan.aggregation.dawid_skene:MaceTokens", "workers know or guess, no chain"),
+    "bsc-acc": ("goldspan.aggregation.bsc.family:BscAcc", "Bayesian sequences, worker accuracy"),
+    "bsc-mace": ("goldspan.aggregation.bsc.family:BscMace", "Bayesian sequences, know or guess"),
+    "bsc-cv": ("goldspan.aggregation.bsc.family:BscCv", "Bayesian sequences, accuracy per label"),
+    "bsc-cm": ("goldspan.aggregation.bsc.family:BscCm", "Bayesian sequences, confusion matrices"),
+    "bsc-seq": (
+        "goldspan.aggregation.bsc.family:BscSeq",
+        "Bayesian sequences, workers with memory",
+    ),
+    "crf-conc": ("goldspan.aggregation.crf.methods:CrfConc", "a CRF trained on all answers"),
+    "crf-ma": (
+        "goldspan.aggregation.crf.methods:CrfMa",
+        "a CRF and the reliability of workers, in turn",
+    ),
+    "multicrf": (
+        "goldspan.aggregation.crf.methods:MultiCrf",
+        "a CRF on soft labels, workers unnamed",
+    ),
+    "multicrf-max": (
+        "goldspan.aggregation.crf.methods:MultiCrfMax",
+        "the same on the likeliest labels",
+    ),
+}
+
+TEXTS: dict[str, str] = {
+    "words": "and a Dirichlet over the words of every label",
+    "crf": "and a cross-fitted CRF, which is the tagger that you keep",
+}
+"""What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`."""
+
+ALIASES: dict[str, str] = {
+    "majority": "mv-token",
+    "majority-vote": "mv-token",
+    "majority-voting": "mv-token",
+    "mv": "mv-token",
+    "vote": "mv-token",
+    "plurality": "mv-token",
+    "dawid-skene": "ds",
+    "one-coin-dawid-skene": "one-coin",
+    "worker-agreement-with-aggregate": "wawa",
+    "zero-based-skill": "zbs",
+    "karger-oh-shah": "kos",
+    "bcc": "ibcc",
+    "independent-bcc": "ibcc",
+    "bsc": "bsc-seq",
+    "bayesian-sequence-combination": "bsc-seq",
+    "average": "mean",
+}
+"""Names under which other papers and packages know a method."""
+
+
+def canonical(method: str) -> str:
+    """Return the registered name of a method that is written in another way.
+
+    Case, hyphens and underscores do not matter. What is not known stays as it is.
+
+    >>> canonical("DawidSkene"), canonical("majority_vote"), canonical("BSC+crf")
+    ('ds', 'mv-token', 'bsc-seq+crf')
+    """
+    base, plus, text = method.partition("+")
+    if base in METHODS:
+        return method
+    return f"{_known().get(_squeezed(base), base)}{plus}{text}"
+
+
+def nearest(method: str) -> str | None:
+    """Return the method whose name, or another name of which, looks most like a text."""
+    known = _known()
+    found = get_close_matches(_squeezed(method.partition("+")[0]), known, n=1)
+    return known[found[0]] if found else None
+
+
+def _known() -> dict[str, str]:
+    return {_squeezed(name): meant for name, meant in ALIASES.items()} | {
+        _squeezed(name): name for name in METHODS
+    }
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.casefold())

@@ -1,0 +1,340 @@
+"""Majority votes: by token, by sequence, by segment, with tie rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.aggregation.base import Aggregator, Given
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.legal import (
+    TIES,
+    check_choices,
+    is_legal,
+    item_rng,
+    leave_open,
+    read_known,
+    repair,
+    sure_of,
+    winners,
+    with_known,
+)
+from goldspan.crowd import Crowd
+from goldspan.crowd.measures import share, worker_rates
+from goldspan.errors import InputError, NotFittedError
+from goldspan.spans import Codec, SpanArray, Tagged, find_errors, find_spans, write_codes
+from goldspan.spans.encoding import write_tag
+
+# --------------------------------------------------------------------------------------------------
+# Shares of votes: of answers that agree with a result, on items, on spans, and per worker.
+
+
+def _answer_sums(crowd: Crowd, values: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sum over the labels of every answer, int64 [n_answers]."""
+    totals = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(totals[crowd.latest.offset[1:]] - totals[crowd.latest.offset[:-1]])
+
+
+def item_shares(
+    crowd: Crowd, codes: NDArray[np.int16], weight: NDArray[np.float64] | None = None
+) -> NDArray[np.float32]:
+    """Share of the item's answers that agree with all of its tags, float32 [n_items].
+
+    Args:
+        crowd: Who answered what.
+        codes: int16 [n_tokens], the result.
+        weight: float64 [n_workers], not negative, what an answer counts; None: all the same.
+    """
+    given = crowd.latest.codes
+    wrong = _answer_sums(crowd, (given >= 0) & (given != codes[crowd.token_of])) > 0
+    counts = _answer_weights(crowd, weight)
+    right = np.bincount(crowd.latest.item, ~wrong * counts, crowd.n_items)
+    return _shares(right, np.bincount(crowd.latest.item, counts, crowd.n_items))
+
+
+def span_shares(
+    crowd: Crowd, codes: NDArray[np.int16], weight: NDArray[np.float64] | None = None
+) -> NDArray[np.float32]:
+    """Share of the item's answers with exactly this span, for the spans of `codes`.
+
+    Args:
+        crowd: Who answered what.
+        codes: int16 [n_tokens], the result.
+        weight: As for `item_shares`.
+    """
+    spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
+    answers = crowd.latest
+    given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
+    shift = crowd.offsets[answers.item] - answers.offset[:-1]
+    start, end = given.start + shift[given.item], given.end + shift[given.item]
+    number = np.full(crowd.n_tokens, -1, np.int64)
+    number[spans.start] = np.arange(len(spans))
+    at = number[start]
+    same = at >= 0
+    same[same] = (spans.end[at[same]] == end[same]) & (spans.type[at[same]] == given.type[same])
+    counts = _answer_weights(crowd, weight)
+    votes = np.bincount(at[same], counts[given.item[same]], len(spans))
+    return _shares(votes, np.bincount(answers.item, counts, crowd.n_items)[spans.item])
+
+
+def agreement_table(result: Consensus) -> pa.Table:
+    """Per worker: answers, labels, agreement with the result on tokens and on exact spans."""
+    crowd, codes = result.crowd, result.codes
+    given = crowd.latest.codes
+    known = given >= 0
+    workers = crowd.worker_of[known]
+    n_labels = np.bincount(workers, minlength=crowd.n_workers)
+    same = np.bincount(workers, (given == codes[crowd.token_of])[known], crowd.n_workers)
+    n_answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
+    columns = {
+        "worker": crowd.worker_ids,
+        "answers": pa.array(n_answers),
+        "labels": pa.array(n_labels),
+        "token_agreement": pa.array(share(same, n_labels)),
+    }
+    if not crowd.tagset.rules.is_plain:
+        rates = worker_rates(crowd, codes)
+        columns["span_agreement"] = pa.array(
+            [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]
+        )
+    return pa.table(columns)
+
+
+def _answer_weights(crowd: Crowd, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """What every answer counts, float64 [n_answers]."""
+    answers = crowd.latest
+    return np.ones(len(answers)) if weight is None else np.asarray(weight[answers.worker])
+
+
+def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
+    """Divide; 0 where there is nothing."""
+    found = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    return np.asarray(np.clip(found, 0, 1), np.float32)
+
+
+# --------------------------------------------------------------------------------------------------
+# Majority votes: per token, per sequence, per segment (paper 000, section 4; MATH section 2).
+
+
+class _Votes(Aggregator):
+    """What the three votes share: their parameters and the making of a `Consensus`."""
+
+    def __init__(
+        self,
+        *,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        check_choices(ties, legal, random_state)
+        self.ties = ties
+        self.legal = legal
+        self.random_state = random_state
+        self.history = history
+
+    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+        """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+        counts = vote_counts(crowd)
+        known, notes = read_known(given.known, crowd, legal=self.legal)
+        codes = self._decide(crowd, counts)
+        if known is not None:
+            codes = with_known(codes, known, counts, crowd, legal=self.legal)
+        illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
+        asked = np.diff(crowd.by_item.bounds) > 0
+        codes, n_open = leave_open(codes, asked, known, crowd)
+        total = counts.sum(axis=1, keepdims=True)
+        shares = (counts / np.maximum(total, 1)).astype(np.float32)
+        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
+        unused = {
+            "an earlier result": given.start or self.history, "a checkpoint": given.checkpoint,
+        }  # fmt: skip
+        notes += [f"votes make no use of {name}" for name, it in unused.items() if it is not None]
+        if n_open:
+            notes.append(f"{n_open} items without answers are left open")
+        result = Consensus(
+            crowd=crowd,
+            codes=codes,
+            token_probs=shares,
+            span_confidence=span_shares(crowd, codes),
+            confidence=item_shares(crowd, codes),
+            make_workers=agreement_table,
+            method=self.name,
+            stop_reason="votes need no iteration",
+            notes=tuple(notes),
+        )
+        return result if known is None else sure_of(result, known)
+
+    def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:  # noqa: ARG002 - others' face
+        """Vote on other items; nothing that was learned counts, for votes learn nothing.
+
+        Args:
+            crowd: Other items with their answers.
+            runner: Accepted as by every method.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+        """
+        if "result_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
+        return type(self)(**self.get_params()).fit(crowd).result_
+
+    def _winners(self, crowd: Crowd, counts: NDArray[np.int32], codec: Codec) -> NDArray[np.int16]:
+        rule = (self.ties, self.random_state)
+        return winners(counts, counts.sum(axis=1) > 0, crowd, codec, rule, legal=self.legal)
+
+
+class TokenVote(_Votes):
+    r"""MVtoken: at every token the label with most votes; on single labels the plurality.
+
+    Args:
+        ties: "outside" (`O` wins if it is among the tied, else the lowest code), "inside" (the
+            lowest code that is not `O`), "first" (the lowest code), "random". On real data the
+            rule moves span F1 by 6 points.
+        legal: Make the result well-formed: the legal sequence with most votes. False gives the
+            raw votes of the papers.
+        random_state: Seed for "random".
+        history: Accepted as by every method; votes have no use for it, and a note says so.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"token\ta\tb\tc\nRome\tB-LOC\tB-LOC\tO\n", format="wide")
+    >>> TokenVote().fit_predict(crowd)
+    [['B-LOC']]
+    """
+
+    name = "mv-token"
+
+    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+        return self._winners(crowd, counts, crowd.tagset)
+
+
+class SequenceVote(_Votes):
+    """MVseq: the whole sequence of tags that most workers gave.
+
+    A token that the winning answer skipped takes its token vote. With `legal=True` a malformed
+    winner becomes the legal sequence that shares most tags with it, then most votes.
+
+    Args:
+        ties: Among sequences with the same number of votes: "outside" the one with most `O`,
+            "inside" the one with fewest, "first" neither; then the lowest codes from the left;
+            "random".
+        legal: Make the result well-formed.
+        random_state: Seed for "random".
+        history: As for `TokenVote`.
+    """
+
+    name = "mv-seq"
+
+    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+        answers, codec = crowd.latest, crowd.tagset
+        codes = self._winners(crowd, counts, codec)
+        bounds = crowd.offsets.tolist()
+        for n in range(crowd.n_items):
+            votes: dict[bytes, int] = {}
+            for a in crowd.by_item[n].tolist():
+                key = answers.codes[answers.offset[a] : answers.offset[a + 1]].tobytes()
+                votes[key] = votes.get(key, 0) + 1
+            if votes:
+                winner = np.frombuffer(self._pick(votes, codec, crowd, n), np.int16)
+                target = codes[bounds[n] : bounds[n + 1]]
+                target[winner >= 0] = winner[winner >= 0]
+        if not self.legal or codec.rules.is_plain:
+            return codes
+        bad = np.flatnonzero(~is_legal(codes, crowd.offsets, codec))
+        kept = np.zeros_like(counts)
+        kept[np.arange(len(codes)), codes] = 1
+        return repair(codes, kept, counts.astype(np.int64), bad, crowd.offsets, codec)
+
+    def _pick(self, votes: dict[bytes, int], codec: Codec, crowd: Crowd, n: int) -> bytes:
+        most = max(votes.values())
+        tied = [np.frombuffer(key, np.int16) for key, count in votes.items() if count == most]
+        if len(tied) > 1 and self.ties == "random":
+            tied.sort(key=lambda codes: codes.tolist())
+            rng = item_rng(self.random_state, "mv-seq", crowd.item_ids[n].as_py())
+            return tied[int(rng.integers(len(tied)))].tobytes()
+        sign = {"outside": -1, "inside": 1}.get(self.ties, 0)
+
+        def rank(codes: NDArray[np.int16]) -> tuple[int, list[int]]:
+            return sign * int((codes == codec.outside).sum()), codes.tolist()
+
+        return min(tied, key=rank).tobytes()
+
+
+class SegmentVote(_Votes):
+    """MVseg: first a vote on segments and their bounds, then a vote on each segment's type.
+
+    The first vote is a token vote on the tags without their types. The type of a segment is the
+    one that most labels inside it have; among equals the first, or a random one.
+
+    Args:
+        ties: The rule of the first vote, as for `TokenVote`.
+        legal: Make the result well-formed.
+        random_state: Seed for "random".
+        history: As for `TokenVote`.
+    """
+
+    name = "mv-seg"
+
+    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+        codec = crowd.tagset
+        if codec.rules.is_plain:
+            raise InputError("mv-seg needs spans: labels without prefixes have no segments")
+        bare = Codec(
+            ("O", *(write_tag(role, "X", codec.rules) for role in codec.rules.prefixes.values())),
+            codec.encoding,
+        )
+        role_of = bare.code_of[codec.roles, 0]
+        role_counts = np.zeros((len(counts), len(bare.tags)), np.int32)
+        for code, role in enumerate(role_of.tolist()):
+            role_counts[:, role] += counts[:, code]
+        roles = self._winners(crowd, role_counts, bare)
+        segments = find_spans(Tagged(roles, crowd.offsets), bare)
+        kinds = self._types(crowd, counts, segments)
+        if self.legal:
+            typed = SpanArray(segments.start, segments.end, kinds, segments.item, segments.worker)
+            return write_codes(typed, crowd.offsets, codec)
+        codes = np.full(len(roles), codec.outside, np.int16)
+        lengths = segments.end - segments.start
+        inside = np.repeat(segments.start - np.cumsum(lengths) + lengths, lengths)
+        inside += np.arange(len(inside))
+        codes[inside] = codec.code_of[bare.roles[roles[inside]], np.repeat(kinds, lengths)]
+        return codes
+
+    def _types(
+        self, crowd: Crowd, counts: NDArray[np.int32], segments: SpanArray
+    ) -> NDArray[np.int16]:
+        codec = crowd.tagset
+        if not len(segments):
+            return np.zeros(0, np.int16)
+        votes = np.zeros((len(counts) + 1, len(codec.types)), np.int64)
+        for code, kind in enumerate(codec.type_of.tolist()):
+            if kind >= 0:
+                votes[1:, kind] += counts[:, code]
+        totals = np.cumsum(votes, axis=0)
+        found = totals[segments.end] - totals[segments.start]
+        if self.ties == "random":
+            found = found * len(codec.types)
+            for i, n in enumerate(segments.item.tolist()):
+                name = f"{crowd.item_ids[n].as_py()}:{segments.start[i] - crowd.offsets[n]}"
+                rng = item_rng(self.random_state, "mv-seg", name)
+                found[i] += rng.permutation(len(codec.types))
+        return np.asarray(found.argmax(axis=1), np.int16)
+
+
+def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
+    """Count the labels of every token, int32 [n_tokens, n_labels]."""
+    n_labels = len(crowd.tagset.tags)
+    codes = crowd.latest.codes
+    given = codes >= 0
+    cell = crowd.token_of[given] * n_labels + codes[given]
+    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
+    return counts.reshape(crowd.n_tokens, n_labels).astype(np.int32)
+
+
+__all__ = ["TIES", "SegmentVote", "SequenceVote", "TokenVote", "vote_counts"]

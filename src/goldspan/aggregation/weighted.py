@@ -1,0 +1,1228 @@
+"""Weighted votes and methods for single labels: WMV, Wawa, ZBS, KOS, GLAD."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, logsumexp
+
+from goldspan.aggregation.base import Aggregator, Given, as_crowd
+from goldspan.aggregation.bsc.engine import Stopping
+from goldspan.aggregation.bsc.priors import trusted_ids
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.legal import (
+    check_choices,
+    leave_open,
+    read_known,
+    sure_of,
+    winners,
+    with_known,
+)
+from goldspan.aggregation.votes import agreement_table, item_shares, span_shares
+from goldspan.aggregation.workers import worker_table
+from goldspan.crowd import Crowd
+from goldspan.crowd.measures import worker_rates
+from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.protocols import Progress
+from goldspan.spans import Tagged, find_errors
+from goldspan.tagger.parameters import check_number, check_whole
+
+# --------------------------------------------------------------------------------------------------
+# The labels that count in a vote, one row each, and their sums over tokens and workers.
+
+
+GRAINS = 1 << 24
+"""In the largest sum of weights: what differs by less than a grain is a tie."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots:
+    """Who gave which label to which token.
+
+    Attributes:
+        token: int64 [n_ballots], flat token of the crowd.
+        worker: int32 [n_ballots].
+        label: int16 [n_ballots], code.
+        shape: n_tokens, n_workers, n_labels.
+    """
+
+    token: NDArray[np.int64]
+    worker: NDArray[np.int32]
+    label: NDArray[np.int16]
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, crowd: Crowd, voters: NDArray[np.bool_] | None = None) -> Ballots:
+        """Take the labels of a crowd's latest answers, of some workers only if asked to.
+
+        Args:
+            crowd: The crowd.
+            voters: bool [n_workers], who votes; None: everybody.
+        """
+        codes, worker = crowd.latest.codes, crowd.worker_of
+        counts = codes >= 0
+        if voters is not None:
+            counts &= voters[worker]
+        shape = crowd.n_tokens, crowd.n_workers, len(crowd.tagset.tags)
+        if counts.all():
+            return cls(crowd.token_of, worker, codes, shape)
+        return cls(crowd.token_of[counts], worker[counts], codes[counts], shape)
+
+    def __len__(self) -> int:
+        """Count the labels."""
+        return len(self.token)
+
+    @cached_property
+    def voted(self) -> NDArray[np.bool_]:
+        """Whether a token has a label, bool [n_tokens]."""
+        return self.per_token(None) > 0
+
+    @cached_property
+    def cell(self) -> NDArray[np.int64]:
+        """Place of every label in a flat table [n_tokens, n_labels], int64 [n_ballots]."""
+        return self.token * self.shape[2] + self.label
+
+    def sums(self, weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Sum weights per token and label, float64 [n_tokens, n_labels].
+
+        Args:
+            weight: float64 [n_ballots]; None: 1 each.
+        """
+        n_tokens, _, n_labels = self.shape
+        found = np.bincount(self.cell, weight, n_tokens * n_labels)
+        return found.reshape(n_tokens, n_labels).astype(np.float64, copy=False)
+
+    def per_token(self, values: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Sum over the labels of every token, float64 [n_tokens]; None: count them."""
+        return np.bincount(self.token, values, self.shape[0]).astype(np.float64, copy=False)
+
+    def per_worker(self, values: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Sum over the labels of every worker, float64 [n_workers]; None: count them."""
+        return np.bincount(self.worker, values, self.shape[1]).astype(np.float64, copy=False)
+
+    def agree(self, codes: NDArray[np.int16]) -> NDArray[np.bool_]:
+        """Say whether labels equal those of tokens, bool [n_ballots]."""
+        return np.asarray(self.label == codes[self.token])
+
+
+def in_grains(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round scores to whole multiples of a small part of the largest, int64, same shape.
+
+    Sums of the same weights in another order differ in their last bits: as whole numbers they are
+    equal, so that a tie is a tie, and sums along a sequence are exact.
+    """
+    most = np.abs(scores).max(initial=0.0)
+    return np.rint(scores * (GRAINS / most if most > 0 else 0.0)).astype(np.int64)
+
+
+# --------------------------------------------------------------------------------------------------
+# Rounds of an iterative vote: the objective after each, progress, and when to stop.
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the rounds went.
+
+    Attributes:
+        trace: The objective after every round.
+        converged: Whether it came to its end.
+        stop_reason: "tol", "max_iter" or "interrupted".
+    """
+
+    trace: tuple[float, ...]
+    converged: bool
+    stop_reason: str
+
+
+AT_ONCE = Course((), converged=True, stop_reason="weighted votes need no iteration")
+"""Of methods without rounds."""
+
+
+def run_rounds(
+    step: Callable[[int], tuple[float, bool]], max_iter: int, progress: Progress | None
+) -> Course:
+    """Do rounds until one says that it is the last, or there are enough of them.
+
+    Ctrl-C ends them as well, but for the first.
+
+    Args:
+        step: Does a round, numbered from 0; gives the objective and whether it has converged.
+        max_iter: Most rounds.
+        progress: Who is told of every round, or None.
+    """
+    trace: list[float] = []
+    begin = time.perf_counter()
+    try:
+        while len(trace) < max_iter:
+            objective, is_last = step(len(trace))
+            trace.append(objective)
+            if progress:
+                pace = (time.perf_counter() - begin) / len(trace)
+                progress(len(trace), max_iter, objective, pace * (max_iter - len(trace)))
+            if is_last:
+                return Course(tuple(trace), converged=True, stop_reason="tol")
+    except KeyboardInterrupt:
+        if not trace:
+            raise
+        return Course(tuple(trace), converged=False, stop_reason="interrupted")
+    return Course(tuple(trace), converged=False, stop_reason="max_iter")
+
+
+# --------------------------------------------------------------------------------------------------
+# Reliabilities that are given: workers found by id, unknown ones with the mean of the prior.
+
+
+def given_shares(reliability: Any, crowd: Crowd, prior: tuple[float, float]) -> NDArray[np.float64]:
+    """Give the probability of being right of every worker of a crowd.
+
+    Args:
+        reliability: With `worker_ids`, `mean` and `prior`, such as `goldspan.workers.Reliability`;
+        or
+            a mapping from ids to shares.
+        crowd: The crowd.
+        prior: Pseudo-counts; their mean is for workers who are not in a mapping.
+
+    Returns:
+        float64 [n_workers]; NaN for unknown workers if the prior is (0, 0).
+
+    Raises:
+        InputError: A share does not lie in 0 … 1.
+    """
+    if isinstance(reliability, Mapping):
+        ids = pa.array([str(name) for name in reliability], pa.string())
+        shares = np.array(list(reliability.values()), np.float64)
+    else:
+        ids, shares, prior = reliability.worker_ids, reliability.mean, reliability.prior
+    bad = np.flatnonzero(~((shares >= 0) & (shares <= 1)))
+    if len(bad):
+        at = int(bad[0])
+        raise InputError(
+            f"reliability: worker {ids[at].as_py()} has {shares[at]}; a share lies in 0 … 1"
+        )
+    place = pc.fill_null(pc.index_in(crowd.worker_ids, value_set=ids), len(shares))
+    weight = prior[0] + prior[1]
+    unknown = prior[0] / weight if weight > 0 else np.nan
+    found = np.append(shares, unknown)[place.to_numpy(zero_copy_only=False)]
+    return np.asarray(found, np.float64)
+
+
+# --------------------------------------------------------------------------------------------------
+# How many of the workers' labels are right: by known truth, by a result, by an earlier result.
+
+
+UNITS = ("token", "span")
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Judged labels of the workers; where the truth is only inferred, expected ones.
+
+    Attributes:
+        right: float64 [n_workers].
+        total: float64 [n_workers].
+    """
+
+    right: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+    @classmethod
+    def nothing(cls, n_workers: int) -> Judged:
+        """Know nothing of anybody."""
+        return cls(np.zeros(n_workers), np.zeros(n_workers))
+
+    def __add__(self, other: Judged) -> Judged:
+        """Put what is known together."""
+        return Judged(self.right + other.right, self.total + other.total)
+
+    def share(self, prior: tuple[float, float] = (0.0, 0.0)) -> NDArray[np.float64]:
+        """Give the mean of Beta(prior + right, prior + wrong), NaN where there is nothing."""
+        whole = self.total + prior[0] + prior[1]
+        empty = np.full(len(whole), np.nan)
+        return np.asarray(np.divide(self.right + prior[0], whole, out=empty, where=whole > 0))
+
+
+def by_truth(
+    crowd: Crowd, truth: NDArray[np.int16], ballots: Ballots, unit: str = "token"
+) -> Judged:
+    """Compare workers with what is known.
+
+    Args:
+        crowd: The crowd.
+        truth: int16 [n_tokens], -1 unknown.
+        ballots: The labels that count.
+        unit: "token": labels; "span": right = TP and total = TP + (FP + FN) / 2, so that their
+            ratio is the F1 of spans.
+    """
+    if unit == "span":
+        rates = worker_rates(crowd, truth)
+        right = np.array([rate.n_right for rate in rates], np.float64)
+        total = np.array([(rate.n_true + rate.n_predicted) / 2 for rate in rates])
+        return Judged(right, total)
+    known = truth[ballots.token] >= 0
+    right = ballots.per_worker(ballots.agree(truth))  # no label equals an unknown truth
+    return Judged(right, ballots.per_worker(known))
+
+
+def by_result(result: Consensus, unit: str = "token") -> Judged:
+    """Give the expected right labels under a result's probabilities; spans by its spans.
+
+    Args:
+        result: Of any method.
+        unit: As for `by_truth`.
+    """
+    ballots = Ballots.of(result.crowd)
+    if unit == "span":
+        return by_truth(result.crowd, result.codes, ballots, unit)
+    probs = result.token_probs[ballots.token, ballots.label]
+    return Judged(ballots.per_worker(probs), ballots.per_worker(None))
+
+
+def remembered(history: Consensus | None, crowd: Crowd, unit: str = "token") -> Judged:
+    """Give what an earlier result knows of a crowd's workers, found by id."""
+    if history is None:
+        return Judged.nothing(crowd.n_workers)
+    past = by_result(history, unit)
+    place = pc.fill_null(pc.index_in(crowd.worker_ids, value_set=history.crowd.worker_ids), -1)
+    index = np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
+    known = index >= 0
+    return Judged(np.where(known, past.right[index], 0), np.where(known, past.total[index], 0))
+
+
+# --------------------------------------------------------------------------------------------------
+# What votes with weights share: from weights to labels, shares, and a result.
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What there is to decide from.
+
+    Attributes:
+        crowd: The crowd.
+        ballots: The labels that count.
+        known: int16 [n_tokens], known truth, -1 unknown; or None.
+        past: What an earlier result knows of the workers.
+        given: What else the aggregator was given.
+    """
+
+    crowd: Crowd
+    ballots: Ballots
+    known: NDArray[np.int16] | None
+    past: Judged
+    given: Given
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """What a method found.
+
+    Attributes:
+        weight: float64 [n_workers], shown in the table of workers.
+        scores: float64 [n_tokens, n_labels], the largest wins; None: sums of `weight`.
+        probs: float64 [n_tokens, n_labels]; None: shares of weight.
+        is_posterior: Whether `probs` are probabilities, by which workers can be judged.
+        n_absent: Labels that may be right but that the crowd does not have; their part of the
+            confidence is missing from its rows.
+        course: How its rounds went.
+        notes: Decisions and warnings.
+        item_columns: What it found out about items.
+    """
+
+    weight: NDArray[np.float64]
+    scores: NDArray[np.float64] | None = None
+    probs: NDArray[np.float64] | None = None
+    is_posterior: bool = False
+    n_absent: int = 0
+    course: Course = AT_ONCE
+    notes: tuple[str, ...] = ()
+    item_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+class WeightedVote(Aggregator):
+    """Base of the votes with weights; a subclass finds the weights in `_weigh`."""
+
+    def __init__(
+        self, *, ties: str, legal: bool, random_state: int | None, history: Consensus | None
+    ) -> None:
+        self.ties = ties
+        self.legal = legal
+        self.random_state = random_state
+        self.history = history
+
+    def _check(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_choices(self.ties, self.legal, self.random_state)
+        if self.history is not None and not isinstance(self.history, Consensus):
+            raise InputError(f"history must be an earlier result, not {self.history!r}")
+
+    def _weigh(self, case: Case) -> Weighing:
+        """Find the weights."""
+        raise NotImplementedError  # pragma: no cover
+
+    def _voters(self, crowd: Crowd) -> NDArray[np.bool_] | None:  # noqa: ARG002 - for subclasses
+        """Say who votes, bool [n_workers]; None: everybody."""
+        return None
+
+    def _past(self, crowd: Crowd) -> Judged:
+        return remembered(self.history, crowd)
+
+    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+        known, notes = read_known(given.known, crowd, legal=self.legal)
+        ballots = Ballots.of(crowd, self._voters(crowd))
+        found = self._weigh(Case(crowd, ballots, known, self._past(crowd), given))
+        scores = found.scores
+        if scores is None:
+            scores = ballots.sums(found.weight[ballots.worker])
+        codes, notes = self._decide(crowd, ballots, scores, known, notes)
+        notes += unused_notes(self.name, given)
+        probs = found.probs
+        if probs is None:
+            probs = weight_shares(ballots, scores, found.weight, found.n_absent)
+        result = _result(crowd, codes, probs.astype(np.float32), found, (*found.notes, *notes))
+        return result if known is None else sure_of(result, known)
+
+    def _decide(
+        self, crowd: Crowd, ballots: Ballots, scores: NDArray[np.float64],
+        known: NDArray[np.int16] | None, notes: list[str],
+    ) -> tuple[NDArray[np.int16], list[str]]:  # fmt: skip
+        """Choose codes, int16 [n_tokens], -1 open; and say what was decided how."""
+        votes, rule = in_grains(scores), (self.ties, self.random_state)
+        codes = winners(votes, ballots.voted, crowd, crowd.tagset, rule, legal=self.legal)
+        if known is not None:
+            codes = with_known(codes, known, votes, crowd, legal=self.legal)
+        illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
+        codes, n_open = leave_open(codes, self._asked(crowd), known, crowd)
+        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
+        if n_open:
+            notes.append(f"{n_open} items without answers are left open")
+        return codes, notes
+
+    def _asked(self, crowd: Crowd) -> NDArray[np.bool_]:
+        """Whether anybody who votes answered an item, bool [n_items]."""
+        voters, answers = self._voters(crowd), crowd.latest
+        counts = None if voters is None else voters[answers.worker]
+        return np.bincount(answers.item, counts, crowd.n_items) > 0
+
+
+def unused_notes(name: str, given: Given) -> list[str]:
+    """Say what a method was given to go on from and has no use for."""
+    unused = {"start": given.start, "a checkpoint": given.checkpoint}
+    return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
+
+
+def weight_shares(
+    ballots: Ballots, scores: NDArray[np.float64], weight: NDArray[np.float64], n_absent: int = 0
+) -> NDArray[np.float64]:
+    """Give every label's share of the weight at its token.
+
+    A negative weight counts, in equal parts, for the labels that its worker did not give: this
+    changes no order of labels. Where nobody has a weight all labels have the same share.
+
+    Args:
+        ballots: The labels.
+        scores: float64 [n_tokens, n_labels], sums of weights.
+        weight: float64 [n_workers].
+        n_absent: Labels beyond these that a negative weight speaks for as well.
+
+    Returns:
+        float64 [n_tokens, n_labels]; rows sum to 1, or less by the share of the absent labels.
+    """
+    against = np.maximum(-weight, 0)
+    mass, elsewhere = scores, np.zeros((len(scores), 1))
+    if against.any():
+        elsewhere = ballots.per_token(against[ballots.worker])[:, None]
+        mass = np.maximum(scores + elsewhere, 0)
+    whole = mass.sum(axis=1, keepdims=True) + n_absent * elsewhere
+    even = np.full_like(mass, 1 / (mass.shape[1] + n_absent))
+    return np.asarray(np.divide(mass, whole, out=even, where=whole > 0))
+
+
+def softmax(scores: NDArray[np.float64], n_absent: int = 0) -> NDArray[np.float64]:
+    """Turn log probabilities up to a constant into probabilities, row by row.
+
+    Args:
+        scores: float64 [n_tokens, n_labels].
+        n_absent: Labels beyond these, with a score of 0 each.
+    """
+    top = scores.max(axis=1, keepdims=True, initial=0.0 if n_absent else -np.inf)
+    found = np.exp(scores - top)
+    absent = n_absent * np.exp(-top) if n_absent else 0.0
+    return np.asarray(found / (found.sum(axis=1, keepdims=True) + absent))
+
+
+def _result(
+    crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float32], found: Weighing,
+    notes: tuple[str, ...],
+) -> Consensus:  # fmt: skip
+    """Put the result together; single labels have one confidence, tagged tokens shares too."""
+    if crowd.is_classification:
+        given = np.take_along_axis(probs, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
+        items = np.where(codes >= 0, given, np.float32(0))
+        spans = given[codes >= 0]
+    else:
+        counts = np.maximum(found.weight, 0)
+        items, spans = item_shares(crowd, codes, counts), span_shares(crowd, codes, counts)
+    return Consensus(
+        crowd=crowd,
+        codes=codes,
+        token_probs=probs,
+        span_confidence=spans,
+        confidence=items,
+        make_workers=partial(_workers, weight=found.weight, is_posterior=found.is_posterior),
+        method="",
+        trace=found.course.trace,
+        converged=found.course.converged,
+        stop_reason=found.course.stop_reason,
+        notes=notes,
+        item_columns=found.item_columns,
+    )
+
+
+def _workers(result: Consensus, weight: NDArray[np.float64], *, is_posterior: bool) -> Any:
+    """Per worker the weight, and agreement with the labels or with their probabilities."""
+    if is_posterior:
+        table = worker_table(result.crowd, result.codes, result.token_probs)
+    else:
+        table = agreement_table(result)
+    return table.append_column("weight", pa.array(weight))
+
+
+# --------------------------------------------------------------------------------------------------
+# Weighted majority votes by the workers' reliability (Li and Liu 2015; MATH section 8).
+
+
+BELOW = ("negative", "zero")
+
+
+class LinearVote(WeightedVote):
+    r"""Weighted majority vote with the weights L w - 1.
+
+    A worker's w is, in this order: what `reliability` says; the share of right labels among known
+    truth, if `fit` is given any; the expected share of right labels by the method `weights_from`.
+    Shares are means of Beta(prior + right, prior + wrong).
+
+    Confidence is the share of weight at the token, no calibrated probability.
+
+    Args:
+        reliability: w by worker: a `goldspan.workers.Reliability` (its posterior means), or a
+        mapping
+            from ids to shares. Workers who are not in it have the mean of the prior.
+        weights_from: The method that judges workers where there is nothing else to judge by.
+        prior: Pseudo-counts of right and wrong labels. (0, 0) gives C / n as in the paper, and
+            workers without a judged label no weight. On the command line "0,0".
+        below: What becomes of workers below chance: "negative", their votes speak for the other
+            labels, as in the paper, which is right for workers who mix labels up; or "zero", they
+            have no say, which is safer where few labels were judged.
+        only: Ids of the workers who vote, also as one string with commas; empty: everybody. Items
+            that only others answered stay open. All labels serve to judge workers.
+        unit: What a worker is judged by on tagged tokens: "token", his labels; "span", the F1 of
+            his spans, with types + 1 for L.
+        n_labels: L, the labels that a worker chooses from; None: that of a `Reliability`, else the
+            labels of the crowd. Labels that the crowd does not have take part in the confidence.
+        ties: As for `mv-token`.
+        legal: Make the result well-formed: the legal sequence with the largest sum.
+        random_state: Seed for ties="random".
+        history: An earlier result of any method: its expected right labels of a worker count as
+            that many more judged labels.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n")
+    >>> LinearVote(reliability={"a": 0.9, "b": 0.6, "c": 0.6}).fit_predict(crowd)
+    [['x']]
+    """
+
+    name = "wmv-linear"
+
+    def __init__(
+        self,
+        *,
+        reliability: Any = None,
+        weights_from: str = "one-coin",
+        prior: tuple[float, float] | str = (1.0, 1.0),
+        below: str = "negative",
+        only: Collection[str] = (),
+        unit: str = "token",
+        n_labels: int | None = None,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        self.reliability = reliability
+        self.weights_from = weights_from
+        self.prior = prior
+        self.below = below
+        self.only = only
+        self.unit = unit
+        self.n_labels = n_labels
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        for what, name, allowed in (("below", self.below, BELOW), ("unit", self.unit, UNITS)):
+            if name not in allowed:
+                raise UnknownNameError(what, name, allowed)
+        read_pair(self.prior)
+        trusted_ids(self.only)
+        if self.n_labels is not None:
+            check_whole("n_labels", self.n_labels, 2)
+        source = self.weights_from
+        if not isinstance(source, str) or source.startswith("wmv-"):
+            raise InputError(f"weights_from must be the name of another method, not {source!r}")
+        known = self.reliability is None or hasattr(self.reliability, "worker_ids")
+        if not known and not isinstance(self.reliability, Mapping):
+            raise InputError(
+                "reliability must be a Reliability or a mapping from worker ids to shares, not "
+                f"{self.reliability!r}"
+            )
+
+    def _voters(self, crowd: Crowd) -> NDArray[np.bool_] | None:
+        names = trusted_ids(self.only)
+        if not names:
+            return None
+        votes = np.zeros(crowd.n_workers, np.bool_)
+        votes[[crowd.worker_index(name) for name in names]] = True
+        return votes
+
+    def _past(self, crowd: Crowd) -> Judged:
+        return remembered(self.history, crowd, self.unit)
+
+    def _weigh(self, case: Case) -> Weighing:
+        right, source = self._right(case)
+        n_own, n_labels = self._label_counts(case.crowd)
+        weight = self._weights(right, n_labels)
+        if self.below == "zero":
+            weight = np.maximum(weight, 0)
+        voters = self._voters(case.crowd)
+        below = int((weight < 0).sum())
+        notes = [f"weights from {source}"]
+        if n_labels != n_own:
+            notes.append(f"weights are for {n_labels} labels, but the crowd has {n_own}")
+        notes += [f"{below} workers below chance speak for the other labels"] if below else []
+        if voters is not None:
+            weight = np.where(voters, weight, 0)
+            notes.append(f"{int(voters.sum())} of {len(voters)} workers vote")
+        found = Weighing(weight, n_absent=max(n_labels - n_own, 0), notes=tuple(notes))
+        return self._with_posterior(case, found)
+
+    def _with_posterior(self, case: Case, found: Weighing) -> Weighing:  # noqa: ARG002
+        """Add the method's posterior; linear weights have none."""
+        return found
+
+    def _weights(self, right: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
+        """Turn w [n_workers], NaN unknown, into weights; those of the unknown are 0."""
+        return np.nan_to_num(n_labels * right - 1, nan=0.0)
+
+    def _label_counts(self, crowd: Crowd) -> tuple[int, int]:
+        """Count the labels that the crowd has, and those that a worker chooses from, L."""
+        measure = getattr(self.reliability, "measure", None)
+        by_span = self.unit == "span" or measure == "span_f1"
+        n_own = len(crowd.tagset.types) + 1 if by_span else len(crowd.tagset.tags)
+        if self.n_labels is not None:
+            return n_own, self.n_labels
+        return n_own, getattr(self.reliability, "n_labels", max(n_own, 2))
+
+    def _right(self, case: Case) -> tuple[NDArray[np.float64], str]:
+        """Give w of every worker, NaN unknown, and where it is from."""
+        crowd = case.crowd
+        if self.reliability is not None:
+            return given_shares(
+                self.reliability, crowd, read_pair(self.prior)
+            ), "the reliability given"
+        if self.unit == "span" and crowd.tagset.rules.is_plain:
+            raise InputError('unit="span" needs spans: labels without prefixes have none')
+        if case.known is not None:
+            everybody = Ballots.of(crowd)
+            judged, source = by_truth(crowd, case.known, everybody, self.unit), "known truth"
+        else:
+            judged, source = by_result(self._judge(case), self.unit), self.weights_from
+        if self.history is not None:
+            source += " and an earlier result"
+        return (judged + case.past).share(read_pair(self.prior)), source
+
+    def _judge(self, case: Case) -> Consensus:
+        """Aggregate with the method that judges workers."""
+        from goldspan.aggregation import get_aggregator
+
+        judge, given = get_aggregator(self.weights_from), case.given
+        return judge.fit(case.crowd, runner=given.runner, progress=given.progress).result_
+
+
+class LogOddsVote(LinearVote):
+    r"""Weighted majority vote with log-odds, ln((L - 1) w / (1 - w)).
+
+    Confidence is the posterior under one probability w of being right per worker, where wrong
+    labels and true labels are equally likely; of spans and of tagged items shares of weight.
+
+    Args:
+        truncation: w is kept in truncation … 1 - truncation: no test of ten questions makes a
+            worker infallible.
+        reliability: As for `LinearVote`.
+        weights_from: As for `LinearVote`.
+        prior: As for `LinearVote`.
+        below: As for `LinearVote`.
+        only: As for `LinearVote`.
+        unit: As for `LinearVote`.
+        n_labels: As for `LinearVote`.
+        ties: As for `mv-token`.
+        legal: As for `LinearVote`.
+        random_state: Seed for ties="random".
+        history: As for `LinearVote`.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n")
+    >>> vote = LogOddsVote(reliability={"a": 0.9, "b": 0.6, "c": 0.6}).fit(crowd).result_
+    >>> vote.labels, round(float(vote.confidence[0]), 3)
+    (['x'], 0.8)
+    """
+
+    name = "wmv-log"
+
+    def __init__(
+        self,
+        *,
+        truncation: float = 0.05,
+        reliability: Any = None,
+        weights_from: str = "one-coin",
+        prior: tuple[float, float] | str = (1.0, 1.0),
+        below: str = "negative",
+        only: Collection[str] = (),
+        unit: str = "token",
+        n_labels: int | None = None,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        self.truncation = truncation
+        super().__init__(
+            reliability=reliability, weights_from=weights_from, prior=prior, below=below,
+            only=only, unit=unit, n_labels=n_labels, ties=ties, legal=legal,
+            random_state=random_state, history=history,
+        )  # fmt: skip
+
+    def _check(self) -> None:
+        super()._check()
+        check_number("truncation", self.truncation, 1e-9, 0.49)
+
+    def _weights(self, right: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
+        kept = np.clip(right, self.truncation, 1 - self.truncation)
+        return np.nan_to_num(np.log((n_labels - 1) * kept / (1 - kept)), nan=0.0)
+
+    def _with_posterior(self, case: Case, found: Weighing) -> Weighing:
+        scores = case.ballots.sums(found.weight[case.ballots.worker])
+        probs = softmax(scores, found.n_absent)
+        return replace(found, scores=scores, probs=probs, is_posterior=True)
+
+
+def read_pair(prior: Any) -> tuple[float, float]:
+    """Read pseudo-counts, given as a pair or as one string with a comma (on the command line).
+
+    Raises:
+        InputError: It is neither, or a number is negative or not finite.
+
+    >>> read_pair((1, 1)), read_pair("0, 0.5")
+    ((1.0, 1.0), (0.0, 0.5))
+    """
+    try:
+        a, b = (float(x) for x in (prior.split(",") if isinstance(prior, str) else prior))
+    except (TypeError, ValueError):
+        a = b = np.nan
+    if not (0 <= a < np.inf and 0 <= b < np.inf):
+        raise InputError(f"prior must be a pair of numbers of at least 0, not {prior!r}")
+    return a, b
+
+
+# --------------------------------------------------------------------------------------------------
+# Votes weighted by agreement with their own result: `wawa` once, `zbs` again and again.
+
+
+class _Skilled(WeightedVote):
+    """What both share: a vote, and the share of labels that agree with it."""
+
+    def _vote(self, case: Case, skill: NDArray[np.float64] | None) -> NDArray[np.int16]:
+        """Vote with skills [n_workers], None: all the same; known truth in its place."""
+        ballots, crowd = case.ballots, case.crowd
+        votes = in_grains(ballots.sums(None if skill is None else skill[ballots.worker]))
+        rule = (self.ties, self.random_state)
+        codes = winners(votes, ballots.voted, crowd, crowd.tagset, rule, legal=self.legal)
+        return codes if case.known is None else np.where(case.known >= 0, case.known, codes)
+
+    def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
+        """Vote on other items with the skills of the workers as `fit` left them.
+
+        Args:
+            crowd: Other items with their answers; workers are found by id, and those whom the fit
+                did not see have no weight.
+            runner: Where to work.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: The crowd has no answer.
+        """
+        if "result_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
+        found = as_crowd(crowd)
+        table = self.result_.workers
+        skills = dict(
+            zip(table.column("worker").to_pylist(), table.column("weight").to_pylist(), strict=True)
+        )
+        ids = found.worker_ids.to_pylist()
+        new = sum(name not in skills for name in ids)
+        vote = _WithSkills(ties=self.ties, legal=self.legal, random_state=self.random_state)
+        vote.name, vote.skill = self.name, np.array([skills.get(name, 0.0) for name in ids])
+        result = vote.fit(found, runner=runner).result_
+        notes = (*result.notes, f"{new} workers whom the fit did not see have no weight")
+        return replace(
+            result,
+            method=self.name,
+            params=self.get_params(),
+            stop_reason="predicted with fixed parameters",
+            notes=notes if new else result.notes,
+        )
+
+    def _agreement(self, case: Case, codes: NDArray[np.int16]) -> NDArray[np.float64]:
+        """Share of labels that agree, [n_workers], the past included; 0 without any."""
+        judged: Judged = by_truth(case.crowd, codes, case.ballots) + case.past
+        return np.nan_to_num(judged.share(), nan=0.0)
+
+
+class _WithSkills(WeightedVote):
+    """One vote with skills that are known, float64 [n_workers]."""
+
+    skill: NDArray[np.float64]
+
+    def __init__(self, *, ties: str, legal: bool, random_state: int | None) -> None:
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=None)
+
+    def _weigh(self, case: Case) -> Weighing:  # noqa: ARG002 - there is nothing to find
+        return Weighing(self.skill)
+
+
+class Wawa(_Skilled):
+    r"""Worker agreement with the aggregate: a majority vote, skills by it, a weighted vote.
+
+    Confidence is the share of weight at the token, no calibrated probability.
+
+    Args:
+        ties: As for `mv-token`.
+        legal: Make the result well-formed: the legal sequence with the largest sum.
+        random_state: Seed for ties="random".
+        history: An earlier result of any method: its expected right labels of a worker count as
+            that many more labels in his skill. Known truth stands in the first vote.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,c,x\n")
+    >>> Wawa().fit_predict(crowd)
+    [['x'], ['x']]
+    """
+
+    name = "wawa"
+
+    def __init__(
+        self,
+        *,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
+        self._check()
+
+    def _weigh(self, case: Case) -> Weighing:
+        return Weighing(self._agreement(case, self._vote(case, None)))
+
+
+class ZeroBasedSkill(_Skilled):
+    r"""Zero-based skill: all begin little better than chance, and votes and skills alternate.
+
+    Every round takes a weighted vote and moves the skills towards their agreement with it,
+    skill += rate (agreement - skill); the rate is halved every 20 rounds. The trace holds the mean
+    square of agreement - skill, which the steps reduce while the vote stands.
+
+    Confidence is the share of weight at the token, no calibrated probability.
+
+    Args:
+        rate: The first learning rate, in 0 … 1.
+        tol: Largest difference of a skill from the agreement at which to stop.
+        max_iter: Most rounds.
+        ties: As for `mv-token`.
+        legal: As for `Wawa`.
+        random_state: Seed for ties="random".
+        history: As for `Wawa`.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,c,x\n")
+    >>> ZeroBasedSkill().fit(crowd).result_.converged
+    True
+    """
+
+    name = "zbs"
+    above_chance = 1e-5
+    halved_after = 20
+
+    def __init__(
+        self,
+        *,
+        rate: float = 1.0,
+        tol: float = 1e-5,
+        max_iter: int = 100,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        self.rate = rate
+        self.tol = tol
+        self.max_iter = max_iter
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        check_number("rate", self.rate, 0, 1, is_open=True)
+        Stopping(self.tol, self.max_iter)
+        check_whole("max_iter", self.max_iter, 1)
+
+    def _weigh(self, case: Case) -> Weighing:
+        chance = 1 / case.ballots.shape[2] + self.above_chance
+        skill = np.nan_to_num(case.past.share(), nan=chance)
+
+        def step(n: int) -> tuple[float, bool]:
+            nonlocal skill
+            rest = self._agreement(case, self._vote(case, skill)) - skill
+            skill = skill + self.rate * 0.5 ** ((n + 1) // self.halved_after) * rest
+            return float((rest**2).mean()), bool(np.abs(rest).max() <= self.tol)
+
+        course = run_rounds(step, self.max_iter, case.given.progress)
+        return Weighing(skill, course=course)
+
+
+# --------------------------------------------------------------------------------------------------
+# Karger, Oh and Shah (2011): messages between items and workers, as in belief propagation.
+
+
+class Kos(WeightedVote):
+    r"""KOS: iterative message passing between items and workers.
+
+    The score of a label is the weight for it less the weight against it, as a share of all weight
+    at the token; the confidence is the share for it, no calibrated probability. Where nobody has a
+    weight (workers with one answer each), votes decide. Known items send their label in place of
+    their message; a worker's judged labels of an earlier result count as that many known items.
+    The trace holds the root mean square change of the workers' messages.
+
+    Args:
+        tol: Change of the messages at which to stop.
+        max_iter: Most rounds.
+        ties: As for `mv-token`.
+        legal: Make the result well-formed: the legal sequence with the largest sum.
+        random_state: Seed of the first messages, and for ties="random".
+        history: An earlier result of any method.
+
+    >>> from goldspan import read_crowd
+    >>> crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,b,y\n2,c,x\n")
+    >>> Kos().fit_predict(crowd)
+    [['x'], ['y']]
+    """
+
+    name = "kos"
+
+    def __init__(
+        self,
+        *,
+        tol: float = 1e-5,
+        max_iter: int = 100,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        Stopping(self.tol, self.max_iter)
+        check_whole("max_iter", self.max_iter, 1)
+
+    def _weigh(self, case: Case) -> Weighing:
+        ballots, n_labels = case.ballots, case.ballots.shape[2]
+        rng = np.random.default_rng(self.random_state)
+        # With two labels both polls are the same, but for the sign.
+        signs = _signs(ballots, np.arange(1 if n_labels == 2 else n_labels))
+        pull = _pull_of_known(case, signs)
+        messages = np.tile(rng.normal(1, 1, len(ballots)), (len(signs), 1))
+        extra = 2 * case.past.right - case.past.total
+
+        def step(n: int) -> tuple[float, bool]:  # noqa: ARG001 - every round is alike
+            nonlocal messages
+            new = _round(ballots, signs, messages, pull, extra)
+            change = float(np.sqrt(((new - messages) ** 2).mean())) if new.size else 0.0
+            messages = new
+            return change, change <= self.tol
+
+        course = run_rounds(step, self.max_iter, case.given.progress)
+        scores = _scores(ballots, signs, messages)
+        share = (1 + scores) / 2
+        whole = share.sum(axis=1, keepdims=True)
+        even = np.full_like(share, 1 / n_labels)  # where all weight speaks against every label
+        probs = np.divide(share, whole, out=even, where=whole > 0)
+        labels = np.maximum(ballots.per_worker(None), 1)
+        weight = np.asarray(ballots.per_worker(messages.mean(axis=0)) / labels)
+        return Weighing(weight, scores, probs, course=course)
+
+
+def _signs(ballots: Ballots, polls: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Say for every poll on a label who gave it (1) and who did not (-1), [n_polls, n_ballots]."""
+    return np.where(ballots.label == polls[:, None], 1.0, -1.0)
+
+
+def _pull_of_known(case: Case, signs: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Give the messages of known tokens, 1 or -1, NaN for others, [n_polls, n_ballots]."""
+    if case.known is None:
+        return None
+    truth = case.known[case.ballots.token]
+    found = np.where(truth == np.arange(len(signs))[:, None], 1.0, -1.0)
+    found[:, truth < 0] = np.nan
+    return found
+
+
+def _round(
+    ballots: Ballots, signs: NDArray[np.float64], messages: NDArray[np.float64],
+    pull: NDArray[np.float64] | None, extra: NDArray[np.float64],
+) -> NDArray[np.float64]:  # fmt: skip
+    """Send messages to the workers and back, [n_polls, n_ballots]."""
+    new = np.empty_like(messages)
+    for poll, sign in enumerate(signs):
+        sent = sign * messages[poll]
+        to_worker = _scaled(ballots.per_token(sent)[ballots.token] - sent)
+        if pull is not None:
+            to_worker = np.where(np.isnan(pull[poll]), to_worker, pull[poll])
+        sent = sign * to_worker
+        new[poll] = _scaled((ballots.per_worker(sent) + extra)[ballots.worker] - sent)
+    return new
+
+
+def _scaled(messages: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give messages a root mean square of 1."""
+    size = np.sqrt((messages**2).mean()) if len(messages) else 0.0
+    return messages / size if size > 0 else messages
+
+
+def _scores(
+    ballots: Ballots, signs: NDArray[np.float64], messages: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Give the share of weight for a label less that against it, [n_tokens, n_labels]."""
+    found = np.zeros((len(signs), ballots.shape[0]))
+    for poll, sign in enumerate(signs):
+        whole = ballots.per_token(np.abs(messages[poll]))
+        there = whole > 1e-12
+        np.divide(ballots.per_token(sign * messages[poll]), whole, out=found[poll], where=there)
+        if not there.all():
+            votes = ballots.per_token(sign) / np.maximum(ballots.per_token(None), 1)
+            found[poll][~there] = votes[~there]
+    is_mirrored = len(found) < ballots.shape[2]
+    return np.stack([found[0], -found[0]], axis=1) if is_mirrored else found.T
+
+
+# --------------------------------------------------------------------------------------------------
+# GLAD (Whitehill et al. 2009): the ability of workers and the difficulty of items, by EM.
+
+
+CLIMBS = 2
+"""Steps of Fisher scoring in one M-step, of the workers and then of the tokens."""
+HALVINGS = 5
+"""Of a step that would lower the objective."""
+CENTRE = 1.0
+"""Of the priors of alpha and of ln beta."""
+MOST = 6.0
+"""Of |ln beta|: far beyond what the prior lets happen, it keeps numbers finite."""
+
+Terms = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Of every parameter: its part of the objective, the slope, and the information (positive)."""
+
+
+class Glad(WeightedVote):
+    r"""GLAD: EM over the ability of workers and the difficulty of items.
+
+    Confidence of labels is the posterior; of spans and tagged items a share of weight. The result's
+    `item_columns["difficulty"]` holds 1 / beta, of tagged items the mean of their tokens; the
+    column `weight` of its workers holds alpha, below 0 for those who mix labels up. Known truth is
+    clamped; judged labels of an earlier result count as that many labels on items of usual
+    difficulty (ln beta = 1). With few labels per item the difficulty of an item says little.
+
+    Args:
+        tol: Relative change of the objective at which to stop.
+        max_iter: Most rounds.
+        ties: As for `mv-token`.
+        legal: Make the result well-formed: the legal sequence with the largest sum.
+        random_state: Seed for ties="random".
+        history: An earlier result of any method.
+
+    >>> from goldspan import read_crowd
+    >>> crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,x\n2,a,y\n2,b,y\n2,c,x\n")
+    >>> found = Glad().fit(crowd).result_
+    >>> easy, hard = found.item_columns["difficulty"]
+    >>> found.labels, bool(easy < hard)
+    (['x', 'y'], True)
+    """
+
+    name = "glad"
+
+    def __init__(
+        self,
+        *,
+        tol: float = 1e-5,
+        max_iter: int = 100,
+        ties: str = "outside",
+        legal: bool = True,
+        random_state: int | None = 0,
+        history: Consensus | None = None,
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        Stopping(self.tol, self.max_iter)
+        check_whole("max_iter", self.max_iter, 1)
+
+    def _weigh(self, case: Case) -> Weighing:
+        model = _Model(case)
+        n_tokens, n_workers, _ = case.ballots.shape
+        alpha, ease = np.full(n_workers, CENTRE), np.full(n_tokens, CENTRE)
+        scores, probs, before = model.expect(alpha, ease)
+
+        def step(n: int) -> tuple[float, bool]:  # noqa: ARG001 - every round is alike
+            nonlocal alpha, ease, scores, probs, before
+            alpha, ease = model.climb(alpha, ease, probs)
+            scores, probs, objective = model.expect(alpha, ease)
+            close = abs(objective - before) <= self.tol * abs(before)
+            before = objective
+            return objective, close
+
+        course = run_rounds(step, self.max_iter, case.given.progress)
+        difficulty = _by_item(case, np.exp(-ease))
+        return Weighing(
+            alpha, scores, probs, is_posterior=True, course=course,
+            item_columns={"difficulty": difficulty},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The model of a case; its parameters are alpha [n_workers] and ln beta [n_tokens]."""
+
+    case: Case
+
+    def expect(
+        self, alpha: NDArray[np.float64], ease: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Give scores and probabilities, [n_tokens, n_labels], and the objective."""
+        ballots, known = self.case.ballots, self.case.known
+        spread = np.log(max(ballots.shape[2] - 1, 1))
+        power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
+        wrong = ballots.per_token(log_expit(-power) - spread)
+        scores = ballots.sums(power + spread)
+        probs, mass = softmax(scores), logsumexp(scores, axis=1)
+        if known is not None:
+            there = np.flatnonzero(known >= 0)
+            probs[there] = 0
+            probs[there, known[there]] = 1
+            mass[there] = scores[there, known[there]]
+        prior = self._past(alpha)[0].sum() + _prior(alpha)[0].sum() + _prior(ease)[0].sum()
+        return scores, probs, float((wrong + mass).sum() + prior)
+
+    def climb(
+        self, alpha: NDArray[np.float64], ease: NDArray[np.float64], probs: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Raise the expected log-likelihood under the labels' probabilities."""
+        ballots = self.case.ballots
+        right = probs[ballots.token, ballots.label]
+
+        def workers(alpha: NDArray[np.float64]) -> Terms:
+            beta = np.exp(ease)[ballots.token]
+            terms = _likelihood(right, alpha[ballots.worker] * beta, beta)
+            return _added([ballots.per_worker(x) for x in terms], self._past(alpha), _prior(alpha))
+
+        def tokens(ease: NDArray[np.float64]) -> Terms:
+            power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
+            terms = _likelihood(right, power, power)  # d power / d ln beta is power itself
+            return _added([ballots.per_token(x) for x in terms], _prior(ease))
+
+        for _ in range(CLIMBS):
+            alpha = _step(alpha, workers)
+            ease = np.clip(_step(ease, tokens), -MOST, MOST)
+        return alpha, ease
+
+    def _past(self, alpha: NDArray[np.float64]) -> Terms:
+        """Give the terms of past judgements, as of labels on items with ln beta = `CENTRE`."""
+        past, beta = self.case.past, np.exp(CENTRE)
+        value, _, bend = _likelihood(np.zeros(1), alpha * beta, beta)
+        value = past.right * alpha * beta + past.total * value
+        slope = beta * (past.right - past.total * expit(alpha * beta))
+        return value, slope, past.total * bend
+
+
+def _likelihood(right: NDArray[np.float64], power: NDArray[np.float64], by: Any) -> Terms:
+    """Give the terms of labels: expected log-likelihood, slope, and Fisher information.
+
+    Args:
+        right: Probability of being right.
+        power: alpha beta.
+        by: Derivative of `power` by the parameter.
+    """
+    hit = expit(power)
+    value = right * power + log_expit(-power)
+    return value, (right - hit) * by, hit * (1 - hit) * by**2
+
+
+def _prior(values: NDArray[np.float64]) -> Terms:
+    """Give the terms of N(`CENTRE`, 1)."""
+    away = values - CENTRE
+    return -(away**2) / 2, -away, np.ones(len(values))
+
+
+def _added(*terms: Sequence[NDArray[np.float64]]) -> Terms:
+    value, slope, bend = (np.sum(parts, axis=0) for parts in zip(*terms, strict=True))
+    return value, slope, bend
+
+
+def _step(
+    at: NDArray[np.float64], terms: Callable[[NDArray[np.float64]], Terms]
+) -> NDArray[np.float64]:
+    """Do a step of Fisher scoring for parameters that do not depend on each other.
+
+    Every parameter has a value of its own; where it fell, the step is halved, at last to nothing.
+    """
+    value, slope, bend = terms(at)
+    step = np.clip(slope / bend, -1, 1)
+    for _ in range(HALVINGS):
+        fell = terms(at + step)[0] < value
+        if not fell.any():
+            return np.asarray(at + step)
+        step = np.where(fell, step / 2, step)
+    return np.where(fell, at, at + step)
+
+
+def _by_item(case: Case, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the mean over an item's tokens that have labels, float64 [n_items]; NaN without any."""
+    crowd, voted = case.crowd, case.ballots.voted
+    item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[voted]
+    total = np.bincount(item, tokens[voted], crowd.n_items)
+    count = np.bincount(item, minlength=crowd.n_items)
+    empty = np.full(crowd.n_items, np.nan)
+    return np.asarray(np.divide(total, count, out=empty, where=count > 0))

@@ -1,0 +1,459 @@
+"""Attributes and their values: n-grams of texts, cells of tables, numbers in intervals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan._kernel import kernel
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.old_name import OLD_NAME
+from goldspan.selection.pool import MISSING, Column, Pool, read_discretiser
+from goldspan.tagger.features import FeatureMap, Template, read_templates
+
+# --------------------------------------------------------------------------------------------------
+# Rows of a sparse matrix of ones: turned over, counted, compared.
+
+
+@kernel
+def turn_over(
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    value_bounds: NDArray[np.int64],
+    value_items: NDArray[np.int32],
+) -> None:
+    """List the items of every value, in the order of the items.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz].
+        value_bounds: int64 [n_values + 1].
+        value_items: int32 [nnz], written.
+    """
+    at = value_bounds[:-1].copy()
+    for item in range(len(bounds) - 1):
+        for place in range(bounds[item], bounds[item + 1]):
+            value = ids[place]
+            value_items[at[value]] = item
+            at[value] += 1
+
+
+@kernel
+def only_once(
+    bounds: NDArray[np.int64], ids: NDArray[np.int32], n_values: int, kept: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Sort the values of every row and leave out what it holds twice.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz].
+        n_values: Number of values.
+        kept: int64 [n_items + 1], written: the new bounds.
+
+    Returns:
+        int32 [kept[-1]], the new values.
+    """
+    last = np.full(n_values, -1, np.int64)
+    found = np.empty(len(ids), np.int32)
+    n = 0
+    kept[0] = 0
+    for item in range(len(bounds) - 1):
+        first = n
+        for place in range(bounds[item], bounds[item + 1]):
+            value = ids[place]
+            if last[value] != item:
+                last[value] = item
+                found[n] = value
+                n += 1
+        found[first:n].sort()
+        kept[item + 1] = n
+    return found[:n].copy()
+
+
+@kernel
+def hash_rows(
+    bounds: NDArray[np.int64], ids: NDArray[np.int32], hashes: NDArray[np.uint64]
+) -> None:
+    """Give rows of the same values the same number.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz], sorted within a row.
+        hashes: uint64 [n_items], written.
+    """
+    for item in range(len(bounds) - 1):
+        total = np.uint64(0xD1B54A32D192ED03)
+        for place in range(bounds[item], bounds[item + 1]):
+            total = (total ^ np.uint64(ids[place] + 1)) * np.uint64(0x9E3779B97F4A7C15)
+            total ^= total >> np.uint64(32)
+        hashes[item] = total
+
+
+@kernel
+def same_as_before(
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    order: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    repeated: NDArray[np.bool_],
+) -> None:
+    """Mark every row that equals an earlier one of those with its hash.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz], sorted within a row.
+        order: int64 [n], rows sorted by hash and then by what makes one stay.
+        hashes: uint64 [n_items].
+        repeated: bool [n_items], written.
+    """
+    first = 0
+    for place in range(1, len(order)):
+        item = order[place]
+        if hashes[item] != hashes[order[first]]:
+            first = place
+            continue
+        a, b = bounds[order[first]], bounds[item]
+        length = bounds[item + 1] - b
+        same = length == bounds[order[first] + 1] - a
+        for n in range(length):
+            same = same and ids[a + n] == ids[b + n]
+        repeated[item] = same
+
+
+@kernel
+def row_sums(
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+) -> None:
+    """Add up the weights of every row, in the order of its values.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz].
+        weights: float64 [n_values].
+        sums: float64 [n_items], written.
+    """
+    for item in range(len(bounds) - 1):
+        total = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            total += weights[ids[place]]
+        sums[item] = total
+
+
+# --------------------------------------------------------------------------------------------------
+# Which item has which attribute–value pairs: a sparse matrix of ones.
+
+
+MOST_VALUES = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Incidence:
+    """Items and the attribute–value pairs that each has, every pair once.
+
+    Attributes:
+        bounds: int64 [n_items + 1]; item i has the values ids[bounds[i]:bounds[i + 1]].
+        ids: int32 [nnz], sorted within an item.
+        n_values: Number of attribute–value pairs.
+    """
+
+    bounds: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    n_values: int
+
+    @classmethod
+    def of(
+        cls, bounds: NDArray[np.int64], ids: NDArray[np.integer[Any]], n_values: int
+    ) -> Incidence:
+        """Make it of rows in any order, which may hold a value several times.
+
+        Raises:
+            InputError: A value lies outside 0 … n_values - 1.
+        """
+        if len(ids) and not (ids.min() >= 0 and ids.max() < n_values <= MOST_VALUES):
+            raise InputError(f"attribute values must lie in 0 … {n_values - 1:,}")
+        kept = np.empty(len(bounds), np.int64)
+        first = np.ascontiguousarray(bounds, np.int64)
+        found = only_once(first, np.ascontiguousarray(ids, np.int32), n_values, kept)
+        return cls(kept, found, n_values)
+
+    @classmethod
+    def of_sets(cls, items: Iterable[Iterable[int]], n_values: int | None = None) -> Incidence:
+        """Make it of a collection of values per item.
+
+        >>> Incidence.of_sets([{0, 2}, [1]]).counts.tolist()
+        [1, 1, 1]
+        """
+        rows = [list(row) for row in items]
+        bounds = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+        ids = np.array([value for row in rows for value in row], np.int64)
+        width = int(ids.max(initial=-1)) + 1 if n_values is None else n_values
+        return cls.of(bounds, ids, width)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> Incidence:
+        """Make it of a SciPy sparse matrix: what is not zero counts as there."""
+        rows = matrix.tocsr().copy()
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        return cls.of(rows.indptr.astype(np.int64), rows.indices, rows.shape[1])
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.bounds) - 1
+
+    @property
+    def nnz(self) -> int:
+        """Number of pairs of an item and a value."""
+        return len(self.ids)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many items have every value, int64 [n_values]: its df."""
+        return np.bincount(self.ids, minlength=self.n_values)
+
+    @cached_property
+    def by_value(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The items of every value: bounds, int64 [n_values + 1], and items, int32 [nnz]."""
+        bounds = np.concatenate([[0], np.cumsum(self.counts)])
+        items = np.empty(self.nnz, np.int32)
+        turn_over(self.bounds, self.ids, bounds, items)
+        return bounds, items
+
+    def row(self, item: int) -> NDArray[np.int32]:
+        """Give the values of an item."""
+        return self.ids[self.bounds[item] : self.bounds[item + 1]]
+
+    def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Incidence:
+        """Select items, in the order given; the values stay."""
+        index = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        lengths = np.diff(self.bounds)[index]
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        place = np.repeat(self.bounds[index] - bounds[:-1], lengths) + np.arange(bounds[-1])
+        return Incidence(bounds, self.ids[place], self.n_values)
+
+    def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the weights of every item's values, float64 [n_items]."""
+        found = np.empty(self.n_items)
+        row_sums(self.bounds, self.ids, np.ascontiguousarray(weights, np.float64), found)
+        return found
+
+    def repeated(
+        self, keep: NDArray[np.float64], among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """Mark the items whose values another has too, all but one of each.
+
+        Args:
+            keep: float64 [n_items]; of those alike the one with the lowest number stays, and of
+                equals the first.
+            among: bool [n_items], the items that are looked at; None for all.
+        """
+        hashes = np.empty(self.n_items, np.uint64)
+        hash_rows(self.bounds, self.ids, hashes)
+        items = np.arange(self.n_items) if among is None else np.flatnonzero(among)
+        order = items[np.lexsort((keep[items], hashes[items]))]
+        found = np.zeros(self.n_items, np.bool_)
+        same_as_before(self.bounds, self.ids, order, hashes, found)
+        return found
+
+    def check_size(self, n_items: int) -> None:
+        """Refuse another number of items.
+
+        Raises:
+            InputError: It is another.
+        """
+        if n_items != self.n_items:
+            raise InputError(f"attribute values of {self.n_items} items for {n_items} items")
+
+
+# --------------------------------------------------------------------------------------------------
+# From items to attribute–value pairs: fitted on the pool, kept as JSON, applied to new items.
+
+
+TEMPLATES = ("lower", "lower[-1]", "lower[1]", "kind", "suffix3")
+"""Of texts, unless others are asked for: words, their neighbours, and what they look like."""
+FORMAT, OLD_FORMAT, VERSION = "goldspan-attribute-values", f"{OLD_NAME}-attribute-values", 1
+SKIP = "skip"
+"""The rule of columns that are not attributes, such as a label."""
+_STRING = pa.large_string()
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the attribute–value pairs of a pool are; made by `Features.fit`.
+
+    Attributes:
+        words: Templates with their values, for texts.
+        columns: The columns of a table, with their values.
+        width: Number of columns of a sparse matrix.
+    """
+
+    words: FeatureMap | None = field(default=None, repr=False)
+    columns: tuple[Column, ...] = ()
+    width: int = 0
+
+    @classmethod
+    def fit(
+        cls,
+        pool: Any,
+        *,
+        templates: str | Path | Sequence[str] = TEMPLATES,
+        hash_bits: int = 0,
+        numeric: str = "quantile(10)",
+        discretisers: Mapping[str, str] | None = None,
+        missing: str = "skip",
+    ) -> Features:
+        """Learn the values that a pool has.
+
+        Args:
+            pool: As for `Pool.of`.
+            templates: Of texts, as for taggers.
+            hash_bits: Texts: hash the features into 2 ** hash_bits values, so that other texts
+                have theirs too; 0: number those of the pool.
+            numeric: How columns of numbers become values: "nearest(10)" (paper 003),
+                "quantile(10)", "log2" or "categorical".
+            discretisers: Other rules by column; "skip" leaves a column out.
+            missing: "skip": a missing cell is no value; "value": it is one of its own.
+
+        Raises:
+            UnknownNameError: There is no such rule, template or column.
+
+        >>> made = Features.fit(np.array([[12.0], [27.0], [14.0]]), numeric="nearest(10)")
+        >>> [made.name(value) for value in range(made.n_values)]
+        ['0=10', '0=30']
+        """
+        items = Pool.of(pool)
+        if missing not in MISSING:
+            raise UnknownNameError("choice for missing cells", missing, MISSING)
+        if items.text is not None:
+            parsed = read_templates(templates)
+            return cls(words=FeatureMap.fit(items.text, parsed, hash_bits=hash_bits)[0])
+        if items.matrix is not None:
+            return cls(width=items.matrix.shape[1])
+        cells = items.columns or {}
+        rules = dict(discretisers or {})
+        for name in rules:
+            if name not in cells:
+                raise UnknownNameError("column", name, cells)
+        fitted = (
+            Column.fit(name, column, read_discretiser(rules.get(name, numeric)), missing)
+            for name, column in cells.items()
+            if rules.get(name) != SKIP
+        )
+        return cls(columns=tuple(fitted))
+
+    @property
+    def n_values(self) -> int:
+        """Number of attribute–value pairs."""
+        if self.words is not None:
+            return self.words.n_features
+        return self.width or sum(map(len, self.columns))
+
+    def transform(self, pool: Any) -> Incidence:
+        """Find the attribute–value pairs of items; what the fitted pool has not has none.
+
+        Raises:
+            InputError: The items are of another sort, or a column is missing.
+        """
+        items = Pool.of(pool)
+        sort = "texts" if self.words else "a sparse matrix" if self.width else "a table"
+        if self.words is not None and items.text is not None:
+            found = self.words.transform(items.text)
+            return Incidence.of(found.bounds[found.offsets], found.ids, self.n_values)
+        if self.width and items.matrix is not None:
+            if items.matrix.shape[1] != self.width:
+                raise InputError(f"a matrix of {items.matrix.shape[1]} columns, not {self.width}")
+            return Incidence.of_matrix(items.matrix)
+        if self.words is None and not self.width and items.columns is not None:
+            return self._of_columns(items)
+        raise InputError(f"these attribute values were fitted on {sort}: the items are another")
+
+    def name(self, value: int) -> str:
+        """Say what a value is, for example `lower=rome` or `age=20`.
+
+        Raises:
+            InputError: There is no such value.
+        """
+        if not 0 <= value < self.n_values:
+            raise InputError(f"there is no value {value}: there are {self.n_values}")
+        if self.words is not None:
+            return self.words.name(value)
+        for column in self.columns:
+            if value < len(column):
+                return column.word(value)
+            value -= len(column)
+        return f"column {value}"
+
+    def to_json(self) -> str:
+        """Write everything as JSON, with the version of the format."""
+        facts: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        facts |= {"width": self.width, "columns": [column.facts() for column in self.columns]}
+        if (words := self.words) is not None:
+            facts["words"] = {
+                "templates": [str(template) for template in words.templates],
+                "hash_bits": words.hash_bits,
+                "values": {name: array.to_pylist() for name, array in words.values.items()},
+                "keys": [keys.tolist() for keys in words.keys],
+            }
+        return json.dumps(facts, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Features:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InputError: It is something else, damaged, or of a newer version.
+
+        >>> made = Features.fit([["Rome", "is", "old"]])
+        >>> Features.from_json(made.to_json()).name(0) == made.name(0)
+        True
+        """
+        try:
+            facts = json.loads(text)
+            is_ours = facts["format"] in {FORMAT, OLD_FORMAT}
+            version = int(facts["version"]) if is_ours else 0
+            if version == VERSION:
+                columns = tuple(Column.of_facts(one) for one in facts["columns"])
+                return cls(_words_of(facts.get("words")), columns, int(facts["width"]))
+        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+            version = 0
+        if version:
+            raise InputError(
+                f"these attribute values are of version {version}; this goldspan reads {VERSION}"
+            )
+        raise InputError("this is no JSON of attribute values, or it is damaged")
+
+    def _of_columns(self, items: Pool) -> Incidence:
+        cells = items.columns or {}
+        lost = [column.name for column in self.columns if column.name not in cells]
+        if lost:
+            raise InputError(f"columns are missing: {', '.join(lost)}")
+        ids = np.full((items.n_items, len(self.columns)), -1, np.int64)
+        first = 0
+        for n, column in enumerate(self.columns):
+            codes = column.codes(cells[column.name])
+            ids[:, n] = np.where(codes >= 0, first + codes, -1)
+            first += len(column)
+        known = ids >= 0
+        bounds = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+        return Incidence.of(bounds, ids[known], self.n_values)
+
+
+def _words_of(facts: dict[str, Any] | None) -> FeatureMap | None:
+    if facts is None:
+        return None
+    templates = tuple(Template.parse(text) for text in facts["templates"])
+    values = {name: pa.array(words, _STRING) for name, words in facts["values"].items()}
+    keys = tuple(np.array(one, np.int64) for one in facts["keys"])
+    return FeatureMap(templates, values, keys, {}, int(facts["hash_bits"]))

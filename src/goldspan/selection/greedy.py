@@ -1,0 +1,413 @@
+"""Greedy cover of attribute values (paper 003): level-wise or capped, weighted, with costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan._kernel import kernel
+from goldspan.selection.features import Incidence
+
+# --------------------------------------------------------------------------------------------------
+# Greedy coverage with weights and costs: a heap of gains, most of them out of date.
+
+
+@kernel
+def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int) -> None:
+    """Let an entry of a heap sink to its place: the largest key on top, then the lowest rank.
+
+    Args:
+        keys: float64 [size or more]; changed.
+        ranks: int32, the same length; changed.
+        size: Of the heap.
+        at: The entry's place.
+    """
+    key, rank = keys[at], ranks[at]
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        right = child + 1
+        if right < size and (
+            keys[right] > keys[child]
+            or (keys[right] == keys[child] and ranks[right] < ranks[child])
+        ):
+            child = right
+        if key > keys[child] or (key == keys[child] and rank < ranks[child]):
+            break
+        keys[at], ranks[at] = keys[child], ranks[child]
+        at = child
+    keys[at], ranks[at] = key, rank
+
+
+@kernel
+def pick_weighted(  # noqa: C901, PLR0912 - one loop for Numba
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    spend: NDArray[np.float64],
+    left: float,
+    order: NDArray[np.int64],
+    need: NDArray[np.int32],
+    is_out: NDArray[np.bool_],
+    picked: NDArray[np.int64],
+    gains: NDArray[np.float64],
+    why: NDArray[np.int32],
+) -> tuple[int, float, bool]:
+    """Pick by gain per cost until no item brings anything, fits, or there is no more room.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz], the values of every item.
+        weights: float64 [n_values], not negative.
+        shares: float64 [n_items], what a gain is divided by, positive.
+        spend: float64 [n_items], what an item takes from the budget.
+        left: Of the budget.
+        order: int64 [n_items], the permutation that decides ties.
+        need: int32 [n_values], how often a value is still needed; changed.
+        is_out: bool [n_items], items that cannot be picked (any more); changed.
+        picked: int64 [most], written.
+        gains: float64 [most], written.
+        why: int32 [most], the weightiest value that was needed; written.
+
+    Returns:
+        How many were picked, what is left of the budget, and whether an item with a gain did not
+        fit.
+    """
+    n_items, most = len(bounds) - 1, len(picked)
+    keys = np.empty(n_items)
+    ranks = np.empty(n_items, np.int32)
+    size, n, is_tight = 0, 0, False
+    for rank in range(n_items):
+        item = order[rank]
+        if is_out[item]:
+            continue
+        gain = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            if need[ids[place]] > 0:
+                gain += weights[ids[place]]
+        if gain > 0:
+            keys[size], ranks[size] = gain / shares[item], rank
+            size += 1
+    for at in range(size // 2 - 1, -1, -1):
+        sink(keys, ranks, size, at)
+    while size > 0 and n < most:
+        item = order[ranks[0]]
+        gain = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            if need[ids[place]] > 0:
+                gain += weights[ids[place]]
+        key = gain / shares[item]
+        fits = spend[item] <= left
+        if gain > 0 and not fits:
+            is_tight = True
+        if gain > 0 and fits and key < keys[0]:
+            keys[0] = key
+            sink(keys, ranks, size, 0)
+            continue
+        size -= 1
+        keys[0], ranks[0] = keys[size], ranks[size]
+        sink(keys, ranks, size, 0)
+        if gain <= 0 or not fits:
+            continue
+        is_out[item] = True
+        left -= spend[item]
+        picked[n], gains[n], why[n] = item, gain, -1
+        heaviest = 0.0
+        for place in range(bounds[item], bounds[item + 1]):
+            value = ids[place]
+            if need[value] > 0:
+                if weights[value] > heaviest:
+                    heaviest, why[n] = weights[value], value
+                need[value] -= 1
+        n += 1
+    return n, left, is_tight
+
+
+# --------------------------------------------------------------------------------------------------
+# Greedy coverage where every value and every item counts alike: gains are integers that fall.
+
+
+@kernel
+def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    value_bounds: NDArray[np.int64],
+    value_items: NDArray[np.int32],
+    order: NDArray[np.int64],
+    need: NDArray[np.int32],
+    is_out: NDArray[np.bool_],
+    picked: NDArray[np.int64],
+    gains: NDArray[np.float64],
+    why: NDArray[np.int32],
+) -> int:
+    """Pick until nothing is needed that an item has, or there is no more room.
+
+    Args:
+        bounds: int64 [n_items + 1].
+        ids: int32 [nnz], the values of every item.
+        value_bounds: int64 [n_values + 1].
+        value_items: int32 [nnz], the items of every value.
+        order: int64 [n_items], the permutation that decides ties.
+        need: int32 [n_values], how often a value is still needed; changed.
+        is_out: bool [n_items], items that cannot be picked (any more); changed.
+        picked: int64 [most], written.
+        gains: float64 [most], written.
+        why: int32 [most], the first value that was needed; written.
+
+    Returns:
+        How many were picked.
+    """
+    n_items, most = len(bounds) - 1, len(picked)
+    gain = np.zeros(n_items, np.int32)
+    top = 0
+    for item in range(n_items):
+        if not is_out[item]:
+            for place in range(bounds[item], bounds[item + 1]):
+                if need[ids[place]] > 0:
+                    gain[item] += 1
+            top = max(top, gain[item])
+    head = np.full(top + 1, -1, np.int32)
+    behind = np.full(n_items, -1, np.int32)
+    for rank in range(n_items - 1, -1, -1):
+        level = gain[order[rank]]
+        behind[rank] = head[level]
+        head[level] = rank
+    bucket = np.empty(n_items, np.int32)
+    n = 0
+    for level in range(top, 0, -1):
+        size, rank = 0, head[level]
+        is_sorted = True
+        while rank >= 0:
+            bucket[size] = rank
+            is_sorted = is_sorted and (size == 0 or bucket[size - 1] < rank)
+            size += 1
+            rank = behind[rank]
+        if not is_sorted:
+            bucket[:size].sort()
+        for b in range(size):
+            if n == most:
+                return n
+            rank = bucket[b]
+            item = order[rank]
+            if gain[item] < level:
+                behind[rank] = head[gain[item]]
+                head[gain[item]] = rank
+                continue
+            is_out[item] = True
+            picked[n], gains[n], why[n] = item, level, -1
+            for place in range(bounds[item], bounds[item + 1]):
+                value = ids[place]
+                if need[value] <= 0:
+                    continue
+                if why[n] < 0:
+                    why[n] = value
+                need[value] -= 1
+                if need[value] == 0:
+                    for other in range(value_bounds[value], value_bounds[value + 1]):
+                        gain[value_items[other]] -= 1
+            n += 1
+    return n
+
+
+# --------------------------------------------------------------------------------------------------
+# Greedy coverage on arrays (paper 003, section 3; MATH section 9).
+
+
+Floats = NDArray[np.float64]
+
+ORDERS = ("levels", "capped")
+BUDGET, SATURATED, EXHAUSTED = "budget", "saturated", "exhausted"
+"""Why picking stops: nothing more fits, nothing more is gained, nothing is left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What is to be covered, and what has been.
+
+    Attributes:
+        w: How often every value is to be covered.
+        order: "levels" or "capped".
+        counts: int64 [n_values], how often labelled items have every value; None for never.
+        weights: float64 [n_values], not negative; None: all alike.
+    """
+
+    w: int = 1
+    order: str = "levels"
+    counts: NDArray[np.int64] | None = None
+    weights: Floats | None = None
+
+    def value(self, counts: NDArray[np.int64]) -> float:
+        """Give f, from how often every value is covered."""
+        covered = np.minimum(self.w, counts)
+        return float(covered.sum() if self.weights is None else covered @ self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Purse:
+    """What may be spent.
+
+    Attributes:
+        most: Number of items.
+        spend: float64 [n_items], what every item takes from `budget`; None: nothing.
+        budget: In the unit of `spend`.
+        shares: float64 [n_items], positive: gains are divided by it; None: they are not.
+    """
+
+    most: int
+    spend: Floats | None = None
+    budget: float = np.inf
+    shares: Floats | None = None
+
+
+class Picks(NamedTuple):
+    """What was picked, in order.
+
+    Attributes:
+        item: int64 [n].
+        gain: float64 [n], weights of what was still needed at the pick's level.
+        level: int64 [n], counted from 1; 0 with `order="capped"`.
+        value: int32 [n], the foremost value that was still needed.
+        stopped: "budget", "saturated" or "exhausted".
+        counts: int64 [n_values], how often every value is covered in the end.
+    """
+
+    item: NDArray[np.int64]
+    gain: Floats
+    level: NDArray[np.int64]
+    value: NDArray[np.int32]
+    stopped: str
+    counts: NDArray[np.int64]
+
+
+def cover(
+    items: Incidence,
+    wanted: Wanted,
+    purse: Purse,
+    ranks: NDArray[np.int64],
+    is_out: NDArray[np.bool_] | None = None,
+) -> Picks:
+    """Pick items greedily.
+
+    Args:
+        items: Which item has which values.
+        wanted: What is to be covered.
+        purse: What may be spent.
+        ranks: int64 [n_items], items by rank: of equals the first is picked.
+        is_out: bool [n_items], items that cannot be picked.
+
+    >>> one = Incidence.of_sets([{0, 1}, {1, 2, 3}, {0}])
+    >>> cover(one, Wanted(), Purse(most=3), np.arange(3)).item.tolist()
+    [1, 0]
+    """
+    out = np.zeros(items.n_items, np.bool_) if is_out is None else is_out.copy()
+    start = np.zeros(items.n_values, np.int64) if wanted.counts is None else wanted.counts
+    found = _levels(items, wanted, purse, ranks, out.copy(), start)
+    if purse.spend is None or purse.shares is None or not len(found.item):
+        return found
+    best, single = _best_single(items, wanted, purse, ranks, out, start)
+    if best < 0 or single <= wanted.value(found.counts) - wanted.value(start):
+        return found
+    return _begun_with(best, single, items, wanted, purse, ranks, out, start)
+
+
+def _levels(
+    items: Incidence, wanted: Wanted, purse: Purse, ranks: NDArray[np.int64],
+    out: NDArray[np.bool_], start: NDArray[np.int64],
+) -> Picks:  # fmt: skip
+    """Run through the levels until the purse or the pool is empty; `out` is changed."""
+    counts, left, most = start.copy(), _room(purse), purse.most
+    kept: list[tuple[NDArray[np.int64], Floats, NDArray[np.int32], int]] = []
+    is_tight = False
+    is_leveled = wanted.order == "levels"
+    for level in range(1, wanted.w + 1) if is_leveled else (wanted.w,):
+        need = np.maximum(0, level - counts).astype(np.int32)
+        if wanted.weights is not None:
+            need[wanted.weights <= 0] = 0
+        picked, gains, why, left, tight = _one_pass(
+            items, wanted.weights, purse, ranks, need, out, most, left
+        )
+        most -= len(picked)
+        is_tight |= tight
+        kept.append((picked, gains, why, level if is_leveled else 0))
+        counts += np.bincount(items.take(picked).ids, minlength=items.n_values)
+        if not most:
+            break
+    levels = np.concatenate([np.full(len(part[0]), part[3], np.int64) for part in kept])
+    stopped = BUDGET if is_tight or (not most and not out.all()) else SATURATED
+    return Picks(
+        np.concatenate([part[0] for part in kept]),
+        np.concatenate([part[1] for part in kept]),
+        levels,
+        np.concatenate([part[2] for part in kept]),
+        EXHAUSTED if out.all() else stopped,
+        counts,
+    )
+
+
+def _one_pass(
+    items: Incidence, weights: Floats | None, purse: Purse, ranks: NDArray[np.int64],
+    need: NDArray[np.int32], out: NDArray[np.bool_], most: int, left: float,
+) -> tuple[NDArray[np.int64], Floats, NDArray[np.int32], float, bool]:  # fmt: skip
+    most = min(most, items.n_items)
+    picked, gains, why = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int32)
+    if weights is None and purse.spend is None and purse.shares is None:
+        n = pick_unweighted(
+            items.bounds, items.ids, *items.by_value, ranks, need, out, picked, gains, why
+        )
+        return picked[:n], gains[:n], why[:n], left, False
+    even = np.ones(items.n_items)
+    n, left, is_tight = pick_weighted(
+        items.bounds, items.ids,
+        np.ones(items.n_values) if weights is None else weights,
+        even if purse.shares is None else purse.shares,
+        np.zeros(items.n_items) if purse.spend is None else purse.spend,
+        left, ranks, need, out, picked, gains, why,
+    )  # fmt: skip
+    return picked[:n], gains[:n], why[:n], left, is_tight
+
+
+def _room(purse: Purse) -> float:
+    """Give the budget, a hair wider for costs that are fractions: their sums round."""
+    if purse.spend is None or not (purse.spend % 1).any():
+        return float(purse.budget)
+    return float(purse.budget) * (1 + 1e-12)
+
+
+def _best_single(
+    items: Incidence, wanted: Wanted, purse: Purse, ranks: NDArray[np.int64],
+    out: NDArray[np.bool_], start: NDArray[np.int64],
+) -> tuple[int, float]:  # fmt: skip
+    """Find the item that fits and gains most of f alone; -1 if none does."""
+    weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
+    gains = items.sums(np.where(start < wanted.w, weights, 0.0))
+    spend = np.zeros(items.n_items) if purse.spend is None else purse.spend
+    gains[out | (spend > _room(purse))] = 0.0
+    best = int(ranks[np.argmax(gains[ranks])])
+    return (best, float(gains[best])) if gains[best] > 0 else (-1, 0.0)
+
+
+def _begun_with(
+    first: int, gain: float, items: Incidence, wanted: Wanted, purse: Purse,
+    ranks: NDArray[np.int64], out: NDArray[np.bool_], start: NDArray[np.int64],
+) -> Picks:  # fmt: skip
+    """Pick an item and go on greedily from there."""
+    row = items.row(first)
+    counts = start.copy()
+    counts[row] += 1
+    out[first] = True
+    spend = np.zeros(items.n_items) if purse.spend is None else purse.spend
+    left = Purse(purse.most - 1, purse.spend, purse.budget - spend[first], purse.shares)
+    rest = _levels(items, wanted, left, ranks, out, counts)
+    weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
+    value = row[np.argmax(np.where(start[row] < wanted.w, weights[row], -1.0))]
+    return Picks(
+        np.concatenate([[first], rest.item]),
+        np.concatenate([[gain], rest.gain]),
+        np.concatenate([[int(wanted.order == "levels")], rest.level]),
+        np.concatenate([[value], rest.value]).astype(np.int32),
+        rest.stopped,
+        rest.counts,
+    )

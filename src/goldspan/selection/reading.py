@@ -1,0 +1,886 @@
+"""Pools, labelled items and errors in files.
+
+A pool is read from lines of text, a folder of texts, a table with a column of texts (CSV, TSV,
+Parquet, a DataFrame), JSON, CoNLL, a table of attributes or any crowd. A text is exactly what the
+file holds, without the end of its line. What looks like another format than its name says is
+refused: no file is read as something else in silence.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.crowd.cells import is_marked, unguard
+from goldspan.crowd.entries import half_character, string_faults
+from goldspan.crowd.grid import guess_delimiter
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
+from goldspan.old_name import OLD_NAME
+from goldspan.selection.base import Selection
+from goldspan.selection.pool import IDS, Pool, joined, placed
+from goldspan.spans import locate, tokenize
+from goldspan.spans.text import RULES
+from goldspan.tagger.streams import READERS
+
+TEXT, FOLDER, JSON, JSONL, CONLL = "text", "folder", "json", "jsonl", "conll"
+TABLE, ATTRIBUTES, CROWD = "table", "attributes", "crowd"
+FORMATS = (TEXT, FOLDER, TABLE, JSONL, JSON, CONLL, ATTRIBUTES, CROWD)
+"""How a pool is read."""
+TEXTS = (
+    "text", "sentence", "content", "body", "message", "utterance", "paragraph", "snippet", "review",
+    "tweet", "comment",
+)  # fmt: skip
+"""Columns that hold texts, in any case."""
+TOKENS = ("tokens", "words")
+"""Columns that hold lists of tokens."""
+DOCUMENTS = ("document", "doc", "document_id", "doc_id")
+"""Columns that hold the name of the document."""
+CUTS = (*RULES, "given")
+"""What `tokens` may be."""
+_ENDINGS = {
+    ".txt": TEXT, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSON, ".conll": CONLL,
+    ".conllu": CONLL, ".bio": CONLL, ".iob": CONLL, ".csv": TABLE, ".tsv": TABLE, ".tab": TABLE,
+}  # fmt: skip
+_NAMING = "with pool.{0} in a plan, --{0}-column on the command line, or {0}=… in Python"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class PoolFile:
+    """A pool as it was read.
+
+    Attributes:
+        pool: The items.
+        fields: Of every item what its line held besides ids and words; empty for crowds.
+        format: As what it was read.
+        columns: Names of the columns of a table or of JSON by role: text, tokens, id, document.
+        notes: What its requester should know: what was left out, made or read in another way.
+        numbered: Whether items are known by their places in the file, for they have no ids.
+    """
+
+    pool: Pool
+    fields: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    format: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    numbered: bool = False
+
+
+def read_pool(
+    source: Any,
+    format: str | None = None,  # noqa: A002 - users' word
+    *,
+    text: str | None = None,
+    id: str | None = None,  # noqa: A002 - users' word
+    document: str | None = None,
+    tokens: str | None = None,
+    otherwise: str = "fine",
+    max_decompressed: int | str | None = None,
+) -> PoolFile:
+    r"""Read a pool.
+
+    Args:
+        source: A path, a folder, "-", bytes, a DataFrame of any make or a data set of `datasets`.
+        format: "text" (a line is an item, blank lines separate documents), "folder" (a `.txt` file
+            is an item and a document), "table" (CSV, TSV or Parquet with a column of texts, or of
+            lists of tokens), "jsonl" or "json" (objects with `text` or `tokens`), "conll" (a token
+            per line), "attributes" (a table with a row per item, without texts) or "crowd" (any
+            format of `read_crowd`); by the ending of the name and the content by default.
+        text: Name of the column with the texts, where it cannot be told.
+        id: Name of the column with the items' ids. Items without ids are known by the number of
+            their line, row or object: others can be added at the end only.
+        document: Name of the column with the documents that items are part of.
+        tokens: How texts are cut into tokens: "fine", "space" or "words", see
+            `goldspan.spans.tokenize`; "given": as the pool says. By default given tokens are
+            taken, and other texts are cut by the rule `otherwise`.
+        otherwise: See `tokens`.
+        max_decompressed: Most bytes that compressed input may become, as for `read_crowd`.
+
+    Returns:
+        The pool and how it was read. Items without anything to label are left out and counted in
+        the notes.
+
+    Raises:
+        UnknownNameError: There is no such format or rule.
+        InputError: The file is not there, is not of the format, has no column that is known to hold
+            texts or several of them, a text does not hold its tokens, or an id appears twice.
+
+    >>> read_pool(b"Rome is old.\nIt rains.\n", "text").pool.n_tokens.tolist()
+    [4, 3]
+    >>> read_pool(b"id,sentence,source\na,Rome's old,web\n", "table").pool.words(0)
+    ['Rome', "'", 's', 'old']
+    """
+    if tokens is not None and tokens not in CUTS:
+        raise UnknownNameError("rule for tokens", tokens, CUTS)
+    names = {"text": text, "id": id, "document": document}
+    if format is not None and format not in FORMATS:
+        raise UnknownNameError("format of a pool", format, FORMATS)
+    if _is_table(source):
+        found = _of_columns(_frame(source), "<DataFrame>", names)
+        return _made(found, tokens, otherwise)
+    file = open_source(source, max_decompressed=max_decompressed)
+    chosen = format or pool_format(file, text)
+    if chosen in {ATTRIBUTES, CROWD, TEXT, FOLDER, CONLL} and (given := _named(names)):
+        message = (
+            f"there are no columns to name in a pool of the format {chosen}: leave out {given}"
+        )
+        raise FormatError([Fault(message, file.name, kind="columns")])
+    if chosen == ATTRIBUTES:
+        return PoolFile(Pool.of(_attributes(file)), format=ATTRIBUTES)
+    if chosen == CROWD:
+        return PoolFile(Pool.of(_crowd(file)), format=CROWD)
+    rows = {
+        TEXT: _lines, FOLDER: _folder, CONLL: _conll,
+    }.get(chosen)  # fmt: skip
+    if rows is not None:
+        return _made(rows(file), tokens, otherwise)
+    records = {TABLE: _table, JSONL: _json_lines, JSON: _json_array}[chosen](file)
+    return _made(_of_columns(records, file.name, names, chosen), tokens, otherwise)
+
+
+def pool_format(file: Source, text: str | None = None) -> str:
+    """Return how a pool is read: by the ending of its name, if the content agrees.
+
+    Args:
+        file: The pool.
+        text: The column of texts, if one was named: then the file is a table or JSON.
+
+    Raises:
+        FormatError: The content is of another format than the name says.
+    """
+    if file.is_folder:
+        return CROWD if _guessed(file) else FOLDER
+    if file.is_parquet:
+        return _table_or_crowd(_table(file), file, text)
+    chosen = _ENDINGS.get(file.suffix)
+    if chosen is None:
+        chosen = _by_content(file)
+    if chosen == TEXT:
+        seen = not_lines(file)
+        if seen is not None:
+            message = (
+                f"{seen[1]}, and not plain text: give the file that ending, or say the format "
+                f'(pool.format = "{seen[0]}" in a plan, --format {seen[0]}); if every line is '
+                f'an item all the same, the format is "{TEXT}"'
+            )
+            raise FormatError([Fault(message, file.name, kind="format")])
+    if chosen == JSON and text is None and _guessed(file):
+        return CROWD
+    if chosen == TABLE and text is None and _is_conll(file.text.value.split("\n", 50)[:50]):
+        return CROWD
+    return _table_or_crowd(None, file, text) if chosen == TABLE else chosen
+
+
+def not_lines(file: Source) -> tuple[str, str] | None:
+    """Return what a plain text rather is: a format of a pool and what was seen; None if nothing."""
+    value = file.text.value
+    lines = value.split("\n", 50)[:50]
+    first = next((line for line in lines if line.strip()), "").strip()
+    if first[:1] == "{" and _is_json(first):
+        return JSONL, "its first line is a JSON object (.jsonl)"
+    if first[:1] == "[" and _is_json(value):
+        return JSON, "it is a JSON array (.json)"
+    if _is_conll(lines):
+        return CONLL, "its lines are a token and its tag each (.conll)"
+    if first.lower() in TEXTS:
+        return TABLE, f"its first line is the name of a column, {first!r} (.csv)"
+    try:
+        rows = [row for row in csv.reader(lines[:20], delimiter=guess_delimiter(first)) if row]
+    except csv.Error:
+        return None
+    names = [cell.strip().lower() for cell in rows[0]] if rows else []
+    known = {*TEXTS, *IDS, *DOCUMENTS, "label", "labels", "category"}
+    if len(names) > 1 and len(known & set(names)) and all(len(name) < 40 for name in names):
+        even = [row for row in rows[:-1] if len(row) == len(names)]  # the last one may be cut
+        if len(even) >= len(rows[:-1]):
+            return TABLE, f"its first line names columns, {', '.join(map(repr, rows[0]))} (.csv)"
+    return None
+
+
+def read_errors(source: Any) -> dict[str, float]:
+    r"""Read where a model is wrong: a CSV table with a column item, and one called error.
+
+    Args:
+        source: A path or bytes. Errors are shares, 0 to 1; without that column every item that
+            stands there is wrong.
+
+    Raises:
+        InputError: It is no such table; the line is named.
+
+    >>> read_errors(b"item,error\nD1,0.5\nD2,0\n")
+    {'D1': 0.5, 'D2': 0.0}
+    """
+    file = open_source(source)
+    rows, is_guarded = csv.DictReader(io.StringIO(file.text.value)), is_marked(file.text.value)
+    names = [name.strip().lower() for name in rows.fieldnames or []]
+    rows.fieldnames = names
+    key = next((name for name in IDS if name in names), None)
+    if key is None:
+        message = f"a table of errors has a column item, and may have one called error, not {names}"
+        raise FormatError([Fault(message, file.name, 1, kind="columns")])
+    found: dict[str, float] = {}
+    for row in rows:
+        name, cell = (row[key] or "").strip(), row.get("error", "1")
+        name = unguard(name) if is_guarded else name
+        try:
+            share = float(cell or "")
+        except ValueError:
+            message = f"an error is a number from 0 to 1, not {cell!r}"
+            raise FormatError([Fault(message, file.name, rows.line_num, name)]) from None
+        if name in found:
+            raise FormatError([Fault("the item stands twice", file.name, rows.line_num, name)])
+        found[name] = share
+    return found
+
+
+def selection_lines(selection: Selection, fields: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
+    """Give a selection as JSON lines: item, words or attributes, and `select` with the reasons.
+
+    Args:
+        selection: The items.
+        fields: Other fields of every item of the pool, as `read_pool` gave them, or empty.
+    """
+    rows = selection.to_arrow().to_pylist()
+    for rank, (row, at) in enumerate(zip(rows, selection.item.tolist(), strict=True), start=1):
+        facts = {"item": row.pop("item"), **_content(selection.pool, at)}
+        more = fields[at] if fields else {}
+        line = {**more, **facts, "select": {"rank": rank, **row}}
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _content(pool: Pool, item: int) -> dict[str, Any]:
+    if pool.text is not None:
+        return {"text": pool.given[item], "tokens": pool.words(item)}
+    found = {}
+    for name, cells in (pool.columns or {}).items():
+        value = cells[item].as_py() if isinstance(cells, pa.Array) else float(cells[item])
+        found[name] = None if isinstance(value, float) and np.isnan(value) else value
+    return found
+
+
+class _Row(NamedTuple):
+    """An item before it is cut.
+
+    Attributes:
+        name: Its id.
+        place: Where it is in the file, for messages.
+        text: Its text, or None.
+        tokens: Its tokens, or None.
+        starts: First character of every token in the text, or None.
+        document: Name of its document, or None.
+        fields: All else.
+        attributes: What of it is kept with the item.
+    """
+
+    name: str
+    place: Fault
+    text: str | None = None
+    tokens: list[str] | None = None
+    starts: list[int] | None = None
+    document: str | None = None
+    fields: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}
+
+
+class _Rows(NamedTuple):
+    """The items of a file, and how they were found there."""
+
+    rows: list[_Row]
+    format: str
+    columns: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+    numbered: bool = False
+
+
+class _Records(NamedTuple):
+    """A table or JSON: rows of cells by the names of columns, and the place of each."""
+
+    names: list[str]
+    rows: Sequence[Mapping[str, Any]]
+    places: Sequence[Fault]
+    notes: tuple[str, ...] = ()
+
+
+def _made(found: _Rows, rule: str | None, otherwise: str) -> PoolFile:
+    """Cut the texts into tokens, and leave out what has none."""
+    kept: list[tuple[_Row, str, list[str], list[int]]] = []
+    faults: list[Fault] = []
+    empty: list[str] = []
+    n_made = 0
+    for row in found.rows:
+        try:
+            text, words, starts = _cut(row, rule, otherwise)
+        except InputError as error:
+            faults.append(replace(row.place, message=str(error), item=row.name, kind="tokens"))
+            continue
+        if words:
+            kept.append((row, text, words, starts))
+            n_made += row.text is None
+        else:
+            empty.append(row.name)
+    if faults:
+        raise FormatError(faults, "the pool is refused")
+    notes = [*found.notes, *_left_out(empty)]
+    if n_made:
+        notes.append(
+            f"{n_made} items have tokens and no text: their texts are the tokens with a blank "
+            "between two"
+        )
+    rows = [row for row, *_ in kept]
+    has_documents = any(row.document is not None for row in rows)
+    pool = Pool.of_items(
+        [row.name for row in rows],
+        [words for _, _, words, _ in kept],
+        [text for _, text, _, _ in kept],
+        [row.document for row in rows] if has_documents else None,
+        [starts for *_, starts in kept],
+        [row.attributes for row in rows] if any(row.attributes for row in rows) else (),
+    )
+    fields = tuple(row.fields for row in rows)
+    return PoolFile(pool, fields, found.format, found.columns, tuple(notes), found.numbered)
+
+
+def _left_out(empty: Sequence[str]) -> Iterator[str]:
+    if empty:
+        more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
+        shown = f"{', '.join(empty[:_SHOWN])}{more}"
+        yield f"{len(empty)} items are empty, with nothing to label, and left out: {shown}"
+
+
+def _cut(row: _Row, rule: str | None, otherwise: str) -> tuple[str, list[str], list[int]]:
+    """Return an item's text, its tokens and where each begins.
+
+    Raises:
+        InputError: The item lacks what the rule needs, or its text does not hold its tokens.
+    """
+    for name, value in (("text", row.text), ("id", row.name), ("document", row.document)):
+        if string_faults({name: value}):
+            raise InputError(f"the {name} {half_character(str(value))}")
+    if row.tokens is None or (rule is not None and rule != "given"):
+        if rule == "given":
+            raise InputError("there are no tokens, and the tokens are to be the given ones")
+        text = joined(row.tokens or [])[0] if row.text is None else row.text
+        bounds = tokenize(text, rule or otherwise)
+        return text, [text[a:b] for a, b in bounds], [a for a, _ in bounds]
+    if row.text is not None and otherwise == "fine":
+        starts = row.starts
+        if starts is None or not _holds(row.text, row.tokens, starts):
+            try:
+                starts = [start for start, _ in locate(row.text, row.tokens)]
+            except InputError as error:
+                raise InputError(
+                    f'the text does not hold its tokens: {error}; tokens "fine" cut the text anew '
+                    '(task.tokens = "fine" in a plan), or leave the text out'
+                ) from None
+        return row.text, row.tokens, starts
+    text, starts = placed(row.tokens, row.text, row.starts)
+    return text, row.tokens, starts
+
+
+def _holds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> bool:
+    if len(tokens) != len(starts):
+        return False
+    return all(text.startswith(token, at) for token, at in zip(tokens, starts, strict=True))
+
+
+def _lines(file: Source) -> _Rows:
+    """Read a line per item; blank lines separate documents, where there are any."""
+    rows: list[_Row] = []
+    block, was_blank = 0, True
+    for number, line in enumerate(file.text.value.split("\n"), start=1):
+        if not line.strip():
+            was_blank = True
+            continue
+        block += was_blank
+        was_blank = False
+        rows.append(_Row(str(number), Fault("", file.name, number), line, document=str(block)))
+    if block < 2:
+        rows = [row._replace(document=None) for row in rows]
+    return _Rows(rows, TEXT, notes=_said(file), numbered=True)
+
+
+def _folder(file: Source) -> _Rows:
+    """Read a `.txt` file per item."""
+    rows, others = [], []
+    for path, one in file.sorted_files():
+        if one.suffix != ".txt":
+            others.append(path)
+            continue
+        place = Fault("", one.name)
+        value = one.exact_text.value if one.data.strip(b"\xef\xbb\xbf\r\n\t ") else ""
+        end = 2 if value.endswith("\r\n") else value.endswith(("\n", "\r"))
+        name = str(PurePosixPath(path.removesuffix(".gz")).with_suffix(""))
+        rows.append(_Row(name, place, value[: len(value) - end], document=name))
+    if not rows:
+        seen = ", ".join(others[:_SHOWN]) or "nothing"
+        message = f"the folder has no .txt file, and is none of a crowd; it has {seen}"
+        raise FormatError([Fault(message, file.name, kind="format")])
+    notes: tuple[str, ...] = ()
+    if others:
+        shown = ", ".join(others[:_SHOWN]) + (" …" if len(others) > _SHOWN else "")
+        notes = (f"{len(others)} files that are not .txt are left out: {shown}",)
+    return _Rows(rows, FOLDER, notes=notes)
+
+
+def _conll(file: Source) -> _Rows:
+    items = list(READERS[CONLL](io.StringIO(file.text.value), file.name, "fine"))
+    alone = len({item.document for item in items}) == len(items)
+    rows = [
+        _Row(
+            item.name, Fault("", file.name), item.text or None, item.words,
+            [a for a, _ in item.bounds] or None, None if alone else str(item.document),
+        )
+        for item in items
+    ]  # fmt: skip
+    numbered = all(item.name == str(n) for n, item in enumerate(items, start=1))
+    return _Rows(rows, CONLL, notes=_said(file), numbered=numbered)
+
+
+def _of_columns(
+    records: _Records, name: str, asked: Mapping[str, str | None], kind: str = TABLE
+) -> _Rows:
+    """Find the columns of the roles, and make items of rows."""
+    roles = _roles(records, name, asked, kind)
+    rows, faults = [], []
+    for number, (cells, place) in enumerate(
+        zip(records.rows, records.places, strict=True), start=1
+    ):
+        found = _row_of(cells, place, roles, number, kind)
+        if isinstance(found, str):
+            faults.append(replace(place, message=found, kind="columns"))
+        else:
+            rows.append(found)
+    if faults:
+        raise FormatError(faults, "the pool is refused")
+    nested = sorted({
+        key for row in rows for key, value in row.fields.items() if isinstance(value, list | dict)
+    } - {*roles.values(), "token_start"})  # fmt: skip
+    notes = records.notes
+    if nested:
+        notes = (*notes, f"lists are no attributes, and are left out: {', '.join(nested)}")
+    return _Rows(rows, kind, roles, notes, numbered="id" not in roles)
+
+
+def _roles(
+    records: _Records, file: str, asked: Mapping[str, str | None], kind: str
+) -> dict[str, str]:
+    names = records.names
+    listed = ", ".join(map(repr, names)) or "none"
+    found: dict[str, str] = {}
+    for role, name in asked.items():
+        if name is None:
+            continue
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            message = f"there is no column {name!r}{hint}: the columns are {listed}"
+            raise FormatError([Fault(message, file, kind="columns")])
+        found[role] = name
+    lists = [n for n in names if n.lower() in TOKENS and any(_is_list(r, n) for r in records.rows)]
+    if lists:
+        found["tokens"] = lists[0]
+    if "text" not in found:
+        found |= _text_role(names, file, kind, has_tokens=bool(lists))
+    usual = {"id": IDS if kind == TABLE else ("item", "id"), "document": DOCUMENTS}
+    for role, known in usual.items():
+        if role not in found:
+            lower = {n.strip().lower(): n for n in reversed(names) if n not in found.values()}
+            match = next((lower[one] for one in known if one in lower), None)
+            if match is not None:
+                found[role] = match
+    return found
+
+
+def _text_role(names: Sequence[str], file: str, kind: str, *, has_tokens: bool) -> dict[str, str]:
+    """Find the column of the texts by its name.
+
+    Raises:
+        FormatError: Several may be meant, or none, and there are no tokens.
+    """
+    texts = [name for name in names if name.strip().lower() in TEXTS]
+    if kind != TABLE and "text" in texts:
+        texts = ["text"]
+    if len(texts) == 1 or (has_tokens and not texts):
+        return {"text": texts[0]} if texts else {}
+    listed = ", ".join(map(repr, names)) or "none"
+    if texts:
+        what = (
+            f"any of the columns {', '.join(map(repr, texts))} may be the text (all are {listed})"
+        )
+    else:
+        what = f"no column is known to hold the texts (the columns are {listed})"
+    message = f"{what}: name it {_NAMING.format('text')}"
+    if kind == TABLE and not texts:
+        message += (
+            f'; a table without texts is read with pool.format = "{ATTRIBUTES}" in a plan, with '
+            f"--{ATTRIBUTES} in goldspan select"
+        )
+    raise FormatError([Fault(message, file, 1, kind="columns")])
+
+
+def _row_of(
+    cells: Mapping[str, Any], place: Fault, roles: Mapping[str, str], number: int, kind: str
+) -> _Row | str:
+    """Return a row's item, or what is wrong with it."""
+    # A column may have no name, such as that of the index that pandas writes.
+    text, tokens, where = (
+        cells.get(roles[role]) if role in roles else None for role in ("text", "tokens", "document")
+    )
+    starts = cells.get("token_start")
+    if tokens is not None:
+        if isinstance(tokens, list) and all(isinstance(one, dict) for one in tokens):
+            starts = [one.get("start") for one in tokens]
+            tokens = [one.get("text") for one in tokens]
+        if not isinstance(tokens, list) or not all(isinstance(one, str) for one in tokens):
+            return f"{roles['tokens']} must be a list of strings, not {_short(tokens)}"
+    if isinstance(starts, list) and not all(type(one) is int for one in starts):
+        starts = None
+    if text is None and tokens is None and kind == TABLE:
+        text = ""
+    if (text is None and tokens is None) or not isinstance(text, str | None):
+        wanted = " or ".join(roles[role] for role in ("text", "tokens") if role in roles)
+        seen = "" if text is None else f", not {_short(text)}"
+        return f"it needs {wanted}: a string or a list of tokens{seen}"
+    name = str(number) if kind != JSONL else str(place.line)
+    if "id" in roles:
+        given = cells.get(roles["id"])
+        if kind == TABLE and (given is None or given == "" or given != given):  # noqa: PLR0124
+            return f"column {roles['id']}, row {number}: an item has no id"
+        name = name if given is None else str(given)
+    special = {roles.get(role) for role in ("text", "tokens", "id", "document")}
+    used = {roles.get("text"), "item"} if kind != TABLE else special
+    fields = {key: value for key, value in cells.items() if key not in used}
+    facts = {
+        key: value
+        for key, value in fields.items()
+        if key not in special and isinstance(value, str | int | float | bool) and value != ""
+    }
+    return _Row(
+        name, place, text, tokens, starts if isinstance(starts, list) else None,
+        None if where in {None, ""} else str(where), fields, facts,
+    )  # fmt: skip
+
+
+def _table(file: Source) -> _Records:
+    """Read CSV, TSV or Parquet; cells of CSV and TSV are strings, exactly as they are."""
+    if file.is_parquet:
+        return _of_arrow(_parquet(file), file.name)
+    if file.is_folder:
+        message = "this is a folder or an archive of files; a table is a single file"
+        raise FormatError([Fault(message, file.name, kind="folder")])
+    value = file.exact_text.value
+    line = 0
+    declared = _DECLARED.match(value)
+    if declared is not None:
+        value, line = value[declared.end() :], 1
+    head = value.lstrip("\r\n").partition("\n")[0]
+    mark = declared[1] if declared else guess_delimiter(head)
+    rows = _read_cells(value, mark, file.name, line)
+    names = [name.strip() for name in rows[0][1]]
+    # Spreadsheets leave columns at the end that have neither a name nor a cell.
+    while names and not names[-1] and not any(any(cells[len(names) - 1 :]) for _, cells in rows):
+        names.pop()
+    rows = [
+        (number, [*cells[: len(names)], *filter(None, cells[len(names) :])])
+        for number, cells in rows
+    ]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
+        raise FormatError([Fault(message, file.name, rows[0][0], kind="header")])
+    faults = [
+        Fault(
+            f"{len(cells)} cells where the header has {len(names)}: a text that holds the "
+            f"separator {mark!r} or a line end must be in double quotes",
+            file.name, number, kind="ragged-row",
+        )
+        for number, cells in rows[1:]
+        if len(cells) != len(names)
+    ]  # fmt: skip
+    if faults:
+        raise FormatError(faults)
+    records = [dict(zip(names, cells, strict=True)) for _, cells in rows[1:]]
+    places = [Fault("", file.name, number) for number, _ in rows[1:]]
+    notes = () if mark in ",\t" else (f"cells are separated by {mark!r}",)
+    return _Records(names, records, places, (*_said(file), *notes))
+
+
+_DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
+_QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"(?=\t|\r|\n|\Z)')
+"""A cell of a TSV that only a program that quotes would have written."""
+
+
+def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int, list[str]]]:
+    """Return the line and the cells of every row that is not blank.
+
+    In a TSV quotes are part of the text, unless some cell shows that its writer quotes.
+    """
+    quotes = mark != "\t" or value.startswith('"') or _QUOTED.search(value) is not None
+    options: dict[str, Any] = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
+    reader = csv.reader(io.StringIO(value, newline=""), delimiter=mark, **options)
+    is_guarded = mark == "," and is_marked(value)
+    rows, limit, line = [], csv.field_size_limit(sys.maxsize), before + 1
+    try:
+        for cells in reader:
+            if any(cells):
+                rows.append((line, [unguard(cell) for cell in cells] if is_guarded else cells))
+            line = before + 1 + reader.line_num
+    except csv.Error as error:
+        message = f"{error}: a quoted cell is not closed, or a quote is inside a quoted cell"
+        raise FormatError([Fault(message, name, line, kind="quotes")]) from None
+    finally:
+        csv.field_size_limit(limit)
+    if len(rows) < 2:
+        message = "there is a header but no row below it" if rows else "the file holds no row"
+        raise FormatError([Fault(message, name, 1, kind="empty")])
+    return rows
+
+
+def _parquet(file: Source) -> pa.Table:
+    from goldspan.crowd.formats.columns import parquet_table
+
+    return parquet_table(file)
+
+
+def _of_arrow(table: pa.Table, name: str) -> _Records:
+    try:
+        rows = table.to_pylist()
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"{name} cannot be read: {error}") from None
+    names = [str(key) for key in table.column_names]
+    places = [Fault("", name, item=f"row {n}") for n in range(1, len(rows) + 1)]
+    return _Records(names, [_plain_row(row) for row in rows], places)
+
+
+def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with values that JSON can hold."""
+    return {key: _plain(value) for key, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool | int | str | list | dict) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value)
+
+
+def _json_lines(file: Source) -> _Records:
+    """Read an object per line."""
+    rows, places = [], []
+    for number, line in enumerate(file.text.value.split("\n"), start=1):
+        if line.strip():
+            rows.append(_json(line, file.name, number))
+            places.append(Fault("", file.name, number))
+    if rows and isinstance(rows[0], list) and len(rows) == 1:
+        return _objects(rows[0], file)
+    return _checked_records(rows, places, _said(file))
+
+
+def _json_array(file: Source) -> _Records:
+    """Read a list of objects."""
+    found = _json(file.text.value, file.name, 0)
+    if isinstance(found, dict):
+        lists = [key for key, value in found.items() if isinstance(value, list)]
+        message = "it holds one object, and a pool is a list of objects" + (
+            f": take the list {lists[0]!r} out of it" if len(lists) == 1 else ""
+        )
+        raise FormatError([Fault(message, file.name, kind="format")])
+    return _objects(found, file)
+
+
+def _objects(found: Any, file: Source) -> _Records:
+    places = [Fault("", file.name)] * len(found) if isinstance(found, list) else []
+    return _checked_records(found, places, _said(file))
+
+
+def _json(text: str, name: str, line: int) -> Any:
+    try:
+        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise FormatError([Fault(f"this is no JSON: {error}", name, line)]) from None
+
+
+def _finite(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _checked_records(rows: Any, places: list[Fault], notes: tuple[str, ...]) -> _Records:
+    wrong = [
+        replace(place, message=f"an item must be an object, not {_short(row)}", kind="format")
+        for row, place in zip(rows, places, strict=True)
+        if not isinstance(row, dict)
+    ]
+    if wrong:
+        raise FormatError(wrong)
+    return _Records(list(dict.fromkeys(key for row in rows for key in row)), rows, places, notes)
+
+
+def _is_table(source: Any) -> bool:
+    if isinstance(source, str | bytes | Source) or hasattr(source, "read"):
+        return False
+    kind = type(source)
+    return hasattr(kind, "columns") or hasattr(kind, "column_names")
+
+
+def _frame(frame: Any) -> _Records:
+    """Take a DataFrame of any make, or a data set of `datasets`."""
+    from goldspan.crowd.formats.columns import frame_columns
+
+    if hasattr(frame, "with_format"):  # of `datasets`, which Narwhals does not know
+        return _of_arrow(frame.with_format("arrow")[:], "<Dataset>")
+    return _of_arrow(frame_columns(frame, lambda names: names), "<DataFrame>")
+
+
+def _table_or_crowd(records: _Records | None, file: Source, text: str | None) -> str:
+    """Tell a table of texts from the tables that are crowds."""
+    from goldspan.crowd.formats import mturk, wide
+    from goldspan.crowd.formats.long import ROLES
+    from goldspan.crowd.grid import header_names
+
+    if text is not None:
+        return TABLE
+    if records is None:
+        if wide.sniff(file) or mturk.sniff(file):
+            return CROWD
+        names = header_names(file)
+    else:
+        if {b"goldspan", OLD_NAME.encode()} & {*(_parquet(file).schema.metadata or {})}:
+            return CROWD
+        names = records.names
+    lower = {name.lower() for name in names}
+    has = {role for role, known in ROLES.items() if lower & set(known)}
+    is_long, guessed = {"item", "label"} <= has, _guessed(file)
+    if not lower & {*TEXTS, *TOKENS}:
+        return CROWD if is_long or guessed else TABLE
+    if guessed not in {None, "long", "parquet", "conll"}:
+        return CROWD
+    if not is_long or not {"worker", "token"} & has:
+        return TABLE
+    if "token" in has or lower & {*ROLES["worker"]} - {"user"}:
+        return CROWD
+    # Many texts come with their authors: answers are several of an item.
+    rows = (records or _table(file)).rows
+    key = next(name for name in names if name.lower() in ROLES["item"])
+    return CROWD if len({row[key] for row in rows}) < len(rows) else TABLE
+
+
+def _by_content(file: Source) -> str:
+    """Return what a file without a telling name is."""
+    value = file.text.value.lstrip()
+    if value[:1] == "[" and _is_json(value):
+        return JSON
+    if _guessed(file):
+        return CROWD
+    if value[:1] == "{":
+        return JSONL
+    seen = not_lines(file)
+    if seen is not None:
+        return seen[0]
+    message = (
+        f"the format is not recognised by the name: say it (pool.format in a plan, --format): "
+        f"{', '.join(FORMATS)}"
+    )
+    raise FormatError([Fault(message, file.name, kind="format")])
+
+
+def _guessed(file: Source) -> str | None:
+    from goldspan.crowd.io import guess_format
+
+    try:
+        name = guess_format(file)
+    except InputError:
+        return None
+    # Their endings make these guesses, for better messages; the content does not.
+    if name in {"spans", "label-studio"} and file.suffix in {".json", ".jsonl"}:
+        from goldspan.crowd.io import get_format
+
+        return name if get_format(name).sniff(file) else None
+    return name
+
+
+_TAG = re.compile(r"(?:O|[BIESLUM]-\S+)")
+
+
+def _is_conll(lines: Sequence[str]) -> bool:
+    """Return whether lines are a token and a tag each."""
+    rows = [line.split() for line in lines[:-1] or lines if line.strip() and line[:2] != "# "]
+    rows = [row for row in rows if row[0] != "-DOCSTART-"]
+    tagged = [len(row) > 1 and _TAG.fullmatch(row[-1]) for row in rows]
+    return bool(rows) and all(tagged) and len({len(row) for row in rows}) == 1
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_list(row: Mapping[str, Any], name: str) -> bool:
+    return isinstance(row.get(name), list)
+
+
+def _named(names: Mapping[str, str | None]) -> str:
+    return ", ".join(role for role, name in names.items() if name is not None)
+
+
+def _said(file: Source) -> tuple[str, ...]:
+    """Return what was found out about the encoding of a file."""
+    return tuple(note for note in file.exact_text.notes if "not UTF-8" in note)
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+def _crowd(file: Source) -> Crowd:
+    try:
+        return read_crowd(file, tokens="words", cut="expand", unlabelled="keep")
+    except FormatError as error:
+        hint = (
+            f'a table with a row per item is read with pool.format = "{ATTRIBUTES}" in a plan, '
+            f"with --{ATTRIBUTES} in goldspan select; texts by their format: "
+            f"{', '.join(one for one in FORMATS if one not in {ATTRIBUTES, CROWD})}"
+        )
+        if all(fault.kind == "format" for fault in error.faults):  # crowds' formats are no help
+            raise FormatError([Fault(f"it is no crowd; {hint}", file.name)]) from None
+        raise FormatError(error.faults, f"{error.headline or 'no crowd'}; {hint}") from None
+
+
+def _attributes(file: Source) -> pa.Table:
+    """Read CSV, TSV or Parquet; empty cells are missing."""
+    from pyarrow import csv, parquet
+
+    try:
+        if file.is_parquet:
+            return parquet.read_table(pa.BufferReader(file.data))
+        value = file.text
+        head = value.value.partition("\n")[0]
+        mark = "\t" if "\t" in head else ";" if ";" in head and "," not in head else ","
+        return csv.read_csv(
+            pa.BufferReader(value.data),
+            # In one block: what a column holds is judged by all of it.
+            read_options=csv.ReadOptions(block_size=min(len(value.data) + 1, 2**31 - 1)),
+            parse_options=csv.ParseOptions(delimiter=mark, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True),
+        )
+    except pa.ArrowException as error:
+        raise InputError(f"{file.name} is no table of attributes: {error}") from None

@@ -1,0 +1,46 @@
+"""The selection rules by name: a new one is a class and one line here."""
+
+from __future__ import annotations
+
+SELECTORS: dict[str, tuple[str, str]] = {
+    "coverage": (
+        "goldspan.selection.coverage:Coverage",
+        "new attribute values by weight and cost: for a cold start",
+    ),
+    "coverage-paper": (
+        "goldspan.selection.coverage:PaperCoverage",
+        "the most new attribute values, as the paper has it",
+    ),
+    "coverage-parts": (
+        "goldspan.selection.coverage:PartitionedCoverage",
+        "coverage of a large pool in parts, then among their picks",
+    ),
+    "random": ("goldspan.selection.schedule:Random", "drawn at random: the control"),
+    "density": ("goldspan.selection.uncertainty:Density", "like many other items of the pool"),
+    "least-confidence": (
+        "goldspan.selection.uncertainty:LeastConfidence",
+        "the best label or tag sequence is improbable",
+    ),
+    "margin": ("goldspan.selection.uncertainty:Margin", "the two best are close"),
+    "entropy": (
+        "goldspan.selection.uncertainty:Entropy",
+        "entropy of the label, or of the sequence",
+    ),
+    "mnlp": ("goldspan.selection.uncertainty:Mnlp", "-ln P(best sequence) per token"),
+    "token-entropy": (
+        "goldspan.selection.uncertainty:TokenEntropy",
+        "mean entropy of a token's tag",
+    ),
+    "span-change": (
+        "goldspan.selection.uncertainty:SpanChange",
+        "expected number of spans that an annotator changes, per cost",
+    ),
+    "vote": ("goldspan.selection.uncertainty:Vote", "several models vote differently"),
+    "committee-kl": (
+        "goldspan.selection.uncertainty:CommitteeKl",
+        "several models have different probabilities",
+    ),
+}
+
+DEFAULT = "coverage, then mnlp, 10% random"
+"""The schedule that did best from a cold start on (MATH section 9)."""

@@ -1,0 +1,304 @@
+"""Selection rules by name, schedules of them, and the random slice of every batch."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import plugins
+from goldspan.selection.base import CONTROL, Limits, Picked, Selector, Task
+from goldspan.selection.greedy import BUDGET, EXHAUSTED
+from goldspan.selection.registry import DEFAULT, SELECTORS
+from goldspan.tagger.parameters import check_whole
+
+# --------------------------------------------------------------------------------------------------
+# Rules in text: `mnlp`, `coverage(w=2, weights=none)`, or a schedule of several.
+
+
+_HINT = "it must look like mnlp or coverage(w=2, weights=none)"
+
+
+def get_selector(name: str, **params: Any) -> Selector:
+    """Make a rule by its name.
+
+    Raises:
+        UnknownNameError: There is no such rule, or it has no such parameter.
+
+    >>> get_selector("coverage", w=2).get_params()["w"]
+    2
+    """
+    place = SELECTORS[name][0] if name in SELECTORS else plugins("goldspan.selectors").get(name)
+    if place is None:
+        raise UnknownNameError("rule", name, [*SELECTORS, *plugins("goldspan.selectors")])
+    module, attribute = place.split(":")
+    kind: type[Selector] = getattr(import_module(module), attribute)
+    for param in params:
+        if not kind.parameter_names():
+            raise InputError(f"{name} has no parameters, and {param!r} is given")
+        if param not in kind.parameter_names():
+            raise UnknownNameError(f"parameter of {name}", param, kind.parameter_names())
+    return kind(**params)
+
+
+def read_selector(text: Any) -> Selector:
+    """Read a rule or a schedule.
+
+    Raises:
+        InputError: It is not written like one.
+        UnknownNameError: There is no such rule, or it has no such parameter.
+
+    >>> read_selector("coverage, then mnlp, 10% random").name
+    'schedule'
+    """
+    if isinstance(text, Selector):
+        return text
+    if len(clauses(str(text))) == 1:
+        return read_rule(str(text))
+
+    made = Schedule(text=str(text))
+    made.plan()
+    return made
+
+
+def read_rule(text: str) -> Selector:
+    """Read a single rule.
+
+    Raises:
+        InputError: It is not written like one.
+        UnknownNameError: There is no such rule, or it has no such parameter.
+
+    >>> read_rule("margin(top=3)").name
+    'margin'
+    """
+    name, bracket, rest = text.strip().partition("(")
+    name = name.strip()
+    if not name or (bracket and not rest.endswith(")")):
+        raise InputError(f"rule {text.strip()!r}: {_HINT}")
+    rule = get_selector(name)
+    if not bracket:
+        return rule
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about odd literals: their values are checked anyhow
+            call = ast.parse(f"rule({rest}", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call = None
+    if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+        raise InputError(f"rule {text.strip()!r}: {_HINT}; parameters have names")
+    params = {str(one.arg): _value(one.value, f"rule({rest}") for one in call.keywords}
+    made = get_selector(name, **params)
+    made.check()
+    return made
+
+
+def clauses(text: str) -> list[str]:
+    """Cut a text at its commas, but not within brackets.
+
+    >>> clauses("coverage(w=2, order=capped), then mnlp")
+    ['coverage(w=2, order=capped)', 'then mnlp']
+    """
+    found, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [one.strip() for one in found]
+
+
+def _value(node: ast.expr, source: str) -> Any:
+    """Read a literal, or a word without quotes."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return ast.get_source_segment(source, node) or ""
+
+
+# --------------------------------------------------------------------------------------------------
+# Random items: what every rule must beat, and the control slice of a batch.
+
+
+@dataclass(kw_only=True)
+class Random(Selector):
+    """Items in a random order that the seed and their ids decide.
+
+    It stops at the first item that does not fit into the budget: going on with smaller ones would
+    prefer short items. Drawing again with the same seed goes on in the same order.
+
+    >>> len(Random().select(["a b", "c", "d e f", "g"], n=2))
+    2
+    """
+
+    name: ClassVar[str] = CONTROL
+
+    def _pick(self, task: Task) -> Picked:
+        purse = task.limits.purse
+        order = task.ranks("random")
+        order = order[~task.is_out[order]]
+        taken = order[: purse.most]
+        if purse.spend is not None:
+            fitting = np.cumsum(purse.spend[taken]) <= purse.budget * (1 + 1e-12)
+            taken = taken[fitting]
+        n = len(taken)
+        stopped = EXHAUSTED if n == len(order) else BUDGET
+        return Picked(
+            taken, np.zeros(n), np.zeros(n, np.int64), (self.name,) * n, ("drawn",) * n, stopped
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Schedules: which rule in which round, and a share of every batch for others.
+
+
+_SHARE = re.compile(r"^(?P<percent>\d+(\.\d+)?)\s*%\s*(?P<rule>.+)$")
+_ROUNDS = re.compile(r"^(?P<rule>.+?)\s+for\s+(?P<n>\d+)\s+rounds?$")
+_SCHEDULE_HINT = 'it must look like "coverage, then mnlp, 10% random"'
+
+
+class Plan(NamedTuple):
+    """A schedule as it was read.
+
+    Attributes:
+        stages: Rules with the number of rounds that each lasts, the last one for ever.
+        shares: Parts of every batch, 0 to 1, and the rules that pick them.
+    """
+
+    stages: tuple[tuple[Selector, int], ...]
+    shares: tuple[tuple[float, Selector], ...]
+
+    def rule(self, number: int) -> Selector:
+        """Give the rule of a round, counted from 0."""
+        for rule, rounds in self.stages[:-1]:
+            if number < rounds:
+                return rule
+            number -= rounds
+        return self.stages[-1][0]
+
+
+@dataclass(kw_only=True)
+class Schedule(Selector):
+    """Rules one after the other over the rounds, and shares of every batch.
+
+    Args:
+        text: The schedule.
+        round: The round, counted from 0; None: the first without a model, with one the first
+            after the first rule.
+
+    >>> [part.name for part, _ in Schedule().plan().stages]
+    ['coverage', 'mnlp']
+    """
+
+    name: ClassVar[str] = "schedule"
+    text: str = DEFAULT
+    round: int | None = None
+
+    def plan(self) -> Plan:
+        """Read the schedule.
+
+        Raises:
+            InputError: It is not written like one.
+            UnknownNameError: There is no such rule.
+        """
+        stages: list[tuple[Selector, int]] = []
+        shares: list[tuple[float, Selector]] = []
+        for n, clause in enumerate(clauses(self.text)):
+            share = _SHARE.match(clause)
+            if share:
+                shares.append((_percent(share["percent"], clause), read_rule(share["rule"])))
+                continue
+            then, _, rest = clause.partition(" ")
+            if (then == "then") != bool(stages) or (shares and not stages) or not clause:
+                raise InputError(
+                    f"schedule {self.text!r}: clause {n + 1}, {clause!r}: {_SCHEDULE_HINT}"
+                )
+            stages.append(_stage(rest if stages else clause))
+        if not stages or sum(part for part, _ in shares) >= 1:
+            raise InputError(
+                f"schedule {self.text!r}: some rule must be left a share of the batch; "
+                f"{_SCHEDULE_HINT}"
+            )
+        return Plan(tuple(stages), tuple(shares))
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+        if self.round is not None:
+            check_whole("round", self.round, 0)
+
+    def _pick(self, task: Task) -> Picked:
+        plan = self.plan()
+        number = self.round
+        if number is None:
+            number = 0 if task.model is None else plan.stages[0][1]
+        found: list[Picked] = []
+        rest = task
+        for part, rule in plan.shares:
+            found.append(rule.pick(_share_of(task, rest, part)))
+            rest = _without(rest, found[-1])
+        found.append(plan.rule(number).pick(rest))
+        facts: dict[str, Any] = {"round": number}
+        for one in reversed(found):
+            facts |= one.facts
+        return _joined(found, task, facts)
+
+
+def _percent(text: str, clause: str) -> float:
+    share = float(text) / 100
+    if not 0 < share < 1:
+        raise InputError(f"{clause!r}: a share lies above 0 % and below 100 %")
+    return share
+
+
+def _stage(text: str) -> tuple[Selector, int]:
+    found = _ROUNDS.match(text.strip())
+    if not found:
+        return read_rule(text), 1
+    if int(found["n"]) < 1:
+        raise InputError(f"{text!r}: a rule lasts at least one round")
+    return read_rule(found["rule"]), int(found["n"])
+
+
+def _share_of(whole: Task, rest: Task, part: float) -> Task:
+    """Give a rule its part of the batch: of the number of items and of the budget."""
+    purse = whole.limits.purse
+    # A whole item at least: the control slice must not vanish from small batches.
+    most = min(max(1, round(part * purse.most)), rest.limits.purse.most)
+    own = replace(purse, most=most, budget=part * purse.budget)
+    return _with_purse(rest, own)
+
+
+def _without(task: Task, picked: Picked) -> Task:
+    purse, out = task.limits.purse, task.is_out.copy()
+    out[picked.item] = True
+    spent = 0.0 if purse.spend is None else float(purse.spend[picked.item].sum())
+    left = replace(purse, most=purse.most - len(picked.item), budget=purse.budget - spent)
+    together = np.concatenate([task.picked, picked.item])
+    return replace(_with_purse(task, left), is_out=out, picked=together)
+
+
+def _with_purse(task: Task, purse: Any) -> Task:
+    limits = task.limits
+    return replace(task, limits=Limits(purse, limits.cost, limits.unit, limits.spent_in))
+
+
+def _joined(found: list[Picked], task: Task, facts: dict[str, Any]) -> Picked:
+    item = np.concatenate([one.item for one in found])
+    stopped = found[-1].stopped
+    if stopped == EXHAUSTED and len(item) < int((~task.is_out).sum()):
+        stopped = BUDGET
+    return Picked(
+        item,
+        np.concatenate([one.gain for one in found]),
+        np.concatenate([one.level for one in found]),
+        tuple(rule for one in found for rule in one.rule),
+        tuple(why for one in found for why in one.why),
+        stopped,
+        facts,
+    )

@@ -1,0 +1,336 @@
+"""A simulated crowd: the truth, who answers what, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.crowd import Answers, Crowd, ImportReport
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.protocols import Progress, Runner, Serial
+from goldspan.simulation.base import (
+    Codes,
+    Draws,
+    Floats,
+    Keys,
+    Scene,
+    SimulatedWorker,
+    TruthTagger,
+    known_truth,
+)
+from goldspan.simulation.parsing import Entry, read_team
+from goldspan.spans import Tagged, score_codes
+from goldspan.tagger import CRF
+from goldspan.tagger.base import legal_codes
+
+# --------------------------------------------------------------------------------------------------
+# Who answers what: every item exactly k different workers, the workloads as wished.
+
+
+Workload = str | Mapping[str, float] | Sequence[float]
+WORKLOADS = ("equal", "zipf")
+_SURE = 1 - 1e-9
+_BLOCK = 1 << 20
+"""Numbers of (item, worker) that are in memory at once."""
+
+
+def allocate(
+    item_keys: Keys, workers: Sequence[str], per_item: int, workload: Workload, seed: int
+) -> NDArray[np.bool_]:
+    """Choose the workers of every item.
+
+    Args:
+        item_keys: uint64 [n_items].
+        workers: Ids.
+        per_item: k, how many workers every item has.
+        workload: "equal", "zipf" (the r-th worker wants 1/r of the first one's work), or weights by
+            worker id or in the order of the workers.
+        seed: Of the draws.
+
+    Returns:
+        bool [n_items, n_workers], k in every row.
+
+    Raises:
+        InputError: There are not k workers, or the weights are none.
+        UnknownNameError: There is no such workload.
+    """
+    weights = weights_of(workload, workers)
+    n_able = int((weights > 0).sum())
+    if isinstance(per_item, bool) or not 1 <= per_item <= n_able:
+        raise InputError(
+            f"per_item must lie in 1 … {n_able}, the number of workers who want work, not "
+            f"{per_item}: every item is answered by that many different workers"
+        )
+    wanted = shares(weights, per_item)
+    size = max(1, _BLOCK // len(workers))
+    blocks = [item_keys[a : a + size] for a in range(0, len(item_keys), size)]
+    chosen = [_choose(keys, workers, wanted, seed) for keys in blocks]
+    return np.concatenate([np.zeros((0, len(workers)), np.bool_), *chosen])
+
+
+def weights_of(workload: Workload, workers: Sequence[str]) -> Floats:
+    """Give how much work every worker wants, float64 [n_workers], in any unit.
+
+    Raises:
+        InputError: The weights do not fit the workers, or are none.
+        UnknownNameError: There is no such workload or worker.
+    """
+    if isinstance(workload, str):
+        if workload not in WORKLOADS:
+            raise UnknownNameError("workload", workload, WORKLOADS, "or give weights")
+        rank = np.arange(1, len(workers) + 1)
+        return np.ones(len(workers)) if workload == "equal" else 1 / rank
+    if isinstance(workload, Mapping):
+        for name in workload:
+            if name not in workers:
+                raise UnknownNameError("worker in workload", name, workers)
+        workload = [workload.get(name, 1.0) for name in workers]
+    weights = np.asarray(workload, np.float64)
+    if weights.shape != (len(workers),):
+        raise InputError(f"workload must be {len(workers)} numbers, one per worker")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError(f"workload must be numbers of at least 0, not {workload}")
+    if not weights.any():
+        raise InputError("every workload is 0: at least one worker must want work")
+    return weights
+
+
+def shares(weights: Floats, per_item: int) -> Floats:
+    """Give the share of items that every worker answers, float64 [n_workers], summing up to k.
+
+    Who would have to answer more than all items answers all, and leaves the rest to the others.
+
+    >>> shares(np.array([6.0, 1.0, 1.0]), 2).tolist()
+    [1.0, 0.5, 0.5]
+    """
+    found = np.zeros(len(weights))
+    open_ = weights > 0
+    left = float(per_item)
+    while open_.any():
+        found[open_] = left * weights[open_] / weights[open_].sum()
+        full = open_ & (found >= _SURE)
+        if not full.any():
+            break
+        found[full] = 1.0
+        left -= full.sum()
+        open_ &= ~full
+    return found
+
+
+def _choose(
+    item_keys: Keys, workers: Sequence[str], wanted: Floats, seed: int
+) -> NDArray[np.bool_]:
+    """Choose for a block of items."""
+    n_items = len(item_keys)
+    single = np.arange(n_items + 1)
+    chosen = np.repeat((wanted == 1.0)[None], n_items, axis=0)
+    drawn = np.flatnonzero((wanted > 0) & (wanted < 1.0))
+    if not len(drawn):
+        return chosen
+    k = round(float(wanted[drawn].sum()))
+    of_worker = [
+        Draws(seed, workers[w], item_keys, single).per_item("turn") for w in drawn.tolist()
+    ]
+    order = np.argsort(np.stack(of_worker, axis=1), axis=1, kind="stable")
+    reach = np.minimum(np.cumsum(wanted[drawn][order], axis=1), k)
+    reach[:, -1] = k
+    start = Draws(seed, "", item_keys, single).per_item("start")[:, None]
+    passed = np.ceil(reach - start)
+    hit = np.diff(passed, axis=1, prepend=0.0) > 0
+    rows = np.broadcast_to(np.arange(n_items)[:, None], order.shape)
+    chosen[rows[hit], drawn[order[hit]]] = True
+    return chosen
+
+
+# --------------------------------------------------------------------------------------------------
+# How good every worker is against the gold: what a simulation made, or a real crowd with gold.
+
+
+class WorkerRates(NamedTuple):
+    """One worker against the gold.
+
+    Attributes:
+        worker: Id.
+        n_answers: Items answered.
+        n_tokens: Tokens labelled whose gold is known.
+        accuracy: Share of these tokens with the right label; NaN without any.
+        f1: Of spans; NaN for PLAIN labels, or if neither side has a span.
+    """
+
+    worker: str
+    n_answers: int
+    n_tokens: int
+    accuracy: float
+    f1: float
+
+
+def measure_workers(crowd: Crowd) -> list[WorkerRates]:
+    """Measure all workers, in the order of the crowd.
+
+    Raises:
+        InputError: The crowd has no gold.
+
+    >>> from goldspan.simulation import draw_truth, simulate_crowd
+    >>> measure_workers(simulate_crowd(draw_truth(10), ["perfect"]))[0].accuracy
+    1.0
+    """
+    codes = crowd.gold_tagged.codes
+    return [_measure(crowd, codes, w) for w in range(crowd.n_workers)]
+
+
+def _measure(crowd: Crowd, gold: NDArray[np.int16], w: int) -> WorkerRates:
+    own = crowd.by_worker[w]
+    answers = crowd.latest.take(own)
+    tokens = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
+    truth = gold[tokens + np.arange(len(answers.codes))]
+    known = (truth >= 0) & (answers.codes >= 0)
+    n_known = int(known.sum())
+    n_right = int(((truth == answers.codes) & known).sum())
+    f1 = np.nan
+    if not crowd.tagset.rules.is_plain:
+        none = np.int16(-1)
+        left = Tagged(np.where(known, truth, none), answers.offset)
+        right = Tagged(np.where(known, answers.codes, none), answers.offset)
+        found = score_codes(left, right, crowd.tagset)
+        if found.micro.n_predicted + found.micro.n_true:
+            f1 = found.f1
+    accuracy = n_right / n_known if n_known else np.nan
+    return WorkerRates(crowd.worker_ids[w].as_py(), len(answers), n_known, accuracy, f1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Making a crowd: a truth, workers, who answers what, and their answers.
+
+
+BEGIN = 1_577_836_800_000
+"""When courses begin, in milliseconds since 1970: 2020-01-01."""
+COURSE = 7 * 24 * 3_600_000
+"""How long they are: a week."""
+
+Part = tuple[str, NDArray[np.int64]]
+
+
+def simulate_crowd(
+    truth: Any,
+    workers: Sequence[Entry] | Mapping[str, Any],
+    *,
+    per_item: int | None = None,
+    workload: Workload = "equal",
+    seed: int = 0,
+    legal: bool = False,
+    times: bool = False,
+    tagger: TruthTagger | CRF | None = None,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+) -> Crowd:
+    r"""Let simulated workers answer items whose truth is known.
+
+    The answer of a worker to an item depends on the seed, the worker's id and the item's id, not on
+    other items, their order, other workers or threads. Facts of the truth as a whole – the trained
+    CRF, the most frequent label – are those of the truth given.
+
+    Args:
+        truth: A crowd with gold at every token, or what `read_crowd` reads.
+        workers: Workers in text or as objects, see `read_team`: ["flip(0.1) x3", "ana=acc"], or
+            {"flip(0.1)": 3}, or {"ana": "flip(0.1)"}.
+        per_item: k, how many different workers answer every item; all by default.
+        workload: How much work every worker wants: "equal", "zipf" (1, 1/2, 1/3, …), weights by id
+            or in order. It is had as far as k different workers per item allow.
+        seed: Of everything random.
+        legal: Whether malformed answers are made well-formed, as conlleval reads them. By default
+            they stay as they are: workers do give such tags.
+        times: Whether answers have a time at which they were submitted, spread over a week.
+        tagger: For `crf_noise` workers: a CRF, or a `TruthTagger` that was trained on this truth;
+            by default one is trained.
+        runner: Where to work.
+        progress: Who is told of the steps of training the CRF.
+
+    Returns:
+        The items with their gold, the workers, and the answers by item and worker. The import
+        report notes what every worker is.
+
+    Raises:
+        InputError: Some gold is not known, or a worker does not suit the truth.
+        UnknownNameError: There is no such kind of worker, workload or label.
+
+    >>> import goldspan
+    >>> truth = goldspan.read_crowd(b"Ann B-PER\nsang O\n", format="conll")
+    >>> simulate_crowd(truth, ["perfect", "misses(1)"]).answers_of(0)
+    {'w1': ['B-PER', 'O'], 'w2': ['O', 'O']}
+    """
+    crowd, team = known_truth(truth), read_team(workers)
+    if not isinstance(seed, int | np.integer):
+        raise InputError(f"seed must be a whole number, not {seed!r}")
+    scene = Scene(crowd, int(seed), team, runner=runner or Serial(), progress=progress)
+    if tagger is not None:
+        scene.taggers[""] = _fitting(tagger, crowd)
+    for worker in team.values():
+        worker.prepare(scene)
+    ids = list(team)
+    chosen = np.ones((crowd.n_items, len(ids)), np.bool_)
+    if per_item is None and workload != "equal":
+        raise InputError("workload needs per_item: without it every worker answers every item")
+    if per_item is not None:
+        chosen = allocate(scene.item_keys, ids, per_item, workload, scene.seed)
+    parts = [(name, np.flatnonzero(column)) for name, column in zip(ids, chosen.T, strict=True)]
+    codes = scene.runner.map(_answer, parts, (scene, legal))
+    answers = _gather(scene, parts, codes, times=times)
+    return replace(
+        crowd,
+        worker_ids=pa.array(ids, pa.string()),
+        answers=answers,
+        import_report=_report(answers, team),
+    )
+
+
+def _answer(part: Part, params: tuple[Scene, bool]) -> Codes:
+    """Let one worker answer his items."""
+    (name, items), (scene, legal) = part, params
+    work = scene.assign(name, items)
+    codes = np.asarray(scene.workers[name].answer(work), np.int16)
+    if codes.shape != work.truth.shape:
+        raise InputError(
+            f"worker {name} gave labels of shape {codes.shape}, not {work.truth.shape}"
+        )
+    if not legal:
+        return codes
+    mended = legal_codes(Tagged(codes, work.offsets), scene.codec)[0]
+    return np.where(codes < 0, codes, mended)
+
+
+def _gather(scene: Scene, parts: list[Part], codes: list[Codes], *, times: bool) -> Answers:
+    """Put the workers' answers into one table, by item and then by worker."""
+    item = np.concatenate([items for _, items in parts])
+    worker = np.repeat(np.arange(len(parts)), [len(items) for _, items in parts])
+    offset = np.concatenate([[0], np.cumsum(np.diff(scene.truth.offsets)[item])])
+    submitted = None
+    if times:
+        moments = np.concatenate([scene.assign(*part).moments for part in parts])
+        submitted = BEGIN + np.floor(moments * COURSE).astype(np.int64)
+    table = Answers(
+        item.astype(np.int32),
+        worker.astype(np.int32),
+        offset.astype(np.int64),
+        np.concatenate(codes),
+        np.zeros(len(item), np.int16),
+        submitted=submitted,
+    )
+    return table.take(np.argsort(item, kind="stable"))
+
+
+def _fitting(tagger: TruthTagger | CRF, truth: Crowd) -> TruthTagger:
+    found = tagger if isinstance(tagger, TruthTagger) else TruthTagger.of(tagger, truth)
+    if found.tagset != truth.tagset or not np.array_equal(found.features.offsets, truth.offsets):
+        raise InputError("the TruthTagger was made for other items: make one of this truth")
+    return found
+
+
+def _report(answers: Answers, team: Mapping[str, SimulatedWorker]) -> ImportReport:
+    n_labels = int((answers.codes >= 0).sum())
+    notes = tuple(f"{name}: {worker}" for name, worker in team.items())
+    return ImportReport("<simulated>", "simulated", n_labels, n_labels, notes=notes)

@@ -1,0 +1,32 @@
+"""The kinds of simulated workers by name: a new one is a class and one line here."""
+
+from __future__ import annotations
+
+WORKERS: dict[str, tuple[str, str]] = {
+    "perfect": ("goldspan.simulation.base:Perfect", "always gives the truth"),
+    "crf_noise": (
+        "goldspan.simulation.base:CrfNoise",
+        "a CRF trained on the truth, noise on its parameters: a consistent worker",
+    ),
+    "flip": ("goldspan.simulation.annotators:Flip", "with probability p another label, uniformly"),
+    "acc": ("goldspan.simulation.annotators:Acc", "one probability of being right"),
+    "mace": ("goldspan.simulation.annotators:Mace", "knows, or gives a label by habit"),
+    "cv": ("goldspan.simulation.annotators:Cv", "being right depends on the truth"),
+    "cm": ("goldspan.simulation.annotators:Cm", "a confusion matrix"),
+    "seq": ("goldspan.simulation.annotators:Seq", "a confusion matrix per label given before"),
+    "spammer": (
+        "goldspan.simulation.annotators:Spammer",
+        "never looks: constant, frequent or random",
+    ),
+    "copier": ("goldspan.simulation.annotators:Copier", "copies another worker's answers"),
+    "drift": (
+        "goldspan.simulation.annotators:Drift",
+        "turns from one worker into another over the course",
+    ),
+    "early": ("goldspan.simulation.annotators:Early", "starts spans one token early"),
+    "late": ("goldspan.simulation.annotators:Late", "ends spans one token late"),
+    "merges": ("goldspan.simulation.annotators:Merges", "joins a span to its neighbour"),
+    "misses": ("goldspan.simulation.annotators:Misses", "overlooks spans"),
+    "invents": ("goldspan.simulation.annotators:Invents", "marks tokens that are in no span"),
+    "wrong_type": ("goldspan.simulation.annotators:WrongType", "gives spans another type"),
+}

@@ -1,0 +1,131 @@
+"""How refusals and faults are told: JSON to programs, a page to people, nothing of the inside."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from goldspan.errors import GoldspanError, InputError
+from goldspan.store.engine import LostError, StoreError
+from goldspan.store.people import ForgottenError
+from goldspan.web.errors import Refused
+
+REPLACED = (
+    "Another server has taken over this campaign, and this one takes nothing more. Whatever was "
+    "confirmed is kept. Load the page again in a moment."
+)
+UNSURE = "The campaign cannot be read or written now; nothing was lost. Try again soon."
+QUIET = 10.0
+"""Seconds between two lines of the log that say the same of a store that fails."""
+MESSAGES = 20
+"""Messages that are remembered for that."""
+log = logging.getLogger("goldspan.web")
+CODES = {400: "unreadable", 404: "unknown", 405: "method", 413: "too-large", 415: "type"}
+WORDS = {
+    400: "The request cannot be read.",
+    404: "There is nothing here.",
+    405: "This cannot be done here.",
+    413: "That is too much at once.",
+}
+TITLES = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Too often"}
+
+
+def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> Response:
+    """Give the answer to a request that is refused.
+
+    Args:
+        path: What was asked for: below /api/ the answer is JSON, else a page.
+        refused: Why.
+        headers: More of them.
+    """
+    more = {**(headers or {}), **({"Retry-After": str(refused.retry)} if refused.retry else {})}
+    if path.startswith("/api/"):
+        body = {"error": {"code": refused.code, "message": refused.message}}
+        return JSONResponse(body, refused.status, more)
+    from goldspan.web.pages import message_page
+
+    title = TITLES.get(refused.status, "That did not work")
+    page = message_page(title, refused.message, refused.status)
+    page.headers.update(more)
+    return page
+
+
+def refusal_of(error: Exception, path: str) -> tuple[Refused, dict[str, str]]:
+    """Say an error in words for who made the request, and which headers belong to it."""
+    if isinstance(error, Refused):
+        return error, {}
+    if isinstance(error, HTTPException):
+        code = CODES.get(error.status_code, "refused")
+        words = WORDS.get(error.status_code, "This is refused.")
+        return Refused(code, words, error.status_code), dict(error.headers or {})
+    if isinstance(error, RequestValidationError):
+        return Refused("invalid", _places(error), 422), {}
+    if isinstance(error, ForgottenError):
+        return Refused("session", "Open your personal link again to go on.", 401), {}
+    if isinstance(error, InputError):
+        # The requester is told what is wrong; to a worker it is the inside of a campaign.
+        words = str(error) if path.startswith("/api/desk/") else "The campaign cannot take this."
+        return Refused("invalid", words, 422), {}
+    return unavailable(lost=isinstance(error, LostError)), {}
+
+
+def unavailable(*, lost: bool) -> Refused:
+    """Return the refusal of a server whose database is silent, or whose campaign it lost."""
+    code, words = ("replaced", REPLACED) if lost else ("unavailable", UNSURE)
+    return Refused(code, words, 503, retry=10)
+
+
+async def on_refusal(request: Request, error: Exception) -> Response:
+    """Answer an error that says what was wrong (a handler of FastAPI)."""
+    refused, headers = refusal_of(error, request.url.path)
+    is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
+    # A database that is gone fails every request alike, some hundred in a second.
+    if is_told and (not isinstance(error, StoreError) or _is_news(request, str(error))):
+        log_fault(f"{request.method} {route_of(request.scope)}", error)
+    return tell(request.url.path, refused, headers)
+
+
+def _is_news(request: Request, message: str) -> bool:
+    """Whether the log may have one more line of what the store says."""
+    state, now = request.app.state, time.monotonic()
+    if not hasattr(state, "told"):
+        state.told = {}
+    told: dict[str, float] = state.told
+    if now - told.get(message, -QUIET) < QUIET:
+        return False
+    if len(told) >= MESSAGES:
+        told.clear()
+    told[message] = now
+    return True
+
+
+def log_fault(what: str, error: BaseException) -> None:
+    """Write where something broke; the message might hold what people wrote, and is left out.
+
+    The messages of goldspan's own errors name places, and are written.
+    """
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    where = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
+    told = f": {error}" if isinstance(error, GoldspanError) else ""
+    log.error("%s: %s%s at %s", what, type(error).__name__, told, where)
+
+
+def route_of(scope: Any) -> str:
+    """Give the pattern of the route, which holds no token as the path may."""
+    return str(getattr(scope.get("route"), "path", "(no route)"))
+
+
+def _places(error: RequestValidationError) -> str:
+    """Say where a body is wrong, without what stood there."""
+    told = [
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()[:5]
+    ]
+    return "; ".join(told)

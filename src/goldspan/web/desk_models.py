@@ -1,0 +1,369 @@
+"""What the requester's requests and answers look like: strict types, nothing unknown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from goldspan.web.models import LabelsBody, Name, Note, Request, SpanBody
+
+Labels = list[SpanBody] | str | None
+"""Spans, one label, or nothing yet."""
+
+
+class VerdictBody(Request):
+    """What is decided about a worker: go on, asked no more, or more control questions."""
+
+    verdict: Literal["keep", "drop", "test"]
+    why: Note = ""
+
+
+class GoldBody(LabelsBody):
+    """What an item's labels are, by the requester's word."""
+
+
+class LinksBody(Request):
+    """Workers who are to have a link, and for how many days."""
+
+    workers: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
+    days: Annotated[float, Field(gt=0, le=366, strict=False)] = 30
+
+
+class Awaited(BaseModel):
+    """What a round waits for."""
+
+    answers: int
+    items: int
+
+
+class ItemCounts(BaseModel):
+    """Items to label, those that were picked, and those with answers; no control questions."""
+
+    pool: int
+    picked: int
+    answered: int
+
+
+class AnswerCounts(BaseModel):
+    """Answers that count, control questions among them, drafts, and who gave them."""
+
+    counting: int
+    control: int
+    drafts: int
+    workers: int
+
+
+class Money(BaseModel):
+    """Money as decimal text: the cap is what was spent, what is reserved and what is left.
+
+    Attributes:
+        labels: What was spent on answers that make labels.
+        control: What was spent on answers to control questions, practice and test among them.
+    """
+
+    currency: str
+    cap: str
+    reserved: str
+    spent: str
+    left: str
+    labels: str
+    control: str
+
+
+class Hours(BaseModel):
+    """Hours since the beginning, and until the plan's end."""
+
+    used: float
+    left: float | None
+
+
+class Round(BaseModel):
+    """A round that is complete; scores are objects with `value`, `low` and `high`."""
+
+    round: int
+    items: int
+    answers: int
+    spent: str | None
+    hours: float
+    score: dict[str, Any] | None
+    control: dict[str, Any] | None
+    model: str | None
+    stable: float | None
+
+
+class Learning(BaseModel):
+    """The learning curve: measured points, the curve with its interval, target, forecast."""
+
+    points: list[dict[str, float]]
+    curve: dict[str, list[float]] | None
+    target: float | None
+    forecast: dict[str, dict[str, Any] | None] | None
+
+
+class PlanNow(BaseModel):
+    """The limits in force.
+
+    Attributes:
+        budget: Money and hours.
+        stop: The stopping rules.
+        changes: What changed in the plan since the campaign began, a line each.
+        pending: What the plan file says otherwise: it is in force after the next start.
+    """
+
+    budget: dict[str, Any]
+    stop: dict[str, Any]
+    changes: list[str]
+    pending: list[str]
+
+
+class Overview(BaseModel):
+    """How far a campaign is."""
+
+    campaign: str
+    title: str
+    kind: Literal["spans", "single"]
+    version: int
+    state: Literal["starting", "working", "waiting", "paused", "ending", "ended", "failed"]
+    why: str
+    error: str
+    advice: str
+    waiting: Awaited | None
+    items: ItemCounts
+    answers: AnswerCounts
+    money: Money | None
+    hours: Hours
+    rounds: list[Round]
+    learning: Learning
+    flags: int
+    plan: PlanNow
+
+
+class Control(BaseModel):
+    """Control questions that a worker answered; units that were right, of all.
+
+    Attributes:
+        unit: What is counted: "marked words", those that the worker or the known labels mark, or
+            "texts".
+    """
+
+    answered: int
+    right: float
+    total: float
+    unit: str
+
+
+class Verdict(BaseModel):
+    """What the rules make of a worker, what may be said, and what it rests on.
+
+    Attributes:
+        verdict: The rules' verdict: keep, drop or test more.
+        by: "gold": known labels alone; "others": the other annotators; "": nothing yet.
+        measure: What `mean` is: how often the worker is "right", or "agrees" with each other one.
+        mean: Its posterior mean; `low` and `high` are its 95 % interval.
+        judged: Answers that it rests on.
+        known: Of them, those with known labels.
+        why: All of it in words.
+    """
+
+    verdict: str
+    by: Literal["gold", "others", ""]
+    measure: Literal["right", "agrees"]
+    mean: float
+    low: float
+    high: float
+    judged: float
+    known: float
+    why: str
+
+
+class Worker(BaseModel):
+    """What is known of a worker.
+
+    Attributes:
+        earned: Money, as decimal text; None where nobody is paid.
+        decided: The requester's last word, "" for none.
+        standing: What stands now, in a word: the requester's decision, else the rules'.
+    """
+
+    worker: str
+    answers: int
+    drafts: int
+    earned: str | None
+    control: Control
+    verdict: Verdict | None
+    barred: bool
+    why: str
+    decided: str
+    standing: str
+    seconds: float | None
+
+
+class Agreement(BaseModel):
+    """How well the workers agree; no measures where there is too little."""
+
+    n_answers: int
+    measures: dict[str, Any] | None
+
+
+class Found(BaseModel):
+    """What the answers say together, and what else it may be, the likeliest first.
+
+    Attributes:
+        confidence: Of the whole item.
+        tokens: Of every token's tag.
+        label: The label; None for spans.
+        spans: The spans; None for one label.
+        alternatives: Labels, or spans, with their posterior.
+    """
+
+    confidence: float
+    tokens: list[float]
+    label: str | None = None
+    spans: list[dict[str, Any]] | None = None
+    alternatives: list[dict[str, Any]]
+
+
+class Shown(BaseModel):
+    """An item as a page shows it: `starts` are the first characters of the tokens in the text."""
+
+    item: str
+    tokens: list[str]
+    text: str
+    starts: list[int] | None
+
+
+class Doubt(Shown):
+    """An item whose labels are uncertain."""
+
+    found: Found | None
+    answers: int
+
+
+class ItemRow(BaseModel):
+    """An item in short."""
+
+    item: str
+    text: str
+    batch: str
+    wanted: int
+    answers: int
+    leased: int
+    state: Literal["open", "done"]
+    confidence: float | None
+    control: bool
+    flags: int
+    gold: bool
+
+
+class ItemPage(BaseModel):
+    """A page of items; `more` if there is another, `total` of all that were asked about."""
+
+    items: list[ItemRow]
+    more: bool
+    total: int
+
+
+class Answered(BaseModel):
+    """An answer to an item; `submitted` in milliseconds since 1970."""
+
+    worker: str
+    status: str
+    counts: bool
+    paid: str | None
+    submitted: int
+    seconds: float | None
+    labels: Labels
+
+
+class Skip(BaseModel):
+    """Who passed an item, and why."""
+
+    worker: str
+    reason: str
+
+
+class Flag(Skip):
+    """Who said that something is wrong with an item."""
+
+    note: str
+
+
+class Item(Shown):
+    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file.
+
+    Of the answers, skips and reports there are 50 each on a page; the numbers are of all.
+    """
+
+    kind: Literal["spans", "single"]
+    control: bool
+    gold: Labels
+    known: Labels
+    answers: list[Answered]
+    found: Found | None
+    skipped: list[Skip]
+    flags: list[Flag]
+    n_answers: int
+    n_skipped: int
+    n_flags: int
+    page: int
+    pages: int
+
+
+class Gold(BaseModel):
+    """An item's labels after a decision."""
+
+    item: str
+    gold: Labels
+
+
+class Decided(BaseModel):
+    """A decision about a worker; `questions` more control questions are asked."""
+
+    worker: str
+    verdict: str
+    why: str
+    questions: int
+
+
+class Paused(BaseModel):
+    """Whether new tasks are handed out."""
+
+    paused: bool
+
+
+class Ended(BaseModel):
+    """Whether the campaign was ended."""
+
+    ended: bool
+
+
+class LinkRow(BaseModel):
+    """A worker's link; times in milliseconds since 1970. Its address is shown when it is made."""
+
+    holds: bool
+    id: str
+    worker: str
+    issued: int
+    expires: int
+    revoked: bool
+
+
+class NewLink(LinkRow):
+    """A link that was made, with its address: nothing shows it again."""
+
+    url: str
+
+
+class Export(BaseModel):
+    """A file that can be downloaded."""
+
+    name: str
+    what: str
+
+
+class Revoked(BaseModel):
+    """A link that was taken back."""
+
+    id: str
+    revoked: bool

@@ -1,0 +1,337 @@
+"""The campaign's loop beside the pages: a thread that runs it, and keeps what is known up to date.
+
+The loop gives `Waiting` while people answer. Meanwhile the engine aggregates now and then what has
+come, for the desk, and runs the loop again when the round's places are filled or a lease may have
+run out. All that is shown is in one frozen `Live`, replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from goldspan.aggregation import Consensus
+from goldspan.campaign import Campaign, Decision, Waiting
+from goldspan.campaign.judging import judge
+from goldspan.crowd import Crowd
+from goldspan.errors import GoldspanError
+from goldspan.store.engine import LostError
+from goldspan.web.people import BAR, GOLD
+
+log = logging.getLogger("goldspan.web.engine")
+LOOK = 5.0
+"""Seconds after which the loop looks again, for leases may have run out."""
+LEAST, REST = 1.0, 2.0
+"""Seconds between two looks at the labels, and how often as long as a look computes it rests."""
+AFTER_ERROR = 15.0
+MEND = (
+    "Answers are still taken and kept, but no round closes and nobody is judged. Fix what is said "
+    "above; it is tried again every {seconds} seconds."
+)
+REPORT = (
+    "Answers are still taken and kept, but no round closes and nobody is judged. It is tried again "
+    "every {seconds} seconds. If it stays, this is a fault of goldspan: the log of "
+    "`goldspan serve` says where it happened; report it, and start the server again."
+)
+"""What to do about a failure that has a message for people, and about any other."""
+LOST = "This server ends. Use the one that has taken over."
+SWITCH = 0.0005
+"""Seconds after which Python lets another thread go on while the loop computes. By default it is
+5 ms, and a request, which waits some ten times for the database, would wait for the loop as often.
+Always on it would cost more than it gives: threads of requests would interrupt each other."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What is known at a moment.
+
+    Attributes:
+        version: Grows with every change.
+        state: "starting", "working" (the loop computes), "waiting" (for answers), "ended" or
+            "failed" (it is tried again).
+        n_answers: Answers that count, which the rest is about.
+        crowd: These answers.
+        result: What they say, None without answers.
+        workers: The verdict on every worker: verdict, mean, low, high, judged, why.
+        waiting: Answers and items that the round waits for.
+        decision: Why the campaign ended.
+        error: What failed, until the loop works again.
+        advice: What to do about it.
+    """
+
+    version: int = 0
+    state: str = "starting"
+    n_answers: int = 0
+    crowd: Crowd | None = field(default=None, repr=False)
+    result: Consensus | None = field(default=None, repr=False)
+    workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    waiting: Waiting | None = None
+    decision: Decision | None = None
+    error: str = ""
+    advice: str = ""
+
+
+class TroubleFile:
+    """What stops the loop, in a small file for commands beside the server.
+
+    It is written once with room to spare and then overwritten in place, which also works on a full
+    disk, and without the database.
+
+    Args:
+        path: Of the file; its folder is there.
+    """
+
+    SIZE = 4_096
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, error: str = "", advice: str = "") -> None:
+        """Overwrite what stands there; without words nothing is wrong."""
+        room = self.SIZE // 8  # a character may take six bytes in JSON
+        words = json.dumps({"error": error[:room], "advice": advice[: room // 2]})
+        try:
+            with self.path.open("r+b" if self.path.exists() else "wb") as file:
+                file.write(words.encode().ljust(self.SIZE) + b"\n")
+        except OSError as failed:
+            log.warning("cannot write %s: %s", self.path, failed.strerror)
+
+    def read(self) -> dict[str, str]:
+        """Return `error` and `advice`, "" where nothing is wrong or nothing is known."""
+        try:
+            found = json.loads(self.path.read_bytes())
+            return {"error": str(found["error"]), "advice": str(found["advice"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {"error": "", "advice": ""}
+
+    def remove(self) -> None:
+        """Remove the file: no server runs any more."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+
+class Engine:
+    """Runs a campaign in a thread of its own.
+
+    Args:
+        campaign: The campaign.
+        ended: Who is told when it ends, in the same thread: writes the files, for example.
+        trouble: Where it is kept what stops the loop.
+    """
+
+    def __init__(
+        self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None,
+        trouble: TroubleFile | None = None,
+    ) -> None:  # fmt: skip
+        self.campaign, self._tell_end, self.trouble = campaign, ended, trouble
+        self.live = Live()
+        self._changed = threading.Condition()
+        self._halt = False
+        self._n_new = 0
+        self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
+        self._next_look, self._stale, self._n_gold = 0.0, False, 0
+        self._n_forgotten = 0
+
+    def start(self) -> None:
+        """Begin."""
+        if self.trouble is not None:
+            self.trouble.write()
+        self._thread.start()
+
+    def stop(self, seconds: float = 30.0) -> None:
+        """End after what is being computed; nothing is lost."""
+        with self._changed:
+            self._halt = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join(seconds)
+            if self.trouble is not None:
+                self.trouble.remove()
+
+    def abandon(self) -> None:
+        """End without a word to files and database: another process steers or serves now."""
+        with self._changed:
+            self._halt, self.trouble = True, None
+            self._changed.notify_all()
+
+    def notify(self) -> None:
+        """Hear that an answer came, or that the requester changed something."""
+        with self._changed:
+            self._n_new += 1
+            self._changed.notify_all()
+
+    def look_again(self) -> None:
+        """Hear that what is known has changed though no answer came: gold, for example."""
+        with self._changed:
+            self._stale = True
+            self._next_look = 0.0
+        self.notify()
+
+    def look(self) -> Live:
+        """Look at the labels now, where no loop runs."""
+        self._look()
+        return self.live
+
+    def is_over(self) -> bool:
+        """Whether the campaign has ended."""
+        return self.live.state == "ended"
+
+    def wait_for(self, version: int, seconds: float) -> Live:
+        """Wait until there is something newer than a version, or the time is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._halt or self.live.version > version, seconds)
+            return self.live
+
+    def _run(self) -> None:
+        while not self._halt:
+            self._publish(state="working")
+            try:
+                with _giving_way():
+                    found = self.campaign.run()
+                if isinstance(found, Decision):
+                    self._end(found)
+                    log.info("the campaign has ended: %s", found.why)
+                    self._stay(found)
+                    return
+                self._publish(state="waiting", waiting=found)
+                self._watch(found)
+            except LostError as error:
+                self._publish(state="failed", error=str(error), advice=LOST)
+                return
+            except Exception as error:  # noqa: BLE001 - the pages must go on, and the requester must see it
+                self._fail(error)
+
+    def _watch(self, found: Waiting) -> None:
+        """Look at the labels until the loop can go on."""
+        begin, first = time.monotonic(), self._n_new
+        while not self._halt:
+            n_new = self._n_new - first
+            if n_new >= found.answers or (n_new and time.monotonic() - begin >= LOOK):
+                return
+            if time.monotonic() - begin >= 6 * LOOK:
+                return
+            self._look()
+            self._work_again()  # the loop and the look
+            with self._changed:
+                seen = self._n_new
+                self._changed.wait_for(partial(self._is_newer, seen), LEAST)
+
+    def _is_newer(self, seen: int) -> bool:
+        return self._halt or self._n_new > seen
+
+    def _look(self) -> None:
+        """Aggregate what there is, unless it was done a moment ago."""
+        if time.monotonic() < self._next_look:
+            return
+        begin = time.thread_time()  # a busy machine makes a look slow, and not dear
+        with _giving_way():
+            self._compute()
+        self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
+
+    def _compute(self) -> None:
+        progress, live = self.campaign.progress, self.live
+        stale = self._forget_if_stale()
+        with progress.still():
+            crowd = progress.crowd
+            # An answer that was changed makes another crowd of as many answers.
+            if stale or crowd is not live.crowd or live.result is None:
+                self._refresh(crowd, progress.result)
+
+    def _forget_if_stale(self) -> bool:
+        """Forget what was learned if gold was decided since; return whether it was."""
+        with self._changed:
+            stale, self._stale = self._stale, False
+        n_gold = len(self.campaign.ledger.records(GOLD))  # another process may have written some
+        is_new, self._n_gold = n_gold != self._n_gold, n_gold
+        n_forgotten = self.campaign.ledger.n_forgotten
+        if n_forgotten != self._n_forgotten:  # names that are shown have changed
+            self._n_forgotten, stale = n_forgotten, True
+        if is_new:  # the decision is kept before the gold is: what was read may lack it
+            self._stale = True
+        if stale or is_new:
+            self.campaign.progress.forget()
+        return stale or is_new
+
+    def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
+        workers: Mapping[str, Mapping[str, Any]] = {}
+        if result is not None:
+            barred = set(self.campaign.ledger.records(BAR))
+            plan = self.campaign.setting.plan
+            workers = judge(plan, crowd, result, barred, crowd.n_workers)["workers"]
+        self._publish(n_answers=len(crowd.latest), crowd=crowd, result=result, workers=workers)
+
+    def _end(self, decision: Decision) -> None:
+        progress = self.campaign.progress
+        with progress.still():
+            self._refresh(progress.crowd, progress.result)
+            self._tell_end(self.campaign)
+        self._work_again()
+        self._publish(state="ended", decision=decision, waiting=None)
+
+    def _stay(self, decision: Decision) -> None:
+        """Take into the files what comes after the end.
+
+        That is what the requester decides on items then, and answers of who held a place.
+        """
+        seen = self._n_new
+        while not self._halt:
+            with self._changed:
+                wait = LEAST if self._stale else AFTER_ERROR
+                self._changed.wait_for(partial(self._is_newer, seen), wait)
+                seen = self._n_new
+            if self._forget_if_stale() or self.campaign.progress.crowd is not self.live.crowd:
+                begin = time.thread_time()
+                self._end(decision)
+                rest = max(LEAST, REST * (time.thread_time() - begin))
+                with self._changed:  # several decisions in a row are taken together
+                    self._changed.wait_for(lambda: self._halt, rest)
+
+    def _fail(self, error: Exception) -> None:
+        """Say what stops the loop wherever somebody may look, and wait before the next attempt."""
+        expected = isinstance(error, GoldspanError)
+        why = str(error) if expected else f"{type(error).__name__}: {error}"
+        advice = (MEND if expected else REPORT).format(seconds=round(AFTER_ERROR))
+        if why != self.live.error:  # every attempt may fail alike: said once
+            log.error("the campaign does not go on: %s\n%s", why, advice,
+                      exc_info=None if expected else error)  # fmt: skip
+            log.debug("where it failed", exc_info=error)
+        self._publish(state="failed", error=why, advice=advice)
+        self._stale, self._next_look = True, 0.0  # what was half done is done anew
+        if self.trouble is not None:
+            self.trouble.write(why, advice)
+        with self._changed:
+            self._changed.wait_for(lambda: self._halt, AFTER_ERROR)
+
+    def _work_again(self) -> None:
+        """Take back what was said of a failure."""
+        if not self.live.error:
+            return
+        log.info("the campaign goes on again")
+        if self.trouble is not None:
+            self.trouble.write()
+        self._publish(error="", advice="")
+
+    def _publish(self, **changes: Any) -> None:
+        with self._changed:
+            self.live = replace(self.live, version=self.live.version + 1, **changes)
+            self._changed.notify_all()
+
+
+@contextmanager
+def _giving_way() -> Iterator[None]:
+    """Let requests go on at once while the loop computes."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)

@@ -1,0 +1,138 @@
+"""Opening the store of a campaign that is served, for the server and for commands beside it."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from goldspan.campaign import Setting
+from goldspan.crowd.atomic import NewPlaces
+from goldspan.errors import InputError
+from goldspan.protocols import Ledger
+from goldspan.store import SqlLedger, create_ledger, honour, list_beside, write_list
+from goldspan.store.engine import to_url
+
+FILE = "campaign.sqlite"
+SERVER, ID = "server", "id"
+"""Kind and name of the record of a campaign's id."""
+BESIDE = ("", "-wal", "-shm", "-journal")
+"""What SQLite adds to a file's name: all of it holds answers."""
+LOCKS = (".lock", ".serve.lock")
+"""What goldspan adds to it."""
+
+
+def open_store(
+    setting: Setting, out: str | Path, store: str | None, now: int, *,
+    private: bool = True, new: NewPlaces | None = None,
+) -> SqlLedger:  # fmt: skip
+    """Open a campaign's store, and make it if it is not there.
+
+    Args:
+        setting: The campaign.
+        out: The folder of what comes out; the store is there if no other is named.
+        store: Path or address of the store.
+        now: Milliseconds since 1970.
+        private: What is made can be read by its owner alone, as the store of a server must be: it
+            holds answers and the password's hash.
+        new: Remembers what was made, to remove it if the command is refused later; by default
+            that is removed where the store cannot be opened.
+
+    Raises:
+        InputError: The folder or the file cannot be made, or the store holds another campaign.
+        StoreError: It cannot be opened.
+    """
+    place = store or Path(out) / FILE
+    plan, file = setting.plan, _file_of(place)
+    with new or NewPlaces() as made:
+        made.folder(out, 0o700 if private else 0o777)
+        if file is not None and file.parent.is_dir():
+            if made.file(file, 0o600 if private else 0o666):
+                made.expect(*(file.with_name(file.name + end) for end in (*BESIDE[1:], *LOCKS)))
+            if private:
+                _make_private(file)
+        ledger = create_ledger(
+            place, name=plan.name, cap=plan.cap,
+            currency=plan.prices.currency, tagset=setting.codec, now=now,
+            private=plan.crowd.source == "web",
+        )  # fmt: skip
+        try:
+            _honour(ledger, list_of(out, store))
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+
+def list_of(out: str | Path, store: str | None) -> Path:
+    """Return the path of a campaign's list of the forgotten: beside its file, or in its folder."""
+    file = _file_of(store or Path(out) / FILE)
+    return list_beside(Path(out) / FILE if file is None else file)
+
+
+def _honour(ledger: SqlLedger, path: Path) -> None:
+    """Forget who was forgotten, where a backup was put in the place of the store."""
+    if path.is_file():
+        honour(ledger.database, [path])
+    if ledger.n_forgotten:
+        write_list(ledger.database, path)
+
+
+def with_id(setting: Setting, ledger: Ledger, now: int) -> Setting:
+    """Give the setting under the campaign's own id, which is made at the first start.
+
+    Links, sessions, tasks and the workers' other names hold for this id. It is random, for two
+    campaigns may share a plan and a secret, and kept in the ledger, for the plan may change and the
+    ledger be moved.
+
+    Args:
+        setting: The campaign.
+        ledger: Where the id is kept.
+        now: Milliseconds since 1970.
+    """
+    known = _kept(ledger)
+    if known is None:
+        with suppress(InputError):  # another process was quicker
+            ledger.record(SERVER, ID, {"id": _first(setting, ledger)}, now)
+        known = _kept(ledger)
+    return setting.named(str(known))
+
+
+def _kept(ledger: Ledger) -> str | None:
+    found = ledger.records(SERVER).get(ID)
+    return None if found is None else str(found["id"])
+
+
+def _first(setting: Setting, ledger: Ledger) -> str:
+    """Give a new id; a campaign that was served before it had one keeps what it was known by."""
+    begun = ledger.records("plan").get("plan")
+    if begun is not None:
+        return str(begun["id"])
+    from goldspan.web.security.sessions import (
+        LINK,  # loads what signs: `goldspan run` needs none
+    )
+
+    return setting.key if ledger.records(LINK) else f"{setting.plan.name}-{secrets.token_hex(8)}"
+
+
+def _file_of(place: str | Path) -> Path | None:
+    """Give the file of a store; None where it is none."""
+    url = to_url(place)
+    name = url.database or ""
+    is_file = url.get_backend_name() == "sqlite" and name and not name.startswith((":", "file:"))
+    return Path(name) if is_file else None
+
+
+def _make_private(file: Path) -> None:
+    """Close a store that others may read; SQLite gives the files beside it its own mode."""
+    try:
+        for one in (file.with_name(file.name + more) for more in BESIDE):
+            _close(one)
+    except OSError as error:
+        raise InputError(f"cannot close {error.filename or file}: {error.strerror}") from None
+
+
+def _close(file: Path) -> None:
+    if file.is_file() and file.stat().st_mode & 0o077:
+        with suppress(PermissionError):  # it is another user's, who decides
+            file.chmod(0o600)

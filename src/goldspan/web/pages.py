@@ -1,0 +1,367 @@
+"""How pages are made: templates, files with hashed names, forms, instructions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import BaseModel, Field, ValidationError
+
+from goldspan import __version__
+from goldspan.errors import InputError
+from goldspan.web.errors import Refused
+from goldspan.web.models import Request as Body
+
+# --------------------------------------------------------------------------------------------------
+# The files that pages load – scripts and styles – under addresses that name their content.
+
+
+TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+"""Kinds of files that are served, by their endings; others in the folder are not."""
+FOR_EVER = "public, max-age=31536000, immutable"
+_IMPORT = re.compile(rb"""^(?:import|export)\b[^;]*?"\./([^"]+)";""", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Assets:
+    """The static files of this version, read once.
+
+    Attributes:
+        files: Content by name.
+        version: Hash of all names and contents; part of every address.
+    """
+
+    files: Mapping[str, bytes]
+    version: str
+
+    @classmethod
+    def read(cls) -> Assets:
+        """Read them from the package."""
+        folder = files("goldspan.web").joinpath("static")
+        found = sorted(path.name for path in folder.iterdir() if _ending(path.name) in TYPES)
+        contents = {name: folder.joinpath(name).read_bytes() for name in found}
+        digest = blake2b(digest_size=8)
+        for name, content in contents.items():
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+        return cls(contents, digest.hexdigest())
+
+    def address(self, name: str) -> str:
+        """Give the address of a file; a name that is not there is an error of the template."""
+        if name not in self.files:
+            raise LookupError(f"there is no static file {name!r}: {', '.join(self.files)}")
+        return f"/static/{self.version}/{name}"
+
+    def modules(self, *names: str) -> list[str]:
+        """Give the addresses of scripts and of all that they import, those of the first one first.
+
+        A page names them in its head: the browser then gets them at once, and not one after the
+        other as it comes to their imports.
+        """
+        found: list[str] = []
+        for name in names:
+            new = [name]
+            for one in new:
+                ahead = [match.decode() for match in _IMPORT.findall(self.files[one])]
+                new += [other for other in dict.fromkeys(ahead) if other not in [*found, *new]]
+            found += [one for one in new if one not in found]
+        return [self.address(one) for one in found]
+
+
+@cache
+def assets() -> Assets:
+    """Give the static files; they do not change while the process runs."""
+    return Assets.read()
+
+
+def static_files() -> APIRouter:
+    """Give the route of the static files; it needs no cookie."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/static/{version}/{name}")
+    async def static_file(version: str, name: str) -> Response:
+        known = assets()
+        # A name is looked up among those that were read, and never becomes a path.
+        if version != known.version or name not in known.files:
+            raise HTTPException(404, "there is no such file")
+        headers = {"Cache-Control": FOR_EVER, "X-Content-Type-Options": "nosniff"}
+        return Response(known.files[name], headers=headers, media_type=TYPES[_ending(name)])
+
+    return router
+
+
+def _ending(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+# --------------------------------------------------------------------------------------------------
+# Setting values into the templates of pages.
+
+
+def render_page(name: str, **values: Any) -> str:
+    """Give a page as HTML.
+
+    Args:
+        name: Of the template in `templates/`.
+        values: What stands in its places; a name without a value is an error.
+    """
+    return environment().get_template(name).render(version=__version__, **values)
+
+
+def page_answer(name: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """Give a page as an answer that nobody keeps."""
+    headers = {"Cache-Control": "no-store"}
+    return HTMLResponse(render_page(name, **values), status_code=status, headers=headers)
+
+
+def message_page(title: str, message: str, status: int = 200) -> HTMLResponse:
+    """Give a page that says one thing: an error, a link that has expired, the end.
+
+    Args:
+        title: In a few words.
+        message: What happened and what to do; paragraphs stand between empty lines.
+        status: Of HTTP.
+    """
+    return page_answer("message.html.j2", status, title=title, paragraphs=message.split("\n\n"))
+
+
+@cache
+def environment() -> Environment:
+    """Give the templates of the package; the desk's lie among them."""
+    made = Environment(
+        loader=PackageLoader("goldspan.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.globals["static"] = assets().address
+    made.globals["modules"] = assets().modules
+    return made
+
+
+# --------------------------------------------------------------------------------------------------
+# Forms of pages that work without a script: read by hand, strictly.
+
+
+TYPE = "application/x-www-form-urlencoded"
+MOST_FIELDS = 10
+Secret = Annotated[str, Field(max_length=1_000)]
+Form = TypeVar("Form", bound=BaseModel)
+
+
+class LoginForm(Body):
+    """A password, and the token of the form."""
+
+    csrf: Secret
+    password: Secret
+
+
+class SetupForm(LoginForm):
+    """A new password, twice, and the token of the link."""
+
+    token: Secret
+    again: Secret
+
+
+class LogoutForm(Body):
+    """The token of the session's page."""
+
+    csrf: Secret
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """Give the fields of a form; none if the body is no form, or a field stands twice."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if kind != TYPE:
+        return {}
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8"), keep_blank_values=True, strict_parsing=True,
+            max_num_fields=MOST_FIELDS, errors="strict",
+        )  # fmt: skip
+    except ValueError:
+        return {}
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else {}
+
+
+def read_form(form: type[Form], fields: dict[str, str]) -> Form:
+    """Give a form that was filled in.
+
+    Raises:
+        Refused: A field is missing, unknown or too long.
+    """
+    try:
+        return form.model_validate(fields)
+    except ValidationError:
+        words = "The form cannot be read: load the page again."
+        raise Refused("invalid", words, 422) from None
+
+
+Fields = Annotated[dict[str, str], Depends(form_fields)]
+
+
+# --------------------------------------------------------------------------------------------------
+# Instructions for workers: a little Markdown, read into blocks that a template sets.
+
+
+LISTS = {"list", "numbers"}
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
+# The lengths keep the search for an end that is not there short.
+_INLINE = re.compile(
+    r"\*\*(?P<bold>[^*]{1,1000})\*\*"
+    r"|(?<![\w*])\*(?P<italic>[^\s*](?:[^*]{0,1000}[^\s*])?)\*(?![\w*])"
+    r"|`(?P<code>[^`]{1,1000})`"
+    r"|\[(?P<text>[^\[\]]{1,1000})\]\((?P<target>[^()\s]{1,1000})\)"
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Words of one style.
+
+    Attributes:
+        kind: "text", "bold", "italic", "code", "link" or "span".
+        text: The words.
+        target: Address of a link, type of a span.
+    """
+
+    kind: str
+    text: str
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A heading, a paragraph, a list or an example.
+
+    Attributes:
+        kind: "heading", "paragraph", "list", "numbers" or "example".
+        lines: Its lines, or the items of the list; each a sequence of pieces.
+    """
+
+    kind: str
+    lines: tuple[tuple[Piece, ...], ...]
+
+
+def load_instructions(folder: Path, given: str | None) -> str:
+    """Give the text, or that of the Markdown file beside the plan.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if given is None or "\n" in given or not given.endswith(".md"):
+        return given or ""
+    try:
+        return (folder / given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"page.instructions: cannot read {given}: {error}") from None
+
+
+def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]:
+    r"""Read instructions.
+
+    Args:
+        text: In Markdown.
+        types: Types of spans and labels that examples may show.
+
+    >>> [block.kind for block in read_instructions("# Names\n\n> [Ann](PER) sang", ["PER"])]
+    ['heading', 'example']
+    """
+    blocks = []
+    for kind, lines in _grouped(text.splitlines()):
+        blocks.append(Block(kind, tuple(_pieces(line, types) for line in lines)))
+    return tuple(blocks)
+
+
+def plain_words(text: str) -> str:
+    r"""Give instructions without marks, for a letter: what stands in brackets keeps its kind.
+
+    >>> print(plain_words("# Names\n\nMark **all**.\n\n> [Ann](PER) sang"))
+    Names
+    <BLANKLINE>
+    Mark all.
+    <BLANKLINE>
+        Ann (PER) sang
+    """
+    targets = [found["target"] for found in _INLINE.finditer(text) if found["target"]]
+    blocks = read_instructions(text, targets)
+    return "\n\n".join("\n".join(_plain_lines(block)) for block in blocks)
+
+
+def _plain_lines(block: Block) -> list[str]:
+    marks = {"list": "- ", "example": "    "}
+    words = [
+        "".join(f"{it.text} ({it.target})" if it.target else it.text for it in line)
+        for line in block.lines
+    ]
+    if block.kind == "numbers":
+        return [f"{number}. {line}" for number, line in enumerate(words, start=1)]
+    return [marks.get(block.kind, "") + line for line in words]
+
+
+def _grouped(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
+    blocks: list[tuple[str, list[str]]] = []
+    fresh = True
+    for line in lines:
+        if not line.strip():
+            fresh = True
+            continue
+        kind, words = _kind(line)
+        last, before = blocks[-1] if blocks else ("", [])
+        if kind == "paragraph" and not fresh and last not in {"", "heading"}:
+            before[-1] += f" {words}"
+        elif kind == last and (kind in LISTS or (kind == "example" and not fresh)):
+            before.append(words)
+        else:
+            blocks.append((kind, [words]))
+        fresh = False
+    return blocks
+
+
+def _kind(line: str) -> tuple[str, str]:
+    words = line.strip()
+    if words.startswith("#"):
+        return "heading", words.lstrip("#").strip()
+    if words.startswith(">"):
+        return "example", words[1:].strip()
+    item = _ITEM.fullmatch(line)
+    if item:
+        return ("numbers" if words[0].isdigit() else "list"), item[1]
+    return "paragraph", words
+
+
+def _pieces(line: str, types: Sequence[str]) -> tuple[Piece, ...]:
+    pieces, end = [], 0
+    for found in _INLINE.finditer(line):
+        pieces += [Piece("text", line[end : found.start()]), _piece(found, types)]
+        end = found.end()
+    pieces.append(Piece("text", line[end:]))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _piece(found: re.Match[str], types: Sequence[str]) -> Piece:
+    for kind in ("bold", "italic", "code"):
+        if found[kind]:
+            return Piece(kind, found[kind])
+    if found["target"] in types:
+        return Piece("span", found["text"], found["target"])
+    if found["target"].startswith(("https://", "http://")):
+        return Piece("link", found["text"], found["target"])
+    return Piece("text", found[0])

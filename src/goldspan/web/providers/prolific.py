@@ -1,0 +1,704 @@
+"""Prolific: studies, submissions, signed messages, bonuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from hmac import compare_digest, new
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, StringConstraints, field_validator
+
+from goldspan.campaign.clock import wall_of
+from goldspan.campaign.plan import Money, Section
+from goldspan.errors import (
+    GoldspanError,
+    InputError,
+    MissingExtraError,
+    UnavailableError,
+    UnknownNameError,
+)
+from goldspan.money import to_micro
+from goldspan.web.errors import Refused
+from goldspan.web.providers.outbox import (
+    APPROVE,
+    BONUS,
+    READY,
+    REFUSED,
+    SENDING,
+    SENT,
+    Later,
+    Letter,
+    Outbox,
+)
+from goldspan.web.providers.protocol import Courier, Event, Store, secret_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from goldspan.web.providers.protocol import Store
+
+
+# --------------------------------------------------------------------------------------------------
+# What a plan says of a study at Prolific; the token and the webhook's secret stand elsewhere.
+
+
+ID = re.compile(r"[0-9a-f]{24}")
+"""How Prolific writes the ids of studies, participants and submissions."""
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,60}$")]
+TOKEN, WEBHOOK = "GOLDSPAN_PROLIFIC_TOKEN", "GOLDSPAN_PROLIFIC_WEBHOOK_SECRET"
+"""Variables of the environment that hold a secret, or with _FILE name a file that does."""
+
+
+class ProlificOptions(Section):
+    """A study at Prolific.
+
+    Attributes:
+        study: Its id.
+        code: The completion code of who has finished.
+        code_dropped: That of who is asked nothing more; `code` by default.
+        check: Whether Prolific is asked who comes in; if not, whoever knows the study's id can
+            come in under any name.
+        approve: Whether a submission that awaits review is approved, unless its worker was dropped.
+        reward: What Prolific pays for a submission; what a worker's answers earned beyond that of
+            all their submissions is sent by `goldspan outbox --earned`.
+        send: Whether the server sends letters by itself.
+        settle_minutes: How long a bonus of which no answer came may take to be listed, before it is
+            sent again.
+    """
+
+    study: str
+    code: Code
+    code_dropped: Code | None = None
+    check: bool = True
+    approve: bool = False
+    reward: Money = 0
+    send: bool = False
+    settle_minutes: Annotated[float, Field(ge=10, le=7 * 24 * 60)] = 60.0
+
+    @field_validator("study")
+    @classmethod
+    def _id(cls, value: str) -> str:
+        if not ID.fullmatch(value):
+            raise ValueError("must be the study's id, 24 digits and letters from a to f")
+        return value
+
+
+# --------------------------------------------------------------------------------------------------
+# Prolific's API: few calls, each with a clear end – done, refused, later, or nobody knows.
+
+
+URL = "https://api.prolific.com/api/v1/"
+TRIES, PAY_TRIES = 5, 2
+SECONDS = 30.0
+"""How long an answer may take."""
+LONGEST_WAIT = 120.0
+"""Seconds; who is told to wait longer comes back at another time."""
+MOST_WORDS = 300
+
+
+class Declined(GoldspanError):  # noqa: N818 - what happened to the request
+    """Prolific has answered that it does not do this.
+
+    Attributes:
+        status: Of HTTP.
+    """
+
+    def __init__(self, status: int, words: str) -> None:
+        self.status = status
+        super().__init__(f"Prolific answered {status}: {words[:MOST_WORDS]}")
+
+
+class Unclear(GoldspanError):  # noqa: N818 - what is known
+    """No clear answer came: it may have been done."""
+
+
+class Api:
+    """Prolific's API.
+
+    Args:
+        token: Of the account; it stands in no message and no log.
+        client: By which it is reached.
+        sleep: Waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        client: httpx2.Client | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._token, self._client, self._sleep = token, client or _client(), sleep
+
+    def submission(self, submission: str) -> dict[str, Any]:
+        """Give what is known of a submission."""
+        return self._object("GET", f"submissions/{submission}/")
+
+    def bonuses(self, submission: str) -> list[float]:
+        """Give the bonuses that were paid on a submission, in cents."""
+        found = self.submission(submission).get("bonus_payments") or []
+        if not isinstance(found, list) or not all(type(one) in {int, float} for one in found):
+            raise Later("Prolific's list of bonuses has another form than it is known to have")
+        return found
+
+    def transition(self, submission: str, body: dict[str, str]) -> None:
+        """Approve or reject a submission; a second time it does nothing."""
+        self._ask("POST", f"submissions/{submission}/transition/", body)
+
+    def set_up_bonus(self, study: str, submission: str, cents: int) -> str:
+        """Prepare a bonus, which pays nothing yet; give the id by which it is paid.
+
+        Raises:
+            Declined: Prolific has understood another amount.
+        """
+        row = f"{submission},{cents // 100}.{cents % 100:02d}"
+        body = {"study_id": study, "csv_bonuses": row}
+        found = self._object("POST", "submissions/bonus-payments/", body)
+        if found.get("amount") not in {None, cents}:
+            raise Declined(200, f"the amount is {found['amount']}, where {cents} cents were meant")
+        name = found.get("id")
+        if not isinstance(name, str) or not name.replace("-", "").isalnum():
+            raise Later("Prolific's answer to a bonus has another form than it is known to have")
+        return name
+
+    def pay(self, prepared: str) -> None:
+        """Pay a prepared bonus: every call that arrives pays.
+
+        Raises:
+            Unclear: It may have arrived.
+        """
+        self._ask("POST", f"bulk-bonus-payments/{prepared}/pay/", {}, again=False)
+
+    def _object(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        answer = self._ask(method, path, body)
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise Later("Prolific's answer is no JSON object")
+        return found
+
+    def _ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
+        """Ask until there is an answer.
+
+        Args:
+            method: Of HTTP.
+            path: Below the API.
+            body: Sent as JSON.
+            again: Whether asking twice does no harm.
+        """
+        tries = TRIES if again else PAY_TRIES
+        for attempt in range(tries):
+            answer = self._once(method, path, body, again=again)
+            if answer is not None and answer.status_code < 300:
+                return answer
+            wait = _wait(answer, attempt)
+            if wait > LONGEST_WAIT or attempt + 1 == tries:
+                break
+            self._sleep(wait)
+        raise Later("Prolific cannot be reached or asks to wait: send again later")
+
+    def _once(self, method: str, path: str, body: Any, *, again: bool) -> Any:
+        """Ask once; None where the request did not arrive, or can be made again."""
+        import httpx2
+
+        headers = {"Authorization": f"Token {self._token}"}
+        try:
+            answer = self._client.request(method, URL + path, json=body, headers=headers)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
+            return None  # nothing was sent
+        except httpx2.RequestError as error:
+            if again:
+                return None
+            raise Unclear(f"{type(error).__name__} while Prolific was asked") from None
+        status = answer.status_code
+        if status < 300 or status == 429:
+            return answer
+        if status >= 500 or status == 408:
+            if not again:
+                raise Unclear(f"Prolific answered {status}")
+            return answer
+        if status == 401:  # it is the account's fault, and no letter's
+            raise Later("Prolific does not take the token: is it right, and not deleted?")
+        raise Declined(status, answer.text)
+
+
+def _wait(answer: Any, attempt: int) -> float:
+    """Give the seconds until the next try."""
+    told = "" if answer is None else answer.headers.get("Retry-After", "")
+    return float(told[:6]) if told.isascii() and told.isdigit() else 2.0**attempt
+
+
+def _client() -> httpx2.Client:
+    try:
+        import httpx2
+    except ImportError:  # pragma: no cover - the extra is installed where the tests run
+        raise MissingExtraError("httpx2", "server", "Prolific") from None
+    return httpx2.Client(timeout=SECONDS, follow_redirects=False)
+
+
+# --------------------------------------------------------------------------------------------------
+# Submissions at Prolific: whose they are, and what Prolific said of them last.
+
+
+SUBMISSION, STATUS = "submission", "submission-status"
+"""Kinds of records: who came with which submission; the messages about it."""
+RETURNED = "RETURNED"
+COURSE = ("RESERVED", "ACTIVE", "TIMED-OUT", RETURNED, "AWAITING REVIEW",
+          "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED")  # fmt: skip
+"""Statuses in the order in which they follow each other within the same second."""
+OVER = frozenset(COURSE[2:])
+"""Statuses in which nobody works any more."""
+
+
+class Submissions:
+    """The submissions of a campaign.
+
+    Args:
+        store: The campaign's ledger.
+        clock: The campaign's clock, in milliseconds.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
+        self._store, self._clock = store, clock
+
+    def begin(self, submission: str, worker: str) -> None:
+        """Keep whose a submission is.
+
+        Raises:
+            Refused: It is somebody else's, or is over.
+        """
+        if self.status(submission) in OVER:
+            raise Refused("study", "Prolific says that this submission is over.", 403)
+        try:
+            self._store.record(SUBMISSION, submission, {"worker": worker}, self._clock())
+        except InputError:
+            raise Refused("study", "This submission is somebody else's.", 403) from None
+
+    def worker(self, submission: str) -> str | None:
+        """Give whose a submission is."""
+        found = self._store.records(SUBMISSION).get(submission)
+        return None if found is None else str(found["worker"])
+
+    def of(self, worker: str) -> str | None:
+        """Give the last submission of a worker."""
+        rows = self._store.records(SUBMISSION).items()
+        return next((name for name, row in reversed(rows) if row["worker"] == worker), None)
+
+    def count_paid(self, worker: str) -> int:
+        """Count the submissions of a worker for which Prolific pays a reward, or yet may.
+
+        What is paid too much is gone: only a submission that was returned, and so never will be
+        paid, does not count. One that has timed out may still be approved.
+        """
+        rows = self._store.records(SUBMISSION).items()
+        mine = [name for name, row in rows if row["worker"] == worker]
+        return sum(self.status(name) != RETURNED for name in mine)
+
+    def workers(self) -> list[str]:
+        """Give everybody who came."""
+        rows = self._store.records(SUBMISSION).values()
+        return list(dict.fromkeys(row["worker"] for row in rows))
+
+    def status(self, submission: str) -> str | None:
+        """Give the latest status that Prolific sent, None if it sent none."""
+        rows = [one for one in self._messages().values() if one["submission"] == submission]
+        return str(max(rows, key=_order)["status"]) if rows else None
+
+    def hear(self, message: str, signature: str, facts: dict[str, Any]) -> str:
+        """Keep a message; say whether it is "taken", "repeated" or "old".
+
+        Args:
+            message: Its id; the same when it is sent again.
+            signature: Its signature's fingerprint: a message with it is the same under any id.
+            facts: `submission`, `status` and `time`.
+        """
+        there = self._messages()
+        if message in there or signature in {one["signature"] for one in there.values()}:
+            return "repeated"
+        others = [one for one in there.values() if one["submission"] == facts["submission"]]
+        is_old = any(_order(one) > _order(facts) for one in others)
+        body = {**facts, "signature": signature}
+        self._store.record(STATUS, message, body, self._clock())
+        return "old" if is_old else "taken"
+
+    def _messages(self) -> dict[str, dict[str, Any]]:
+        return self._store.records(STATUS)
+
+
+def _order(facts: dict[str, Any]) -> tuple[int, int]:
+    status = facts["status"]
+    return facts["time"], COURSE.index(status) if status in COURSE else -1
+
+
+# --------------------------------------------------------------------------------------------------
+# Carries letters to Prolific: approvals and rejections any number of times, a bonus once.
+
+
+CENT = 10_000
+"""Millionths."""
+MOST_DELAY = 120_000
+"""Milliseconds from keeping that a bonus is sent to sending it; less than any settling time."""
+
+
+class ProlificCourier:
+    """Carries letters to Prolific.
+
+    Args:
+        api: Prolific's.
+        study: Id of the study.
+        settle_minutes: How long a payment may take to be listed.
+        clock: The campaign's clock, in milliseconds.
+    """
+
+    def __init__(
+        self, api: Api, study: str, settle_minutes: float, clock: Callable[[], int]
+    ) -> None:
+        self._api, self._study, self._clock = api, study, clock
+        self._wall = wall_of(clock)
+        self._settle = round(settle_minutes * 60_000)
+
+    def deliver(self, letter: Letter, outbox: Outbox) -> None:
+        """Send a letter, and note every step."""
+        try:
+            if letter.act == BONUS:
+                self._bonus(letter, outbox)
+            else:
+                self._transition(letter, outbox)
+        except Declined as error:
+            outbox.note(letter, REFUSED, why=str(error))
+
+    def _transition(self, letter: Letter, outbox: Outbox) -> None:
+        """Approve or reject; Prolific ignores the second time."""
+        body = {"action": letter.act.upper()}
+        if letter.act != APPROVE:
+            body |= {"message": letter.why, "rejection_category": letter.category}
+        wanted = "APPROVED" if letter.act == APPROVE else "REJECTED"
+        try:
+            self._api.transition(letter.about, body)
+        except Declined:
+            # Somebody may have done it on the site, or the answer to the first try was lost.
+            if self._api.submission(letter.about).get("status") != wanted:
+                raise
+        outbox.note(letter, SENT)
+
+    def _bonus(self, letter: Letter, outbox: Outbox) -> None:
+        if letter.amount % CENT:
+            outbox.note(letter, REFUSED, why="Prolific pays whole cents")
+            return
+        cents = letter.amount // CENT
+        listed = self._listed(letter, cents)
+        if letter.state == SENDING and listed > letter.facts["before"]:
+            outbox.note(letter, SENT, before=letter.facts["before"], how="listed")
+            return
+        if self._must_wait(letter, outbox, listed):
+            return
+        prepared = self._api.set_up_bonus(self._study, letter.about, cents)
+        begin = self._wall()
+        # Whoever gets to note this pays, and nobody else.
+        sending = outbox.note(letter, SENDING, prepared=prepared, before=listed)
+        if sending is not None:
+            self._pay(sending, outbox, begin)
+
+    def _pay(self, letter: Letter, outbox: Outbox, begin: int) -> None:
+        # A monotone clock may stand still while the machine sleeps; the wall clock does not.
+        delay = max(self._clock() - letter.time, self._wall() - begin)
+        if delay > MOST_DELAY:  # asleep since, and somebody else may pay
+            outbox.note(letter, READY)
+            return
+        try:
+            self._api.pay(letter.facts["prepared"])
+        except Later:  # it has not arrived, or was refused for now
+            outbox.note(letter, READY)
+            raise
+        except Unclear:
+            return
+        except Declined as error:
+            outbox.note(letter, REFUSED, why=str(error))
+        else:
+            outbox.note(letter, SENT, before=letter.facts["before"], how="answered")
+
+    def _must_wait(self, letter: Letter, outbox: Outbox, listed: int) -> bool:
+        """Whether a bonus of this amount may still appear on the list, this one or an earlier."""
+        alike = [
+            one
+            for one in outbox.letters()
+            if (one.act, one.about, one.amount) == (BONUS, letter.about, letter.amount)
+            and (one.state == SENDING or (one.state == SENT and listed <= one.facts["before"]))
+        ]
+        return any(self._clock() - one.time < self._settle for one in alike)
+
+    def _listed(self, letter: Letter, cents: int) -> int:
+        """Count the bonuses of this amount that Prolific lists."""
+        try:
+            found = self._api.bonuses(letter.about)
+        except Declined as error:
+            if letter.state != SENDING:
+                raise
+            # It may have been paid, so it is not refused.
+            raise Later(f"what became of {letter.id!r} cannot be asked: {error}") from None
+        return sum(abs(one - cents) < 0.5 for one in found)
+
+
+# --------------------------------------------------------------------------------------------------
+# Signed messages of Prolific's (webhooks): what they must be like before they are believed.
+
+
+WINDOW = 300_000
+"""Milliseconds by which a message's time may differ from the clock."""
+_TIME = re.compile(r"[0-9]{1,13}(\.[0-9]{1,9})?")
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,100}")
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that is Prolific's.
+
+    Attributes:
+        id: The same when it is sent again.
+        signature: Fingerprint of its signature.
+        time: When the event was sent, in milliseconds since 1970.
+        kind: Of the event.
+        submission: Whose status it tells, "" if it is about something else.
+        participant: Whose submission it is.
+        status: The new one.
+    """
+
+    id: str
+    signature: str
+    time: int
+    kind: str
+    submission: str = ""
+    participant: str = ""
+    status: str = ""
+
+
+def sign(secret: str, timestamp: str, body: bytes) -> str:
+    """Give the signature of a message, as Prolific makes it."""
+    words = new(secret.encode(), timestamp.encode() + body, sha256).digest()
+    return base64.b64encode(words).decode("ascii")
+
+
+def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> Message:
+    """Read a message.
+
+    Args:
+        headers: Names in lower case.
+        body: As it came, byte by byte.
+        secret: Of the workspace.
+        now: Milliseconds since 1970.
+
+    Raises:
+        Refused: It is not signed with the secret, not of this time, or not of a known form.
+    """
+    timestamp = headers.get("x-prolific-request-timestamp", "")
+    given = headers.get("x-prolific-request-signature", "")
+    if not compare_digest(sign(secret, timestamp, body).encode(), given.encode()):
+        raise Refused("signature", "This is not signed as it should be.", 401)
+    sent = _milliseconds(timestamp)
+    if sent is None or abs(now - sent) > WINDOW:
+        raise Refused("late", "This was signed too long ago, or a clock is wrong.", 401)
+    facts = _facts(body)
+    signature = sha256(given.encode()).hexdigest()
+    name = headers.get("x-event-id") or signature
+    if not _NAME.fullmatch(name):
+        raise Refused("invalid", "The header X-Event-ID is no id.", 400)
+    # A time that is not signed may put an event back, never before what has not happened yet.
+    when = min(_milliseconds(headers.get("x-timestamp", "")) or sent, sent)
+    if facts.get("event_type") != "submission.status.change":
+        return Message(name, signature, when, str(facts.get("event_type"))[:100])
+    words = [facts.get(key) for key in ("resource_id", "participant_id", "status")]
+    submission, participant, status = (one if isinstance(one, str) else "" for one in words)
+    is_status = 0 < len(status) < 100 and status.isprintable()
+    if not (ID.fullmatch(submission) and ID.fullmatch(participant) and is_status):
+        raise Refused("invalid", "resource_id, participant_id or status is not what it was.", 400)
+    kind = "submission.status.change"
+    return Message(name, signature, when, kind, submission, participant, status.upper())
+
+
+def _milliseconds(word: str) -> int | None:
+    """Read a time of UNIX in seconds, or in milliseconds where it has that many digits."""
+    if not word.isascii() or not _TIME.fullmatch(word):
+        return None
+    value = float(word)
+    return round(value if value > 1e11 else value * 1000)
+
+
+def _facts(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Refused("invalid", "The body is no JSON object.", 400)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Workers come from a study at Prolific, and go back with its completion code.
+
+
+PARTICIPANT, STUDY, SESSION = "PROLIFIC_PID", "STUDY_ID", "SESSION_ID"
+COMPLETE = "https://app.prolific.com/submissions/complete?cc={}"
+LEAST_WHY = 100
+CATEGORIES = (
+    *("TOO_QUICKLY", "TOO_SLOWLY", "FAILED_INSTRUCTIONS", "INCOMP_LONGITUDINAL", "FAILED_CHECK"),
+    *("LOW_EFFORT", "MALINGERING", "NO_CODE", "BAD_CODE", "NO_DATA", "UNSUPP_DEVICE", "OTHER"),
+)
+_STRANGE = "Open the study from its page at Prolific: this address is not complete."
+
+
+class Prolific:
+    """The provider of participants of a study.
+
+    Args:
+        options: The study.
+        store: The campaign's ledger.
+        clock: The campaign's clock, in milliseconds.
+        api: Prolific's; made of the token by default.
+    """
+
+    Options = ProlificOptions
+    name = "prolific"
+
+    def __init__(
+        self,
+        options: ProlificOptions,
+        store: Store,
+        clock: Callable[[], int],
+        api: Api | None = None,
+    ) -> None:
+        self.options, self._store, self._clock, self._given = options, store, clock, api
+        self.checks_people, self.sends_letters = options.check, options.send
+        self.submissions = Submissions(store, clock)
+
+    @cached_property
+    def api(self) -> Api:
+        """Prolific's API.
+
+        Raises:
+            UnavailableError: The token is missing.
+        """
+        if self._given is not None:
+            return self._given
+        token = secret_of(TOKEN)
+        if token is None:
+            raise UnavailableError(
+                f"Prolific needs a token: set {TOKEN}, or {TOKEN}_FILE to a file"
+            )
+        return Api(token)
+
+    def is_new(self, parameters: Mapping[str, str]) -> bool:
+        """Whether the submission is of this study and was never here."""
+        _, submission = self._read(parameters)
+        return self.submissions.worker(submission) is None
+
+    def identify(self, parameters: Mapping[str, str]) -> str:
+        """Give the participant, the same for all submissions of theirs."""
+        participant, submission = self._read(parameters)
+        known = self.submissions.worker(submission)
+        if known is None and self.options.check:
+            self._check(participant, submission)
+        self.submissions.begin(submission, participant)
+        return participant
+
+    def _read(self, parameters: Mapping[str, str]) -> tuple[str, str]:
+        """Return the participant and the submission of an address.
+
+        Raises:
+            Refused: They are none, or of another study.
+        """
+        words = [parameters.get(key, "") for key in (PARTICIPANT, STUDY, SESSION)]
+        if not all(ID.fullmatch(word) for word in words):
+            raise Refused("study", _STRANGE, 403)
+        participant, study, submission = words
+        if study != self.options.study:
+            raise Refused("study", "This is not the study that is run here.", 403)
+        return participant, submission
+
+    def completion(self, worker: str) -> dict[str, Any] | None:
+        """Give the address that ends the submission; none to who did not come from Prolific."""
+        if self.submissions.of(worker) is None:
+            return None
+        code = self.options.code
+        if self._store.standing().get(worker):
+            code = self.options.code_dropped or code
+        return {"url": COMPLETE.format(code), "code": code}
+
+    def on_event(self, headers: Mapping[str, str], body: bytes) -> Event:
+        """Take a message of Prolific's; see `webhooks`."""
+        secret = secret_of(WEBHOOK)
+        if secret is None:
+            raise Refused("unknown", "There is nothing here.", 404)
+        message = read_message(headers, body, secret, wall_of(self._clock)())
+        worker = self.submissions.worker(message.submission)
+        if worker is None or worker != message.participant:  # of another study of the workspace
+            return Event("unknown")
+        facts = {"submission": message.submission, "status": message.status, "time": message.time}
+        said = self.submissions.hear(message.id, message.signature, facts)
+        status = self.submissions.status(message.submission)
+        if status == "AWAITING REVIEW":
+            self._approve(worker, message.submission)
+        is_last = self.submissions.of(worker) == message.submission
+        return Event(said, worker if status in OVER and is_last else "")
+
+    def workers(self) -> list[str]:
+        """Give everybody who came in."""
+        return self.submissions.workers()
+
+    def owed(self, worker: str, earned: int) -> int:
+        """Give what of a worker's earnings the rewards of their submissions do not pay."""
+        rewards = self.submissions.count_paid(worker) * to_micro(self.options.reward)
+        return max(0, earned - rewards)
+
+    def about(self, worker: str) -> str:
+        """Give a worker's last submission."""
+        found = self.submissions.of(worker)
+        if found is None:
+            raise InputError(f"{worker} did not come from Prolific: letters are about participants")
+        return found
+
+    def check_rejection(self, why: str, category: str) -> None:
+        """Check what Prolific asks of a rejection."""
+        if len(why) < LEAST_WHY:
+            raise InputError(
+                f"Prolific wants the reason of a rejection in {LEAST_WHY} characters or more, and "
+                f"these are {len(why)}: say what was wrong with the work"
+            )
+        if category not in CATEGORIES:
+            raise UnknownNameError("category of rejections", category, CATEGORIES)
+
+    def courier(self) -> Courier:
+        """Give who carries letters to Prolific."""
+        options = self.options
+        return ProlificCourier(self.api, options.study, options.settle_minutes, self._clock)
+
+    def _check(self, participant: str, submission: str) -> None:
+        """Refuse whom Prolific does not know as a participant at work."""
+        try:
+            found = self.api.submission(submission)
+        except Declined:
+            raise Refused("study", "Prolific does not know this submission.", 403) from None
+        except GoldspanError:
+            words = "Prolific cannot be asked now. Load the page again in a minute."
+            raise Refused("unavailable", words, 503, retry=60) from None
+        is_theirs = found.get("participant") == participant
+        if not is_theirs or found.get("study_id") != self.options.study:
+            raise Refused("study", "Prolific knows this submission as somebody else's.", 403)
+        if str(found.get("status")).upper() in OVER:
+            raise Refused("study", "Prolific says that this submission is over.", 403)
+
+    def _approve(self, worker: str, submission: str) -> None:
+        """Write an approval, if the plan says so and nothing was decided by hand."""
+        if self.options.approve and not self._store.standing().get(worker):
+            try:
+                Outbox(self._store, self._clock).approve(worker, submission)
+            except InputError:  # it is to be rejected
+                return

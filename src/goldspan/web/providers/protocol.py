@@ -1,0 +1,322 @@
+"""What a provider of workers is, and how its workers come in."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from goldspan.errors import GoldspanError, InputError
+from goldspan.old_name import variable
+from goldspan.protocols import Lease
+from goldspan.web.errors import Refused
+from goldspan.web.providers.outbox import Later, Letter, Outbox, send_all
+from goldspan.web.security.sessions import Link, Links
+
+# --------------------------------------------------------------------------------------------------
+# Tokens of providers: from the environment or a file that it names, never from the plan.
+
+
+def secret_of(name: str) -> str | None:
+    """Give a secret: the value of a variable, or the content of the file that NAME_FILE names.
+
+    Raises:
+        InputError: The file cannot be read, or the secret is empty or holds other than visible
+            ASCII characters. The message never shows it.
+    """
+    value, source = variable(name), name
+    named = variable(f"{name}_FILE")
+    if value is None and named:
+        source = f"{name}_FILE"
+        try:
+            value = Path(named).read_text(encoding="ascii")
+        except OSError as error:
+            raise InputError(f"{source}: cannot read {named}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            value = ""
+    if value is None:
+        return None
+    value = value.strip()
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
+        raise InputError(f"{source} holds no token: it must be one word of ASCII characters")
+    return value
+
+
+# --------------------------------------------------------------------------------------------------
+# What a provider of workers does; each method can be called again after a break.
+
+
+class Store(Protocol):
+    """What providers need of the ledger."""
+
+    def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
+        """Keep a fact under a name, once."""
+        ...
+
+    def records(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Give all facts of a kind by name, in their order."""
+        ...
+
+    def charge(self, name: str, amount: int, now: int) -> bool:
+        """Pay something other than an answer, once per name."""
+        ...
+
+    def held(self, worker: str, now: int) -> list[Lease]:
+        """Give the tasks that a worker holds."""
+        ...
+
+    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
+        """Give a task back."""
+        ...
+
+    def standing(self) -> dict[str, bool]:
+        """Say of every worker whether they are asked nothing more."""
+        ...
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a message of the provider's meant.
+
+    Attributes:
+        said: "taken"; "repeated": it came before; "old": a later one came before it; "unknown": it
+            is about nobody here.
+        left: The worker whose work here is over, "" if nobody's is.
+    """
+
+    said: str
+    left: str = ""
+
+
+class Courier(Protocol):
+    """Carries letters to a provider."""
+
+    def deliver(self, letter: Letter, outbox: Outbox) -> None:
+        """Send a letter, and note in the outbox every step before and after it.
+
+        Raises:
+            goldspan.web.providers.outbox.Later: The provider cannot be reached now.
+        """
+        ...
+
+
+class Provider(Protocol):
+    """Where workers come from and go to.
+
+    Attributes:
+        name: As in the plan.
+        checks_people: Whether `identify` asks the provider who somebody is.
+        sends_letters: Whether the server sends letters by itself.
+    """
+
+    name: str
+    checks_people: bool
+    sends_letters: bool
+
+    def identify(self, parameters: Mapping[str, str]) -> str:
+        """Give the id of the worker who came with these parameters of an address.
+
+        Raises:
+            goldspan.web.errors.Refused: They are nobody's whom this campaign is for.
+        """
+        ...
+
+    def is_new(self, parameters: Mapping[str, str]) -> bool:
+        """Whether `identify` would keep something for these parameters, as far as can be known."""
+        ...
+
+    def completion(self, worker: str) -> dict[str, Any] | None:
+        """Give what a worker who is finished needs: an address `url`, a `code`, or nothing."""
+        ...
+
+    def on_event(self, headers: Mapping[str, str], body: bytes) -> Event:
+        """Take a message that the provider sent to the server.
+
+        Raises:
+            goldspan.web.errors.Refused: It is not the provider's, or too old.
+        """
+        ...
+
+    def workers(self) -> list[str]:
+        """Give everybody who came in from the provider."""
+        ...
+
+    def owed(self, worker: str, earned: int) -> int:
+        """Give what of a worker's earnings is paid in bonuses, in millionths."""
+        ...
+
+    def about(self, worker: str) -> str:
+        """Give the provider's id of a worker's work, for letters.
+
+        Raises:
+            goldspan.errors.InputError: The worker did not come from the provider.
+        """
+        ...
+
+    def check_rejection(self, why: str, category: str) -> None:
+        """Check the reasons of a rejection before it is written.
+
+        Raises:
+            goldspan.errors.InputError: The provider would refuse them.
+        """
+        ...
+
+    def courier(self) -> Courier | None:
+        """Give who carries letters, None if there is nobody to write to.
+
+        Raises:
+            goldspan.errors.InputError: The provider's token is missing.
+        """
+        ...
+
+
+# --------------------------------------------------------------------------------------------------
+# People come in from a provider's site, and the provider says what became of them.
+
+
+DAYS = 30.0
+"""How long somebody who came in can come back on the same device."""
+LEFT = "link-left"
+"""Kind of records: links that ended as their worker went, and that nobody took back."""
+_TAKEN_BACK = (
+    "Whoever runs this study has ended your work here, and you cannot come in again. If you have a "
+    "question, please send them a message on the site from which you came."
+)
+
+
+class Reception:
+    """Where a provider's workers come in.
+
+    Args:
+        provider: Whose they are.
+        store: The campaign's ledger.
+        links: Of the campaign; every worker has one, which is never shown.
+        clock: The campaign's clock, in milliseconds.
+        admit: Raises if nobody new may come in from an address today.
+    """
+
+    def __init__(
+        self, provider: Provider, store: Store, links: Links, clock: Callable[[], int],
+        admit: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.provider, self._store, self._links, self._clock = provider, store, links, clock
+        self._turn, self._admit = Lock(), admit
+
+    def enter(self, parameters: Mapping[str, str], address: str = "") -> Link:
+        """Give the link of who came in: the one that they have, if it holds.
+
+        Who was shut out by the requester, whose last link was taken back, stays out until the
+        requester makes them a new one.
+
+        Raises:
+            Refused: They are nobody's whom this campaign is for, or were shut out, or too many new
+                people came in today.
+        """
+        if self.provider.is_new(parameters):
+            self._admit(address)
+        worker = self.provider.identify(parameters)
+        with self._turn:  # of two visits at once one makes the link: the requester sees one
+            mine = [link for link in self._links.all() if link.worker == worker]
+            for link in reversed(mine):
+                if not link.revoked and self._links.is_in_time(link):
+                    return link
+            if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
+                raise Refused("revoked", _TAKEN_BACK, 403)
+            ((link, _),) = self._links.make([worker], DAYS)
+        return link
+
+    def hear(self, headers: Mapping[str, str], body: bytes) -> str:
+        """Take a message of the provider's; say what it meant.
+
+        Who has left holds no tasks any more, and their session ends. A repeated message does it
+        again, as the first time may have been cut off.
+
+        Raises:
+            Refused: It is not the provider's, or too old.
+        """
+        event = self.provider.on_event(headers, body)
+        if event.left:
+            now = self._clock()
+            for lease in self._store.held(event.left, now):
+                self._store.release(event.left, lease.item, now)
+            for link in self._links.all():
+                if link.worker == event.left and not link.revoked:
+                    self._store.record(LEFT, link.id, {"worker": link.worker}, now)
+                    self._links.revoke(link.id)
+        return event.said
+
+
+# --------------------------------------------------------------------------------------------------
+# A thread of the server that sends letters, if the plan says so.
+
+
+log = logging.getLogger("goldspan.web.outbox")
+EVERY = 60.0
+"""Seconds."""
+
+
+class Sending:
+    """Sends the letters of a campaign until it is stopped.
+
+    Args:
+        outbox: The letters.
+        courier: Who carries them.
+        every: Seconds between two looks at the outbox.
+    """
+
+    def __init__(self, outbox: Outbox, courier: Courier, every: float = EVERY) -> None:
+        self._outbox, self._courier, self._every = outbox, courier, every
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, name="goldspan outbox", daemon=True)
+        self._thread.start()
+
+    def abandon(self) -> None:
+        """Begin no other letter; nothing is waited for."""
+        self._stop.set()
+
+    def stop(self) -> None:
+        """End after the letter that is being sent."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=60)
+
+    def _run(self) -> None:
+        while True:
+            self._once()
+            if self._stop.wait(self._every):
+                return
+
+    def _deliver(self, letter: Letter, outbox: Outbox) -> None:
+        if self._stop.is_set():
+            raise Later("the server ends")
+        self._courier.deliver(letter, outbox)
+
+    def _once(self) -> None:
+        try:
+            done = send_all(self._outbox, self._deliver)
+        except GoldspanError as error:
+            log.warning("the outbox waits: %s", error)
+        except Exception as error:  # noqa: BLE001 - the thread must outlive what it cannot foresee
+            # Its words might hold what was sent: the kind must do.
+            log.error("the outbox waits: %s", type(error).__name__)  # noqa: TRY400
+        else:
+            if done:
+                log.info("%d letters sent", done)
+
+
+def open_sending(provider: Provider, store: Store, clock: Callable[[], int]) -> Sending | None:
+    """Give what sends a provider's letters; None if its plan does not say so.
+
+    Raises:
+        InputError: The provider's token is missing.
+    """
+    courier = provider.courier() if provider.sends_letters else None
+    return None if courier is None else Sending(Outbox(store, clock), courier)

@@ -1,0 +1,245 @@
+"""The desk's API, and its live stream."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+import anyio
+from anyio import to_thread
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from goldspan.errors import GoldspanError
+from goldspan.web import desk_models as m
+from goldspan.web.house import House, HouseHere, RequesterHere
+from goldspan.web.models import refusals
+from goldspan.web.security.sessions import Link, Session
+
+# --------------------------------------------------------------------------------------------------
+# What changes, as it changes: a stream of events that an open desk listens to.
+
+
+router = APIRouter(prefix="/api/desk", tags=["desk"])
+PACE = 1.0
+"""Seconds between two events at least."""
+HEARTBEAT = 15.0
+"""Seconds after which one is sent though nothing is new: time passes, and proxies do not wait."""
+TROUBLE = "trouble"
+NO_STORE = (
+    "The server cannot read the campaign's store; nothing can be answered or decided until it can. "
+    "The log of goldspan serve says why."
+)
+"""No more than that: while the store is gone, nobody knows whether the session still holds."""
+STREAM = {"description": "Events.", "content": {"text/event-stream": {"schema": {}}}}
+
+
+@router.get("/live", response_class=StreamingResponse, responses={200: STREAM, **refusals()})
+async def live(requester: RequesterHere, house: HouseHere) -> StreamingResponse:
+    """Send the overview whenever something has changed, once a second at most.
+
+    The event `overview` holds what `GET overview` gives; `trouble` says that the store cannot be
+    read at the moment, and `ended` that the session is over.
+    """
+    headers = {"X-Accel-Buffering": "no"}
+    stream = events(house, requester)
+    return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
+
+
+async def events(house: House, session: Session) -> AsyncIterator[str]:
+    """Give the events of a session's stream, until it or the server ends."""
+    seen: Any = None
+    told = -HEARTBEAT
+    while not house.leaving.is_set():
+        mark, news = await to_thread.run_sync(
+            _look, house, session, None if time.monotonic() - told >= HEARTBEAT else seen
+        )
+        if mark is None:
+            yield "event: ended\ndata: {}\n\n"
+            return
+        seen = mark
+        if news == TROUBLE:
+            told = time.monotonic()
+            yield f"event: trouble\ndata: {json.dumps({'error': NO_STORE})}\n\n"
+        elif news:
+            told = time.monotonic()
+            yield f"event: overview\ndata: {news}\n\n"
+        await anyio.sleep(PACE)
+
+
+def _look(house: House, session: Session, seen: Any) -> tuple[Any, str]:
+    """Give what marks the state of things, and the overview if it is another; None at the end."""
+    try:
+        if not house.entrance.sessions.holds(session):
+            return None, ""
+        mark = house.service.desk.mark()
+        if mark == seen:
+            return mark, ""
+        return mark, json.dumps(house.service.desk.overview(), ensure_ascii=False)
+    except GoldspanError:  # the store cannot be read at the moment: the next look may
+        return TROUBLE, "" if seen == TROUBLE else TROUBLE
+
+
+# --------------------------------------------------------------------------------------------------
+# The JSON API of the requester: what is seen at the desk, and what is decided there.
+
+
+State = Literal["all", "open", "done", "flagged", "gold"]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Names = Annotated[bool, Query(description="Name the workers; the campaign's log keeps it.")]
+BROWSER = "the requester, at the desk"
+FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file.",
+        "content": {
+            "application/octet-stream": FILE, "application/zip": FILE, "text/csv": FILE,
+            "text/plain": FILE, "text/html": FILE, "application/json": {"schema": {}},
+        },
+    }
+}  # fmt: skip
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+"""A report holds its own styles and pictures, and runs nothing."""
+
+
+@router.get("/overview", response_model=m.Overview, responses=refusals())
+def overview(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Say how far it is: state, money, time, rounds, the learning curve."""
+    return house.service.desk.overview()
+
+
+@router.get("/workers", response_model=list[m.Worker], responses=refusals())
+def workers(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+    """Give everybody who works, those with most answers first."""
+    return house.service.desk.workers()
+
+
+@router.post(
+    "/workers/{worker:path}/verdict", response_model=m.Decided, responses=refusals(404, 409)
+)
+def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) -> dict[str, Any]:
+    """Keep a worker, drop them, or ask them more control questions."""
+    return house.service.desk.judge(worker, body.verdict, body.why)
+
+
+@router.get("/agreement", response_model=m.Agreement, responses=refusals())
+def agreement(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Say how well the workers agree."""
+    return house.service.desk.agreement()
+
+
+@router.get("/doubts", response_model=list[m.Doubt], responses=refusals())
+def doubts(_: RequesterHere, house: HouseHere, limit: Limit = 20) -> list[dict[str, Any]]:
+    """Give the items whose labels are least certain, those decided and control aside."""
+    return house.service.desk.doubts(limit)
+
+
+@router.get("/items", response_model=m.ItemPage, responses=refusals())
+def items(
+    _: RequesterHere,
+    house: HouseHere,
+    after: Annotated[str, Query(max_length=2_000)] = "",
+    find: Annotated[str, Query(max_length=200)] = "",
+    state: State = "all",
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """Give a page of the items that were asked about, behind the item `after`."""
+    return house.service.desk.items(after, find, state, limit)
+
+
+@router.get("/items/{item:path}", response_model=m.Item, responses=refusals(404))
+def item(
+    _: RequesterHere,
+    house: HouseHere,
+    item: str,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+) -> dict[str, Any]:
+    """Give an item: its words, answers, what they say together, what was said of it."""
+    return house.service.desk.item(item, page)
+
+
+@router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))
+def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) -> dict[str, Any]:
+    """Decide what an item's labels are; from now on they are gold."""
+    return house.service.desk.adjudicate(item, body.answer)
+
+
+@router.post("/pause", response_model=m.Paused, responses=refusals(410))
+def pause(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Hand out no new tasks; answers are still taken."""
+    return house.service.desk.pause()
+
+
+@router.post("/resume", response_model=m.Paused, responses=refusals(410))
+def resume(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """Hand out tasks again."""
+    return house.service.desk.pause(paused=False)
+
+
+@router.post("/stop", response_model=m.Ended, responses=refusals(410))
+def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+    """End the campaign with what there is; it cannot be taken back."""
+    return house.service.desk.stop()
+
+
+@router.get("/links", response_model=list[m.LinkRow], responses=refusals())
+def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+    """Give the workers' links that were made, without their addresses."""
+    return [_link(house, link) for link in house.entrance.links.all()]
+
+
+@router.post("/links", response_model=list[m.NewLink], responses=refusals(409))
+def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[dict[str, Any]]:
+    """Make a personal link for every worker; nothing shows their addresses again."""
+    made = house.entrance.links.make(body.workers, body.days)
+    return [
+        {**_link(house, link), "url": house.settings.address(f"/w/{token}")} for link, token in made
+    ]
+
+
+@router.delete("/links/{link}", response_model=m.Revoked, responses=refusals(404))
+def revoke(_: RequesterHere, house: HouseHere, link: str) -> dict[str, Any]:
+    """Take a worker's link back; the sessions that began with it end."""
+    house.entrance.links.revoke(link)
+    return {"id": link, "revoked": True}
+
+
+@router.get("/exports", response_model=list[m.Export], responses=refusals())
+def exports(_: RequesterHere, house: HouseHere) -> list[dict[str, str]]:
+    """Name the files that can be downloaded."""
+    return house.service.desk.exports()
+
+
+@router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
+def export(_: RequesterHere, house: HouseHere, name: str, names: Names = False) -> Response:
+    """Make a file. Workers have pseudonyms in all of them but `bill.csv`, unless `names` is true.
+
+    Every file with names is kept in the campaign's log.
+    """
+    made = house.service.desk.export(name, names=names, by=BROWSER)
+    attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
+    headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
+    if made.lost:
+        headers["X-Not-Held"] = json.dumps(made.lost[:20])  # ASCII, as headers must be
+    return Response(made.content, headers=headers, media_type=made.media)
+
+
+@router.get(
+    "/report.html", response_class=Response,
+    responses={200: {"description": "The report.", "content": {"text/html": FILE}},
+               **refusals(404)},
+)  # fmt: skip
+def report(_: RequesterHere, house: HouseHere, names: Names = False) -> Response:
+    """Show the report of the campaign as it is now; with `names` as for the downloads."""
+    made = house.service.desk.export("report.html", names=names, by=BROWSER)
+    headers = {"Content-Security-Policy": PAGE_POLICY}
+    return Response(made.content, headers=headers, media_type=made.media)
+
+
+def _link(house: House, link: Link) -> dict[str, Any]:
+    holds = not link.revoked and house.entrance.links.is_in_time(link)
+    return {**asdict(link), "holds": holds}

@@ -1,0 +1,166 @@
+"""Running an application in this process until Ctrl-C, on a socket that is opened first."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import signal
+import socket
+import sys
+import threading
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from anyio.to_thread import current_default_thread_limiter
+
+from goldspan.errors import InputError
+from goldspan.web.settings import LOOPBACK
+
+LEAVING = 5
+"""Seconds that requests get to end after Ctrl-C."""
+MOST_CONNECTIONS = 2_000
+"""Connections that have a place. Those without one are told 503, for which they are held a moment:
+so many that twice as many, and what waits to be accepted, need open files too."""
+OTHER_FILES = 200
+"""Files that the rest of the server may have open."""
+THREADS = 16
+"""Threads in which routes run. A request takes some milliseconds, and whoever writes waits for its
+turn in the store: more threads would only wait there, each with a heap and a connection's cache."""
+WAITING = 2_048
+"""Connections that wait to be accepted."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the socket of a server; port 0 is any free one.
+
+    Raises:
+        InputError: The port is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=WAITING)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        if number == errno.EADDRINUSE:
+            told = f"port {port} is taken, perhaps by another goldspan: choose one with --port"
+        elif number == errno.EACCES:
+            told = f"port {port} may not be used by this user: choose one above 1023 with --port"
+        else:
+            told = f"cannot listen on {host}, port {port}: {error}"
+        raise InputError(told) from None
+    # Connections inherit it. Head and body of a reply are two writes, and without it the second
+    # waits 40 ms until the browser has acknowledged the first: asyncio sets it only on sockets
+    # that name their protocol, which those of `create_server` do not.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
+def check_exposure(host: str, public_url: str) -> None:
+    """Refuse to be seen by other machines without HTTPS.
+
+    Args:
+        host: What is listened on.
+        public_url: What people type.
+
+    Raises:
+        InputError: Passwords, cookies and answers would cross the network as they are.
+    """
+    url = urlsplit(public_url)
+    alone = host in LOOPBACK and url.hostname in LOOPBACK
+    if not alone and url.scheme != "https":
+        raise InputError(
+            f"{host} with {public_url} sends passwords, cookies and answers over the "
+            "network for all to read: put a proxy with TLS before goldspan and give its address, "
+            "--public-url https://…; in a network that you trust alone, add --insecure"
+        )
+
+
+def serve(app: Any, listening: socket.socket) -> None:
+    """Serve until the process is told to stop (SIGINT or SIGTERM), then end what is going on.
+
+    It returns when another server has taken over the campaign.
+
+    Args:
+        app: What `create_app` gives.
+        listening: What `listen` gives.
+
+    Raises:
+        KeyboardInterrupt: It was told to.
+    """
+    # What is there now – modules, the pool – stays: looking through it for garbage stops all
+    # threads for a tenth of a second and more.
+    gc.collect()
+    gc.freeze()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is open is closed too
+    places = make_places()
+    config = uvicorn.Config(
+        app, http=_protocol(), log_config=None, access_log=False, server_header=False,
+        date_header=True, ws="none", lifespan="off", timeout_graceful_shutdown=LEAVING,
+        timeout_keep_alive=30, limit_concurrency=places, backlog=min(WAITING, places),
+        proxy_headers=True, forwarded_allow_ips="127.0.0.1,::1",
+    )  # fmt: skip
+    _Server(config).run(sockets=[listening])
+
+
+def make_places() -> int:
+    """Return how many connections may have a place, after raising the limit of open files for them.
+
+    The limit that a shell begins with is often 1,024: a server that accepts more connections than
+    it may open files can no longer open its store.
+    """
+    if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
+        return MOST_CONNECTIONS
+    import resource
+
+    wanted = 4 * MOST_CONNECTIONS + OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    there = resource.RLIM_INFINITY
+    if soft != there and soft < wanted:
+        soft = wanted if hard == there else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):  # the system allows fewer than it says
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == there or soft >= wanted:
+        return MOST_CONNECTIONS
+    return max((soft - OTHER_FILES) // 4, 10)
+
+
+def _protocol() -> Any:
+    """Give what reads requests: h11, where httptools is missing, bounds their heads itself."""
+    if find_spec("httptools") is None:
+        return "auto"
+    from goldspan.web.security.connections import BoundedProtocol
+
+    return BoundedProtocol
+
+
+class _Server(uvicorn.Server):
+    """Tells the application that it stops: an open desk's stream would keep it waiting.
+
+    It also stops when another server has taken over the campaign.
+    """
+
+    @property
+    def _house(self) -> Any:
+        return getattr(getattr(self.config.app, "state", None), "house", None)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop; called ten times a second."""
+        house = self._house
+        is_lost = house is not None and house.held.lost is not None
+        return is_lost or await super().on_tick(counter)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Bound the threads of routes, then begin."""
+        current_default_thread_limiter().total_tokens = THREADS
+        await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell, then let requests end."""
+        if self._house is not None:
+            self._house.leaving.set()
+        await super().shutdown(sockets)

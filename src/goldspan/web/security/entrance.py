@@ -1,0 +1,145 @@
+"""Who comes in at which address, with which headers, and forms that nobody forged."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest, new
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from goldspan.old_name import OLD_NAME
+from goldspan.protocols import Ledger
+from goldspan.web.security.account import Account
+from goldspan.web.security.secret import Seal
+from goldspan.web.security.sessions import Links, Notes, Sessions
+from goldspan.web.settings import ServerSettings
+
+# --------------------------------------------------------------------------------------------------
+# The headers that every answer has, whatever it is.
+
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; object-src 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Nothing but this server's own files: no script in a page, nothing of third parties."""
+UNUSED = (
+    "accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "magnetometer",
+    "microphone", "midi", "payment", "usb",
+)  # fmt: skip
+ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": ", ".join(f"{name}=()" for name in UNUSED),
+}
+DEFAULT = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+"""What a route may say otherwise: files that never change, a report that holds its own styles."""
+YEAR = 31_536_000
+
+
+class Headers:
+    """Sets the headers.
+
+    Args:
+        app: What answers.
+        secure: Whether people come by HTTPS, and shall never come otherwise.
+    """
+
+    def __init__(self, app: ASGIApp, *, secure: bool) -> None:
+        self._app = app
+        strict = (
+            {"Strict-Transport-Security": f"max-age={YEAR}; includeSubDomains"} if secure else {}
+        )
+        self._always = {**ALWAYS, **strict}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with them."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def add(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(self._always)
+                for name, value in DEFAULT.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, add)
+
+
+# --------------------------------------------------------------------------------------------------
+# Requests that other sites make in somebody's name.
+
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+HEADER = "X-Goldspan-CSRF"
+OLD_HEADER = f"X-{OLD_NAME}-CSRF"
+"""What pages send that were loaded before the package was called goldspan."""
+
+
+class FormSeal:
+    """The tokens of forms that are filled in before there is a session.
+
+    Args:
+        key: Of this purpose.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def new(self) -> str:
+        """Give the value of the form's cookie."""
+        return secrets.token_urlsafe(24)
+
+    def token(self, cookie: str) -> str:
+        """Give the hidden field that belongs to a cookie."""
+        return new(self._key, cookie.encode(), sha256).hexdigest()
+
+    def fits(self, cookie: str | None, token: str) -> bool:
+        """Whether a form was made for the browser that sends it."""
+        return compare_digest(self.token(cookie or "").encode(), token.encode()) and bool(cookie)
+
+
+# --------------------------------------------------------------------------------------------------
+# Who may come into a campaign's server: workers by links, the requester by a password.
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """Where people come in, and how they are known again.
+
+    Attributes:
+        links: Of the workers.
+        account: Of the requester.
+        sessions: Of both.
+    """
+
+    links: Links
+    account: Account
+    sessions: Sessions
+
+    @classmethod
+    def of(cls, ledger: Ledger, campaign: str, settings: ServerSettings) -> Entrance:
+        """Give the entrance of a campaign.
+
+        Args:
+            ledger: Where links, passwords and ended sessions are kept.
+            campaign: The campaign's id: `setting.key`.
+            settings: The server's secret and clock, and how long things hold.
+        """
+        keys, notes = settings.keys, Notes(ledger, settings.clock)
+        links = Links(notes, Seal(keys.of("worker link")), campaign)
+        seal, csrf_key = Seal(keys.of("session cookie")), keys.of("csrf")
+        sessions = Sessions(notes, seal, csrf_key, campaign, settings)
+        known = Seal(keys.of("known browser"))
+        account = Account(notes, settings.setup_minutes, known, campaign)
+        return cls(links, account, sessions)

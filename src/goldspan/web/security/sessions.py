@@ -1,0 +1,433 @@
+"""Links and sessions of workers and requesters, signed by the server's secret."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hmac import compare_digest, digest
+from threading import Lock
+from typing import Any
+
+from goldspan.campaign.clock import wall_of
+from goldspan.errors import Fault, FaultsError, InputError
+from goldspan.protocols import Ledger
+from goldspan.store.bounds import BoundError
+from goldspan.web.errors import Refused
+from goldspan.web.security.secret import LONGEST, Seal, new_id
+from goldspan.web.settings import ServerSettings
+
+# --------------------------------------------------------------------------------------------------
+# Facts of a ledger that every request asks for, read again after a moment.
+
+
+FRESH = 1_000
+"""Milliseconds for which what was read is taken to hold."""
+
+
+class Notes:
+    """Records of a ledger by kind.
+
+    Args:
+        ledger: Where they are kept.
+        clock: The campaign's clock: what lasts some time is counted by it.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], int]) -> None:
+        self._ledger, self.clock, self.wall = ledger, clock, wall_of(clock)
+        self._known: dict[str, tuple[int, Mapping[str, dict[str, Any]]]] = {}
+        self._turn = Lock()
+
+    def all(self, kind: str) -> Mapping[str, dict[str, Any]]:
+        """Give the facts of a kind by name, as they were a second ago at most."""
+        facts = self._fresh(kind)
+        if facts is None:
+            with self._turn:  # of many who ask at once, one reads
+                facts = self._fresh(kind)
+                if facts is None:
+                    facts = self._read(kind)
+        return facts
+
+    def at_hand(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+        """Give the same if that can be done without reading, and at once; else None."""
+        return self._fresh(kind)
+
+    def now(self, kind: str) -> Mapping[str, dict[str, Any]]:
+        """Give the facts of a kind as they are."""
+        with self._turn:
+            return self._read(kind)
+
+    def add(self, kind: str, name: str, body: Mapping[str, Any]) -> None:
+        """Keep a fact.
+
+        Raises:
+            InputError: Another fact of this kind stands under the name.
+        """
+        self._ledger.record(kind, name, body, self.clock())
+        with self._turn:
+            self._known.pop(kind, None)
+
+    def take(self, kind: str, name: str, most: int) -> None:
+        """Count something that may be done so many times a day.
+
+        Raises:
+            Refused: It was done as often today.
+        """
+        try:
+            self._ledger.take(kind, name, most, self.wall())
+        except BoundError as error:
+            words = f"That was too often today ({most} times): try again tomorrow."
+            raise Refused("daily", words, 429, retry=error.seconds) from None
+
+    def _fresh(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+        read, facts = self._known.get(kind, (-FRESH, {}))
+        return facts if 0 <= self.clock() - read < FRESH else None
+
+    def _read(self, kind: str) -> Mapping[str, dict[str, Any]]:
+        read, facts = self.clock(), self._ledger.records(kind)
+        self._known[kind] = read, facts
+        return facts
+
+
+# --------------------------------------------------------------------------------------------------
+# The personal links of workers: signed, of one campaign, for some days, revocable.
+
+
+DAY = 86_400_000
+"""Milliseconds."""
+MOST_DAYS = 366.0
+LONGEST_NAME = 200
+LINK, REVOKED, ADDRESS = "link", "link-revoked", "address"
+"""Kinds of records."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A worker's link.
+
+    Attributes:
+        id: By which it is revoked.
+        worker: Whose it is.
+        issued: When it was made, in milliseconds since 1970.
+        expires: From when on it no longer holds.
+        revoked: Whether it was taken back.
+    """
+
+    id: str
+    worker: str
+    issued: int
+    expires: int
+    revoked: bool = False
+
+
+class Links:
+    """The links of a campaign.
+
+    Args:
+        notes: Where they are kept; the signature itself is kept nowhere.
+        seal: For links.
+        campaign: The campaign's id.
+    """
+
+    def __init__(self, notes: Notes, seal: Seal, campaign: str) -> None:
+        self._notes, self._seal, self._campaign = notes, seal, campaign
+
+    def make(self, workers: Sequence[str], days: float) -> list[tuple[Link, str]]:
+        """Make a link for every worker; give each with its token, which nothing gives again.
+
+        Raises:
+            FaultsError: A name cannot be one, or stands twice.
+            InputError: The days are not between 0 and 366.
+        """
+        if not 0 < days <= MOST_DAYS:
+            raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
+        _check_names(workers)
+        now = self._notes.wall()  # the day on which it ends is told to people
+        return [self._make(worker, now, now + round(days * DAY)) for worker in workers]
+
+    def token(self, link: Link) -> str:
+        """Sign a link."""
+        return self._seal.sign({
+            "campaign": self._campaign, "worker": link.worker, "id": link.id,
+            "issued": link.issued, "expires": link.expires,
+        })  # fmt: skip
+
+    def read(self, token: str) -> Link:
+        """Give the link of a token.
+
+        Raises:
+            Refused: It is not one of this campaign's, has expired or was revoked.
+        """
+        facts = self._seal.read(token)
+        if facts is None or facts.pop("campaign", None) != self._campaign:
+            raise Refused(
+                "link", "This link does not hold here. Was it cut off when it was copied?", 403
+            )
+        link = Link(**facts)
+        if self.has_ended(link.id):
+            raise Refused("link", "This link was taken back. Ask who sent it to you.", 403)
+        if not self.is_in_time(link):
+            raise Refused("link", "This link has expired. Ask who sent it for a new one.", 403)
+        return link
+
+    def is_in_time(self, link: Link) -> bool:
+        """Whether a link has not expired, by the wall clock."""
+        return self._notes.wall() < link.expires
+
+    def has_ended(self, link: str) -> bool:
+        """Whether a link was revoked."""
+        return link in self._notes.all(REVOKED)
+
+    def revoke(self, link: str) -> None:
+        """Take a link back; the sessions that began with it end.
+
+        Raises:
+            Refused: There is no such link.
+        """
+        if link not in self._notes.now(LINK):
+            raise Refused("unknown", f"There is no link {link!r}.", 404)
+        if link not in self._notes.now(REVOKED):
+            self._notes.add(REVOKED, link, {"time": self._notes.wall()})
+
+    def all(self) -> list[Link]:
+        """Give all links that were made, in their order."""
+        gone = self._notes.now(REVOKED)
+        return [
+            Link(name, body["worker"], body["issued"], body["expires"], name in gone)
+            for name, body in self._notes.now(LINK).items()
+        ]
+
+    def move(self, public_url: str) -> None:
+        """Keep the server's address, so that links made elsewhere lead there."""
+        if self.place() != public_url:
+            number = len(self._notes.now(ADDRESS)) + 1
+            self._notes.add(ADDRESS, f"{number:04d}", {"url": public_url})
+
+    def place(self) -> str | None:
+        """Give the last address of the server; None before its first start."""
+        last = list(self._notes.now(ADDRESS).values())[-1:]
+        return str(last[0]["url"]) if last else None
+
+    def _make(self, worker: str, issued: int, expires: int) -> tuple[Link, str]:
+        link = Link(new_id(), worker, issued, expires)
+        body = {"worker": worker, "issued": issued, "expires": expires}
+        self._notes.add(LINK, link.id, body)
+        return link, self.token(link)
+
+
+def _check_names(workers: Sequence[str]) -> None:
+    faults, seen = [], set()
+    for worker in workers:
+        if not worker.strip() or len(worker) > LONGEST_NAME or not worker.isprintable():
+            faults.append(Fault(f"a name has 1 to {LONGEST_NAME} characters that can be printed",
+                                worker=worker))  # fmt: skip
+        elif worker in seen:
+            faults.append(Fault("stands twice", worker=worker))
+        seen.add(worker)
+    if faults or not workers:
+        raise FaultsError(faults, "" if faults else "give at least one worker")
+
+
+# --------------------------------------------------------------------------------------------------
+# Sessions: who asks, in a signed cookie, and which of them have ended.
+
+
+WORKER, DESK = "worker", "desk"
+REQUESTER = "requester"
+ENDED, PASSWORD = "session-ended", "password"
+"""Kinds of records; those of ended sessions are of a kind for every `SPAN`, see `ended_kind`."""
+KEPT = 2_000
+"""Cookies that hold, whose signature need not be checked again."""
+DAILY = 200
+"""Sessions of one worker that begin on one day."""
+HOUR, MINUTE = 3_600_000, 60_000
+SPAN = 30 * DAY
+Facts = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What a session's end is known by: those that have ended, and links taken back or passwords."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Who asks, since when and until when.
+
+    Attributes:
+        role: "worker" or "desk".
+        person: The worker's id, or "requester".
+        campaign: The campaign's id.
+        id: The session's.
+        issued: When it began, by the campaign's clock, in milliseconds.
+        until: When it ends, by the same clock.
+        link: Id of the link that it began with.
+        epoch: How often the password had been set.
+    """
+
+    role: str
+    person: str
+    campaign: str
+    id: str
+    issued: int
+    until: int
+    link: str = ""
+    epoch: int = 0
+
+
+class Sessions:
+    """The sessions of a campaign.
+
+    Args:
+        notes: Where ended ones are kept, and revoked links.
+        seal: For cookies.
+        csrf_key: For the tokens that forms and scripts carry.
+        campaign: The campaign's id.
+        settings: How long sessions last.
+    """
+
+    def __init__(
+        self, notes: Notes, seal: Seal, csrf_key: bytes, campaign: str, settings: ServerSettings
+    ) -> None:
+        self._notes, self._seal, self._csrf_key = notes, seal, csrf_key
+        self._campaign, self._settings = campaign, settings
+        self._seen: dict[str, int] = {}
+        # What a cookie says never changes; whether its session still holds is asked every time.
+        self._opened: OrderedDict[str, Session] = OrderedDict()
+        self._turn = Lock()
+
+    def begin_work(self, link: Link) -> Session:
+        """Begin a worker's session; it never outlives what the link has left now.
+
+        Raises:
+            Refused: Too many began today, each of which may leave a record when it ends.
+        """
+        self._notes.take("sessions", link.worker, DAILY)
+        now, left = self._notes.clock(), link.expires - self._notes.wall()
+        until = now + min(round(self._settings.worker_days * DAY), left)
+        return Session(WORKER, link.worker, self._campaign, new_id(), now, until, link.id)
+
+    def begin_desk(self) -> Session:
+        """Begin a requester's session."""
+        now = self._notes.clock()
+        until = now + round(self._settings.desk_hours * HOUR)
+        session = Session(DESK, REQUESTER, self._campaign, new_id(), now, until, epoch=self.epoch())
+        self._touch(session, now)
+        return session
+
+    def cookie(self, session: Session) -> str:
+        """Give the cookie of a session."""
+        return self._seal.sign(asdict(session))
+
+    def open(self, role: str, cookie: str | None) -> Session | None:
+        """Give what a cookie says; None if this server has not made it. It may have ended."""
+        if not cookie or len(cookie) > LONGEST:
+            return None
+        session = self._opened.get(cookie) or self._keep(cookie)
+        return session if session is not None and session.role == role else None
+
+    def read(self, role: str, cookie: str | None, facts: Facts | None = None) -> Session:
+        """Give the session of a cookie; a requester's is then in use.
+
+        Args:
+            role: "worker" or "desk".
+            cookie: What the browser sent.
+            facts: What `at_hand` gave; the ledger may be read without.
+
+        Raises:
+            Refused: There is none, or it has ended.
+        """
+        session = self.open(role, cookie)
+        if session is None or not self.holds(session, facts):
+            with self._turn:
+                self._opened.pop(cookie or "", None)
+            raise Refused("session", _ASK[role], 401)
+        if role == DESK:
+            self._touch(session, self._notes.clock())
+        return session
+
+    def at_hand(self, role: str, cookie: str | None) -> Facts | None:
+        """Give what `read` needs, if that can be done without reading the ledger."""
+        session = self.open(role, cookie)
+        if session is None:
+            return {}, {}  # it is refused, whatever is known
+        ended, other = self._notes.at_hand(ended_kind(session)), self._notes.at_hand(_OTHER[role])
+        return None if ended is None or other is None else (ended, other)
+
+    def holds(self, session: Session, facts: Facts | None = None) -> bool:
+        """Whether a session lasts; asking does not prolong it."""
+        now = self._notes.clock()
+        if session.campaign != self._campaign or now >= session.until:
+            return False
+        ended, other = facts or self._facts(session)
+        if session.id in ended:
+            return False
+        if session.role == WORKER:
+            return session.link not in other
+        idle = now - self._seen.get(session.id, session.issued)
+        return idle < self._settings.desk_idle_minutes * MINUTE and session.epoch == len(other)
+
+    def end(self, session: Session) -> None:
+        """End a session, whoever has the cookie."""
+        kind = ended_kind(session)
+        if session.id not in self._notes.now(kind):
+            self._notes.add(kind, session.id, {"time": self._notes.wall()})
+        with self._turn:
+            self._seen.pop(session.id, None)
+
+    def epoch(self) -> int:
+        """Count how often the password was set or taken away: older sessions have ended."""
+        return len(self._notes.all(PASSWORD))
+
+    def csrf(self, session: Session) -> str:
+        """Give what the page of a session sends with every change."""
+        return digest(self._csrf_key, session.id.encode(), "sha256").hex()
+
+    def scope(self, session: Session) -> str:
+        """Name what a browser keeps for a person of this campaign, and for nobody else."""
+        words = f"{session.campaign} {session.role} {session.person}"
+        return digest(self._csrf_key, words.encode(), "sha256").hex()[:16]
+
+    def is_csrf(self, session: Session, token: str | None) -> bool:
+        """Whether a request comes from a page of the session; takes the same time if not."""
+        return compare_digest(self.csrf(session).encode(), (token or "").encode())
+
+    def _facts(self, session: Session) -> Facts:
+        return self._notes.all(ended_kind(session)), self._notes.all(_OTHER[session.role])
+
+    def _keep(self, cookie: str) -> Session | None:
+        """Open a cookie, and keep it if it holds: what others make up takes no memory."""
+        session = _session(self._seal.read(cookie))
+        if session is not None:
+            with self._turn:
+                self._opened[cookie] = session
+                if len(self._opened) > KEPT:
+                    self._opened.popitem(last=False)
+        return session
+
+    def _touch(self, session: Session, now: int) -> None:
+        with self._turn:
+            oldest = now - round(self._settings.desk_hours * HOUR)
+            for name in [name for name, seen in self._seen.items() if seen < oldest]:
+                del self._seen[name]
+            self._seen[session.id] = now
+
+
+def ended_kind(session: Session) -> str:
+    """Name the kind of the records that say whether a session has ended.
+
+    Sessions that end at about the same time have one kind, so that those whose time is over anyway
+    are never read again, however many people log out.
+    """
+    return f"{ENDED}-{session.until // SPAN}"
+
+
+_OTHER = {WORKER: REVOKED, DESK: PASSWORD}
+"""What else ends sessions of a role."""
+_ASK = {
+    WORKER: "Open your personal link again to go on.",
+    DESK: "Log in to go on.",
+}
+
+
+def _session(facts: dict[str, Any] | None) -> Session | None:
+    try:
+        return None if facts is None else Session(**facts)
+    except TypeError:  # of another version of goldspan
+        return None

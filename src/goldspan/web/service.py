@@ -1,0 +1,221 @@
+"""A campaign that is served: its ledger, its loop in a thread, what workers and requesters do."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from goldspan.campaign import (
+    Campaign,
+    Setting,
+    Steps,
+    as_begun,
+    open_setting,
+    read_plan,
+    write_exports,
+)
+from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
+from goldspan.campaign.crowds import Web
+from goldspan.campaign.results import Findings
+from goldspan.campaign.stopping import Stopping
+from goldspan.crowd.atomic import NewPlaces
+from goldspan.errors import InputError
+from goldspan.store import SqlLedger
+from goldspan.store.engine import LostError
+from goldspan.web.ending import Ending
+from goldspan.web.engine import Engine, TroubleFile
+from goldspan.web.opening import open_store, with_id
+from goldspan.web.people import People
+from goldspan.web.providers.protocol import Sending, open_sending
+from goldspan.web.providers.registry import open_provider
+from goldspan.web.security.secret import Keys
+from goldspan.web.work import Completion, Work
+
+if TYPE_CHECKING:
+    from goldspan.campaign import Plan
+    from goldspan.web.desk import Desk
+
+log = logging.getLogger("goldspan.web")
+Report = Callable[[Findings, Path], None]
+TROUBLE = "trouble.json"
+"""The file in the campaign's folder that says what stops its loop, while a server runs."""
+
+
+class Service:
+    """A campaign that is served.
+
+    Args:
+        setting: The plan and its files; its crowd's source is "web".
+        ledger: Where the campaign is kept.
+        keys: The server's secret.
+        out: The folder of what comes out.
+        clock: The campaign's clock; opened here by default.
+        completion: What a worker who is finished is given.
+        sending: Sends letters to a provider.
+        report: Writes the campaign's report; the room `report` is handed in.
+
+    Raises:
+        InputError: The plan is for another crowd.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        ledger: SqlLedger,
+        keys: Keys,
+        out: str | Path = "out",
+        *,
+        clock: Callable[[], int] | None = None,
+        completion: Completion = lambda _: None,
+        sending: Sending | None = None,
+        report: Report | None = None,
+    ) -> None:
+        check_web(setting.plan)
+        clock = clock or CampaignClock(ledger)
+        self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
+        self.clock, self.report, self.sending = clock, report, sending
+        self._keeper = Keeper(clock)
+        steps = Steps.of(
+            setting, ledger, label=Web(setting, ledger, clock),
+            stop=Ending(Stopping(setting.plan), setting.plan, ledger),
+        )  # fmt: skip
+        self.campaign = Campaign(setting, ledger, steps, tell=log.info)
+        self.people = People(setting, ledger)
+        self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
+        self.work = Work(
+            setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
+            completion,
+        )  # fmt: skip
+        ledger.database.held.told.append(self._abandon)
+
+    @property
+    def deployment(self) -> str:
+        """What processes have in common that may serve the campaign together: plan and secret."""
+        plan = json.dumps(self.setting.plan.model_dump(mode="json"), sort_keys=True)
+        key = self.keys.of("deployment")
+        return blake2b(plan.encode(), key=key, digest_size=16).hexdigest()
+
+    @cached_property
+    def desk(self) -> Desk:
+        """What the requester sees and does."""
+        from goldspan.web.desk import Desk
+
+        return Desk(self)
+
+    def begin(self) -> None:
+        """Check plan and pool against the store and put them in force, as `goldspan run` does.
+
+        Raises:
+            InputError: The store holds another campaign, or this one with a plan that changed in
+                more than its limits.
+            StoreError: Another process steers the campaign, or the store is damaged.
+        """
+        self.campaign.begin()
+
+    def start(self, *, loop: bool = True) -> None:
+        """Start the loop and what sends letters, or without a loop only what keeps the time."""
+        self._keeper.start()
+        if loop:
+            self.engine.start()
+            if self.sending is not None:
+                self.sending.start()
+
+    def stop(self) -> None:
+        """Stop what `start` began: while the role of the server is held, as all of it writes."""
+        if self.sending is not None:
+            self.sending.stop()
+        self.engine.stop()
+        self._keeper.stop()
+
+    def close(self) -> None:
+        """Stop the loop and let go of the store."""
+        self.stop()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.close()
+
+    def _abandon(self, error: LostError) -> None:
+        """Stop, as another process has taken over; called in any thread."""
+        log.error("this server ends: %s", error)
+        self.engine.abandon()
+        if self.sending is not None:
+            self.sending.abandon()
+
+    def _export(self, campaign: Campaign) -> None:
+        write_exports(campaign, self.out, self.desk.names.record)
+        if self.report is not None:
+            findings = Findings.of(self.ledger, campaign.progress.result)
+            self.report(self.desk.names.findings(findings), self.out / "report.html")
+
+
+def check_web(plan: Plan) -> None:
+    """Refuse the plan of another crowd.
+
+    Raises:
+        InputError: Its crowd's source is not "web".
+    """
+    if plan.crowd.source != "web":
+        raise InputError(
+            f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '
+            "other crowds are run by `goldspan run`"
+        )
+
+
+def open_service(
+    plan: str | Path | Setting, out: str | Path, keys: Keys, store: str | None = None, *,
+    new: NewPlaces | None = None, **options: Any,
+) -> Service:  # fmt: skip
+    """Open a campaign to be served; the same call goes on where it was.
+
+    Nothing is asked of anybody yet: `Service.begin` puts the plan in force, `Service.start` starts
+    the loop.
+
+    Args:
+        plan: Path of the plan, or the plan with its files.
+        out: The folder of what comes out; the store is there if no other is named.
+        keys: The server's secret.
+        store: Path or address of the store.
+        new: As for `open_store`.
+        options: As for `Service`.
+
+    Raises:
+        InputError: The plan or its files are faulty, or the store holds another campaign.
+    """
+    if isinstance(plan, Setting):
+        setting = plan
+        check_web(setting.plan)
+    else:
+        read = read_plan(plan)
+        check_web(read)
+        setting = open_setting(read, Path(plan).parent)
+    begin = options.get("clock") or wall_clock
+    ledger = open_store(setting, out, store, begin(), new=new)
+    try:
+        clock = options.setdefault("clock", None) or CampaignClock(ledger)
+        options["clock"] = clock
+        setting = with_id(as_begun(setting, ledger), ledger, clock())
+        provider = open_provider(setting.plan, ledger, clock)
+        options.setdefault("completion", provider.completion)
+        options.setdefault("sending", open_sending(provider, ledger, clock))
+        return Service(setting, ledger, keys, out, **options)
+    except BaseException:
+        ledger.close()
+        raise

@@ -1,0 +1,122 @@
+"""How a server is run: its address, its secret, its clock and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import SplitResult, urlsplit
+
+from goldspan.campaign.clock import wall_clock
+from goldspan.errors import InputError
+from goldspan.web.security.secret import Keys
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often something may be done: a bucket of `burst`, refilled by `per_second`."""
+
+    per_second: float
+    burst: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Limits of what one address or one session does.
+
+    Attributes:
+        address: All requests of an address; many workers may share one.
+        worker: Requests of a worker's session.
+        desk: Requests of a requester's session.
+        login: Passwords that an address tries.
+        join: Links that do not hold, of an address; those that hold are not counted.
+        link: Sessions that begin with one link, each of which may leave a record when it ends.
+    """
+
+    address: Rate = Rate(300, 600)
+    worker: Rate = Rate(20, 40)
+    desk: Rate = Rate(20, 60)
+    login: Rate = Rate(5 / 60, 5)
+    join: Rate = Rate(20 / 60, 20)
+    link: Rate = Rate(6 / 3600, 20)
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """How a server is run.
+
+    Attributes:
+        keys: Its secret.
+        public_url: The address that people type: scheme, host and port.
+        clock: The campaign's clock; by default that of the service.
+        rates: How often things may be done.
+        body: Most bytes of a request's body.
+        desk_body: The same of a requester's.
+        held: Most bytes of all bodies at once; half of it, for people without a session.
+        body_seconds: How long a body may take to come.
+        worker_days: How long a worker's session lasts, if the link does.
+        desk_hours: How long a requester's session lasts.
+        desk_idle_minutes: When it ends if nothing is done in it.
+        setup_minutes: How long the link to choose a password holds.
+    """
+
+    keys: Keys = field(repr=False)
+    public_url: str = "http://127.0.0.1:8080"
+    clock: Callable[[], int] = wall_clock
+    rates: Rates = Rates()
+    body: int = 256 * 1024
+    desk_body: int = 1024 * 1024
+    held: int = 64 * 1024 * 1024
+    body_seconds: float = 20.0
+    worker_days: float = 30
+    desk_hours: float = 12
+    desk_idle_minutes: float = 60
+    setup_minutes: float = 60
+
+    def __post_init__(self) -> None:
+        """Refuse an address that is none."""
+        _check(self.public_url)
+
+    @cached_property
+    def url(self) -> SplitResult:
+        """The parts of the address."""
+        return urlsplit(self.public_url)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether people come by HTTPS: cookies are then sent on nothing else."""
+        return self.url.scheme == "https"
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        """What may stand in the header Host; the names of this machine are one."""
+        host, port = str(self.url.hostname), self.url.port or PORTS[self.url.scheme]
+        names = LOOPBACK if host in LOOPBACK else {host}
+        written = {f"[{name}]" if ":" in name else name for name in names}
+        bare = written if port == PORTS[self.url.scheme] else set()
+        return frozenset({f"{name}:{port}" for name in written} | bare)
+
+    @cached_property
+    def origins(self) -> frozenset[str]:
+        """What may stand in the header Origin."""
+        return frozenset(f"{self.url.scheme}://{host}" for host in self.hosts)
+
+    def address(self, path: str) -> str:
+        """Give the whole address of a path."""
+        return self.public_url.rstrip("/") + path
+
+
+def _check(public_url: str) -> None:
+    try:
+        url = urlsplit(public_url)
+        good = url.scheme in PORTS and url.hostname and url.port != 0
+    except ValueError:
+        good = False
+    if not good or url.path not in {"", "/"} or url.query or url.fragment or "@" in url.netloc:
+        raise InputError(
+            f"{public_url!r} is no address of a server: give scheme, host and port alone, "
+            "https://labels.example.org"
+        )

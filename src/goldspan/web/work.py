@@ -1,0 +1,701 @@
+"""What workers do: ask, answer, change, pass on, report; decided in one transaction each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from hmac import digest
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+
+from goldspan.campaign import Setting
+from goldspan.campaign.awaiting import ENDED
+from goldspan.campaign.clock import wall_of
+from goldspan.campaign.control import Tested, tested
+from goldspan.errors import FaultsError, InputError
+from goldspan.money import from_micro
+from goldspan.protocols import Lease, Receipt
+from goldspan.spans import Span, write
+from goldspan.store import SqlLedger, answers, people, reading, records
+from goldspan.store import places as leases
+from goldspan.store import reading as watching
+from goldspan.store.answers import CHANGED
+from goldspan.store.bounds import Bound, BoundError
+from goldspan.store.journal import Entry
+from goldspan.store.reading import Came, Own
+from goldspan.tagger.features import hash64
+from goldspan.web.errors import Refused
+from goldspan.web.people import BAR, GOLD, People, Person
+from goldspan.web.security.secret import Keys, Seal
+
+# --------------------------------------------------------------------------------------------------
+# Tasks as a page shows them, and answers as a page sends them.
+
+
+class Tasks:
+    """Makes tasks of leases, and labels of answers.
+
+    A task's id names the item and the worker, signed: a worker cannot ask for an item. Neither the
+    items' ids, which may say too much, nor their places in the pool, which tell control questions
+    from others, can be read from it: the number is masked with a keyed hash that differs for every
+    item and worker (as in synthetic initialization vectors, so that a task keeps its id).
+
+    Args:
+        setting: The campaign.
+        keys: The server's.
+    """
+
+    def __init__(self, setting: Setting, keys: Keys) -> None:
+        self.setting = setting
+        self._key = keys.of(f"task {setting.key}")
+        self._seal = Seal(self._key)
+
+    def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
+        """Give what the page needs of a lease."""
+        number = self.setting.pool.place[lease.item]
+        single = self.setting.plan.is_single
+        return {
+            "id": self._seal.sign({**self._masked(number, lease.worker), "w": lease.worker}),
+            "kind": "single" if single else "spans",
+            "tokens": [] if single else list(lease.tokens),
+            "text": self._text(number),
+            "starts": None if single else self.setting.pool.starts_of(number),
+            "expires": lease.expires,
+            "training": practice,
+        }
+
+    def item(self, worker: str, task: str) -> str:
+        """Give the item of a worker's task.
+
+        Raises:
+            Refused: The id was not made for this worker.
+        """
+        facts = self._seal.read(task)
+        if facts is None or facts.get("w") != worker or "m" not in facts:
+            raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
+        number, mark = facts["n"] ^ self._mask(facts["m"]), facts["m"]
+        # A pool that was put in another order since has another item in this place.
+        if number >= len(self.setting.ids) or mark not in self._marks(number, worker):
+            raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
+        return str(self.setting.ids[number])
+
+    def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
+        """Turn an answer into labels, one per token.
+
+        Raises:
+            Refused: It does not fit the item.
+        """
+        if self.setting.plan.is_single:
+            return [self._single(answer)]
+        if isinstance(answer, str):
+            raise Refused("invalid", "This campaign asks for spans, not for one label.", 422)
+        known, length = self.setting.plan.task.types, self._length(item)
+        wrong = [span.type for span in answer if span.type not in known]
+        if wrong:
+            raise Refused("invalid", f"{wrong[0]!r} is none of {', '.join(known)}.", 422)
+        try:
+            return write(answer, length, self.setting.codec.encoding)
+        except InputError as error:
+            raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
+
+    def text(self, item: str) -> str:
+        """Give an item as text."""
+        return self._text(self.setting.pool.place[item])
+
+    def shown(self, item: str) -> dict[str, Any]:
+        """Give an item as a page shows it: tokens, text, and where in it the tokens stand."""
+        number = self.setting.pool.place[item]
+        if self.setting.plan.is_single:
+            return {"tokens": [], "text": self._text(number), "starts": None}
+        words, starts = self.setting.words[number], self.setting.pool.starts_of(number)
+        return {"tokens": list(words), "text": self._text(number), "starts": starts}
+
+    def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
+        """Give known labels as the page shows spans."""
+        from goldspan.spans import parse
+
+        found = parse(list(labels), self.setting.codec.encoding)
+        return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
+
+    def _masked(self, number: int, worker: str) -> dict[str, Any]:
+        mark = self._marks(number, worker)[0]
+        return {"n": number ^ self._mask(mark), "m": mark}
+
+    def _marks(self, number: int, worker: str) -> tuple[str, str]:
+        """Return the mark of a worker's task, and that of a task which version 0.1 gave out."""
+        names = (f"item {self.setting.ids[number]} {worker}", f"{number} {worker}")
+        both = (digest(self._key, name.encode(), "sha256")[:12].hex() for name in names)
+        return next(both), next(both)
+
+    def _mask(self, mark: str) -> int:
+        return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
+
+    def _single(self, answer: Sequence[Span] | str) -> str:
+        known = self.setting.plan.task.labels
+        if not isinstance(answer, str) or answer not in known:
+            raise Refused("invalid", f"Choose one of {', '.join(known)}.", 422)
+        return answer
+
+    def _length(self, item: str) -> int:
+        return len(self.setting.words[self.setting.pool.place[item]])
+
+    def _text(self, number: int) -> str:
+        """Return an item's own text, or the cells of a row of a table that has no texts."""
+        pool = self.setting.pool
+        if pool.text is not None:
+            return str(pool.given[number])
+        cells = {name: values[number] for name, values in (pool.columns or {}).items()}
+        plain = {name: getattr(cell, "as_py", lambda c=cell: c)() for name, cell in cells.items()}
+        return "\n".join(f"{name}: {value}" for name, value in plain.items() if value is not None)
+
+
+# --------------------------------------------------------------------------------------------------
+# What a worker is asked next: practice, the test, control questions among the others, the rest.
+
+
+FAILED_TEST = "right in the test"
+"""How the record of who failed the test ends."""
+TRIES = 5
+"""Control questions that are tried before one goes on without."""
+
+
+class Asking:
+    """Decides what a worker gets next.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+        people: What they have done.
+    """
+
+    def __init__(self, setting: Setting, ledger: SqlLedger, people: People) -> None:
+        self.setting, self.ledger, self.people = setting, ledger, people
+        self.seconds = 60 * setting.plan.page.lease_minutes
+        self._ready = False
+
+    def next(self, worker: str, now: int, bound: Bound | None = None) -> Lease | None:
+        """Hold a task for a worker: the one that is held already, or a new one.
+
+        Before the practice and the test are done there is nothing else.
+
+        Raises:
+            BoundError: A new one would be one more than the bound allows.
+        """
+        held = self.ledger.held(worker, now)
+        if held or not self.is_ready():
+            self.people.look()
+            return held[0] if held else None
+        got = self.ledger.transact(now, lambda entry: self._lease(entry, worker), bound)
+        return got[0] if got else None
+
+    def take(
+        self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
+    ) -> tuple[Receipt, Came | None]:
+        """Keep an answer, and ask nothing more of a worker who fails the test with it.
+
+        Returns:
+            What became of it, and the answer if it is a new one.
+
+        Raises:
+            FaultsError: It does not fit the item.
+        """
+        last = self.people.catch_up(entry.connection)
+        receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset)
+        if receipt.repeated or receipt.status == "conflict":
+            return receipt, None
+        why = self._failure(worker, item, labels)
+        if why and reading.read_fact(entry.connection, BAR, worker) is None:
+            records.record(entry, BAR, worker, {"why": why})
+            people.bar(entry, worker, barred=True)
+        counts = int(receipt.counts)
+        return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
+
+    def _lease(self, entry: Entry, worker: str) -> list[Lease]:
+        self.people.catch_up(entry.connection)
+        held = leases.holding(entry, worker)
+        if held:  # another request came first, perhaps in another process
+            return held
+        person = self.people[worker]
+        if self._is_due(worker, person):
+            questions = self._questions(entry.connection, worker, person)[:TRIES]
+            if questions:
+                held = leases.lease(entry, worker, self.seconds, 1, questions)
+            if held or len(person.control) < self._opening:
+                return held
+        return leases.lease(entry, worker, self.seconds, 1, None)
+
+    def is_ready(self) -> bool:
+        """Whether the first round is open."""
+        self._ready = self._ready or bool(self.ledger.records("picks"))
+        return self._ready
+
+    def is_at_an_end(self, worker: str) -> bool:
+        """Whether a worker has passed on so many questions that the test cannot be finished."""
+        with self.ledger.database.read() as connection:
+            self.people.catch_up(connection)
+            person = self.people[worker]
+            if len(person.control) >= self._opening:
+                return False
+            return not self._questions(connection, worker, person)
+
+    def is_practice(self, worker: str, item: str) -> bool:
+        """Whether the right answer to an item is shown to the worker afterwards."""
+        person, n = self.people[worker], self.setting.plan.page.training
+        if item not in self.setting.control:
+            return False
+        if item in person.control:
+            return person.control.index(item) < n
+        return len(person.control) < n
+
+    def _failure(self, worker: str, item: str, labels: Sequence[str | None]) -> str:
+        """Say why a worker has failed the test with an answer that comes now, "" if not."""
+        control, person = self.setting.plan.control, self.people[worker]
+        if control is None or not control.first or not control.least:
+            return ""
+        given = list(person.right)
+        if item in self.setting.control and item not in person.control:
+            given.append(tested([self.setting.control[item]], [labels]))
+        start = self.setting.plan.page.training
+        test = given[start : start + control.first]
+        found = Tested(sum(one.right for one in test), sum(one.total for one in test))
+        if len(test) < control.first or found.share >= control.least:
+            return ""
+        return f"{found.right} of {found.total} {FAILED_TEST}"
+
+    def total(self, worker: str, regular: int) -> int:
+        """Count a worker's answers after so many to other items, control questions among them."""
+        person, due = self.people[worker], 0
+        if self.setting.plan.control is not None:
+            due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
+        return regular + max(len(person.control), min(due, len(self.setting.control)))
+
+    @property
+    def _opening(self) -> int:
+        """Count the control questions that come before everything else: practice and the test."""
+        control = self.setting.plan.control
+        return 0 if control is None else self.setting.plan.page.training + control.first
+
+    def _is_due(self, worker: str, person: Person) -> bool:
+        if self.setting.plan.control is None:
+            return False
+        if len(person.control) < self._opening:
+            return True
+        due = self._opening + self.people.tests(worker) + self._mixed(worker, person.regular)
+        return len(person.control) < due
+
+    def _mixed(self, worker: str, regular: int) -> int:
+        """Count the control questions due after so many others.
+
+        Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
+        """
+        control = self.setting.plan.control
+        if control is None or not control.share:
+            return 0
+        others = round(1 / control.share) - 1
+        if not others:
+            return regular + len(self.setting.control)
+        stretch, place = divmod(regular, others)
+        drawn = hash64(f"{self.setting.plan.seed}\0{worker}\0{stretch}") % others
+        return stretch + (place >= drawn)
+
+    def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
+        """Order the control questions that the worker has neither answered nor passed on."""
+        seed = self.setting.plan.seed
+        seen = {*person.control, *watching.passed(connection, worker)}
+        rest = [item for item in self.setting.control if item not in seen]
+        return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
+
+
+# --------------------------------------------------------------------------------------------------
+# A worker's work, without HTTP: what is next, answers, changes, skips, what was earned.
+
+
+FLAG = "flag"
+"""Kind of the records of items that workers found faulty."""
+POLL = 10
+"""Seconds after which a page asks again."""
+RECENT = 200
+"""Answers of a session that a worker can go back to."""
+MANY = 5_000
+"""Items that are counted as still to come; where there are more, a page does not say how many."""
+COUNTED = 60_000
+"""Milliseconds for which a count of what is still to come is kept."""
+_KEY = re.compile(r"[A-Za-z0-9._-]{8,64}")
+_SAID = {
+    "accepted": "",
+    "late": "Your answer came late, and counts.",
+    "draft": "Your answer is kept, but does not count: {reason}.",
+    "duplicate": "Your answer is kept, but does not count: {reason}.",
+    "changed": "Your answer is changed.",
+}
+_NOT_KEPT = (
+    "Your answer does not count: {reason}. An earlier one that does not count is kept; this one is "
+    "not kept."
+)
+_FAILED = (
+    "Your answers to the first texts did not agree enough with what is known of them, so there "
+    "are no more for you in this campaign."
+)
+_NO_MORE = "There are no more tasks for you in this campaign."
+_ENOUGH = (
+    "You have reached the most that one person can send in a day ({most} requests). Come back "
+    "tomorrow; nothing that you were told is kept is lost."
+)
+Completion = Callable[[str], dict[str, Any] | None]
+Result = TypeVar("Result")
+
+
+class Work:
+    """What workers do; every method gives the body of the answer to a page.
+
+    Args:
+        setting: The campaign.
+        ledger: Where it is kept.
+        people: What they have done.
+        keys: The server's.
+        clock: The campaign's clock, in milliseconds.
+        is_over: Whether the campaign has ended.
+        took: Who is told that an answer came.
+        completion: What a worker who is finished is given: an address or a code of a provider.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        ledger: SqlLedger,
+        people: People,
+        keys: Keys,
+        clock: Callable[[], int],
+        is_over: Callable[[], bool],
+        took: Callable[[], None],
+        completion: Completion = lambda _: None,
+    ) -> None:
+        self.setting, self.ledger, self.people = setting, ledger, people
+        self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
+        self.asking, self.tasks = Asking(setting, ledger, people), Tasks(setting, keys)
+        self._counted: dict[str, tuple[int, int, int]] = {}
+
+    def next(self, worker: str) -> dict[str, Any]:
+        """Give the next task, or say why there is none."""
+        lease = None if self.is_over() else self._next(worker)
+        if lease is not None:
+            practice = self.asking.is_practice(worker, lease.item)
+            task = self.tasks.show(lease, practice=practice)
+            # The page compares it with the date of the replies.
+            task["expires"] += wall_of(self.clock)() - self.clock()
+            return {"state": "task", "task": task, "me": self._me(worker)}
+        known = self._counted.get(worker)
+        if known is not None and known[2] > self.people[worker].regular - known[1]:
+            del self._counted[worker]  # others were faster than it was counted on
+        return {**self._without_task(worker), "me": self._me(worker)}
+
+    def submit(
+        self, worker: str, task: str, key: str, answer: Sequence[Span] | str
+    ) -> dict[str, Any]:
+        """Take an answer; the same key again gives the same reply and changes nothing.
+
+        Raises:
+            Refused: The answer does not fit, or another was sent under the key.
+        """
+        item = self.tasks.item(worker, task)
+        labels = self.tasks.labels(item, answer)
+        name = _key(worker, key)
+        try:
+            receipt, came = self._write(
+                worker, lambda entry: self.asking.take(entry, name, worker, item, labels)
+            )
+        except FaultsError as error:
+            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
+        if receipt.status in {"conflict", CHANGED}:
+            raise Refused("conflict", "Another answer was sent under this key.", 409)
+        if came is not None:
+            self.people.took(came, labels)
+            self.took()
+        said = _SAID[receipt.status]
+        if receipt.reason and came is None and not self.ledger.is_sent(name):
+            said = _NOT_KEPT
+        return {
+            "status": receipt.status,
+            "message": said.format(reason=receipt.reason),
+            "paid": self._amount(receipt.cost),
+            "feedback": self._feedback(worker, item, labels),
+            "me": self._me(worker),
+        }
+
+    def given(self, worker: str, since: int) -> dict[str, Any]:
+        """Return the answers that a worker has given since a time, the last one first.
+
+        Args:
+            worker: The worker.
+            since: When they logged in, by the campaign's clock, in milliseconds.
+        """
+        self.people.look()
+        ids, recent = self.setting.ids, self.people[worker].given[-RECENT:]
+        found = self.ledger.own(worker, [str(ids[place]) for place in recent])
+        why_closed = self._closing(worker, since)
+        rows = [
+            {"task": self._shown(worker, one.item)["id"], "open": not why_closed(one)}
+            for one in reversed(found)
+            if one.first >= since
+        ]
+        return {"answers": rows}
+
+    def recall(self, worker: str, task: str, since: int) -> dict[str, Any]:
+        """Return a task that a worker has answered, with the answer and why it is closed, if it is.
+
+        Raises:
+            Refused: The worker has given no answer to it that counts.
+        """
+        self.people.look()
+        own = self._own(worker, self.tasks.item(worker, task))
+        why = self._closing(worker, since)(own)
+        labels = [label or "O" for label in own.labels]
+        answer = {"label": labels[0]} if self.setting.plan.is_single else {
+            "spans": self.tasks.spans(labels)
+        }  # fmt: skip
+        return {"task": self._shown(worker, own.item), "open": not why, "why": why, **answer}
+
+    def change(
+        self, worker: str, task: str, key: str, answer: Sequence[Span] | str, since: int
+    ) -> dict[str, Any]:
+        """Put another version of an answer in the place of the one that counts.
+
+        The same key again gives the same reply and changes nothing.
+
+        Raises:
+            Refused: The answer can no longer be changed, the new one does not fit, or another was
+                sent under the key.
+        """
+        item, name = self.tasks.item(worker, task), _key(worker, key)
+        labels = self.tasks.labels(item, answer)
+        if not self.ledger.is_sent(name):
+            self.people.look()
+            why = self._closing(worker, since)(self._own(worker, item))
+            if why:
+                raise Refused("closed", f"{why} Your answer stays as you gave it.", 409)
+        tags = self.ledger.tagset
+        try:
+            receipt = self._write(
+                worker, lambda entry: answers.change(entry, name, worker, item, labels, tags)
+            )
+        except FaultsError as error:
+            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
+        if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
+            raise Refused("conflict", "Another answer was sent under this key.", 409)
+        if not receipt.repeated:
+            self.took()
+        said = _SAID[receipt.status].format(reason=receipt.reason)
+        return {"status": receipt.status, "message": said, "me": self._me(worker)}
+
+    def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
+        """Give a task back for good."""
+        _key(worker, key)
+        item = self.tasks.item(worker, task)
+        self._write(worker, lambda entry: _pass(entry, worker, item, reason))
+        return {"status": "skipped", "me": self.me(worker)}
+
+    def flag(self, worker: str, task: str, key: str, reason: str, note: str) -> dict[str, Any]:
+        """Keep that something is wrong with an item, and give it back for good.
+
+        One report of a worker on an item is kept, the first.
+        """
+        sent, item = _key(worker, key), self.tasks.item(worker, task)
+        facts = {"item": item, "worker": worker, "reason": reason, "note": note, "sent": sent}
+        name = blake2b(f"{item}\0{worker}".encode(), digest_size=16).hexdigest()
+
+        def keep(entry: Entry) -> None:
+            for one in (sent, name):  # version 0.1 kept it under its key
+                there = reading.read_fact(entry.connection, FLAG, one)
+                if there is not None and there.setdefault("sent", one) == sent and there != facts:
+                    raise Refused("conflict", "Something else was sent under this key.", 409)
+                if there is not None:
+                    return
+            records.record(entry, FLAG, name, facts)
+
+        def act(entry: Entry) -> None:
+            keep(entry)
+            _pass(entry, worker, item, reason)
+
+        self._write(worker, act)
+        return {"status": "flagged", "me": self.me(worker)}
+
+    def release(self, worker: str, task: str) -> dict[str, Any]:
+        """Give a task back for others."""
+        item = self.tasks.item(worker, task)
+        self._write(worker, lambda entry: leases.release(entry, worker, item, ""))
+        return {"status": "released", "me": self.me(worker)}
+
+    def me(self, worker: str) -> dict[str, Any]:
+        """Return what the worker has done, may still get, and has earned."""
+        self.people.look()
+        return self._me(worker)
+
+    def _me(self, worker: str) -> dict[str, Any]:
+        """Return the same without reading on."""
+        person = self.people[worker]
+        return {
+            "done": person.counting,
+            "total": self._total(worker, person),
+            "earned": self._amount(person.earned),
+            "currency": self.setting.plan.prices.currency,
+            "drafts": person.drafts,
+        }
+
+    def _amount(self, micro: int) -> str | None:
+        """Write an amount; nothing where nobody is paid."""
+        return from_micro(micro) if self.setting.plan.is_paid else None
+
+    def _next(self, worker: str) -> Lease | None:
+        try:
+            return self.asking.next(worker, self.clock(), self._bound(worker))
+        except BoundError as error:
+            raise _enough(error) from None
+
+    def _write(self, worker: str, act: Callable[[Entry], Result]) -> Result:
+        """Do what a worker wants in one transaction, within what they may do in a day.
+
+        Raises:
+            Refused: They have done so much today, or have changed an answer too often.
+        """
+        try:
+            return self.ledger.transact(self.clock(), act, self._bound(worker))
+        except BoundError as error:
+            raise _enough(error) from None
+
+    def _bound(self, worker: str) -> Bound:
+        return Bound("writes", worker, self.setting.daily_writes, wall_of(self.clock)())
+
+    def _own(self, worker: str, item: str) -> Own:
+        found = self.ledger.own(worker, [item])
+        if not found:
+            raise Refused("unknown", "You have given no answer to this text that counts.", 404)
+        return found[0]
+
+    def _shown(self, worker: str, item: str) -> dict[str, Any]:
+        """Return an item that was answered as the page shows tasks."""
+        words = self.setting.words[self.setting.pool.place[item]]
+        was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
+        return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
+
+    def _closing(self, worker: str, since: int) -> Callable[[Own], str]:
+        """Return what says why an answer can no longer be changed, "" if it can.
+
+        When an answer came decides, and not its item: control questions, which are open all the
+        time, then close with the others.
+        """
+        ended = self.is_over() or bool(self.ledger.count(ENDED))
+        barred = self.people.why_barred(worker) is not None
+        batch, opened = self.ledger.last_batch() or ("", 0)
+        is_done = self.ledger.fact("round", batch) is not None
+        decided = {row["item"] for row in self.ledger.records(GOLD).values()}
+
+        def why(own: Own) -> str:
+            if ended:
+                return "The campaign has ended."
+            if barred:
+                return _NO_MORE
+            if own.first < since:
+                return "You gave this answer before you opened your link this time."
+            if self.asking.is_practice(worker, own.item):
+                return "This was practice, and you have seen the right answer."
+            if own.item in decided:
+                return "The requester has decided on this text."
+            if is_done or own.first < opened:
+                return "This text has all the answers that it needs."
+            return ""
+
+        return why
+
+    def _total(self, worker: str, person: Person) -> int | None:
+        """Count a worker's answers and what they may still get; None where nobody can know.
+
+        Nobody can where items get more answers if these disagree, or where a rule may stop the
+        campaign early. Control questions are counted before they come, so that the sum does not
+        tell which they are.
+        """
+        plan = self.setting.plan
+        if plan.redundancy.min != plan.redundancy.max or not self.asking.is_ready():
+            return None
+        now, known = self.clock(), self._counted.get(worker)
+        if known is None or now - known[0] > COUNTED or person.regular < known[1]:
+            known = now, person.regular, self._left(worker)
+            self._counted[worker] = known
+        left = known[2] - (person.regular - known[1])
+        if known[2] >= MANY or left < 0:
+            return None
+        return self.asking.total(worker, person.regular + left)
+
+    def _left(self, worker: str) -> int:
+        """Count the items that a worker may still get: free, held, and not yet asked about."""
+        plan, stop = self.setting.plan, self.setting.plan.stop
+        held = self.ledger.held(worker, self.clock())
+        n_held = sum(lease.item not in self.setting.control for lease in held)
+        later = len(self.setting.ids) - self.ledger.n_slots
+        limits = (stop.target, stop.least_gain, stop.stable, stop.most_rounds, plan.budget.hours)
+        if later and (plan.is_paid or any(limit is not None for limit in limits)):
+            return MANY  # when it ends, nobody knows
+        return n_held + later + self.ledger.n_left(worker, MANY)
+
+    def _feedback(self, worker: str, item: str, labels: Sequence[str]) -> dict[str, Any] | None:
+        """Show the right answer, in practice alone."""
+        if not self.asking.is_practice(worker, item):
+            return None
+        truth = self.setting.control[item]
+        right = list(truth) == list(labels)
+        if self.setting.plan.is_single:
+            return {"right": right, "label": truth[0]}
+        return {"right": right, "spans": self.tasks.spans(truth)}
+
+    def _without_task(self, worker: str) -> dict[str, Any]:
+        """Say why there is no task."""
+        barred = self.people.why_barred(worker)
+        if barred is not None:
+            return self._done(worker, _FAILED if FAILED_TEST in barred else _NO_MORE)
+        if self.is_over() or self.ledger.count(ENDED):
+            thanks = self.setting.plan.page.finished
+            return self._done(worker, f"The campaign has ended. {thanks}".strip())
+        if self.asking.is_at_an_end(worker):
+            return self._done(worker, _NO_MORE)
+        if self.ledger.is_paused:
+            return {"state": "paused", "seconds": POLL, "message": "There is a pause. Stay here."}
+        message = "There is nothing to do at the moment. The page will look again by itself."
+        return {"state": "wait", "seconds": POLL, "message": message}
+
+    def _done(self, worker: str, message: str) -> dict[str, Any]:
+        """Tell a worker that there is nothing more, and what they have done."""
+        me = self.me(worker)
+        answers = "1 answer that counts" if me["done"] == 1 else f"{me['done']} answers that count"
+        paid = f"You have given {answers}."
+        if me["earned"] is not None:
+            paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
+        said = f"{message} {paid}" if me["done"] else message
+        return {"state": "done", "message": said, "completion": self.completion(worker)}
+
+
+def _pass(entry: Entry, worker: str, item: str, reason: str) -> None:
+    """Give an item back for good, also after its time is over."""
+    why = reason.strip() or "no reason given"
+    if not leases.release(entry, worker, item, why):
+        leases.lease(entry, worker, 60, 1, [item])
+        leases.release(entry, worker, item, why)
+
+
+def _enough(error: BoundError) -> Refused:
+    """Word a bound that is reached for the worker."""
+    if error.seconds:
+        return Refused("daily", _ENOUGH.format(most=error.most), 429, retry=error.seconds)
+    words = f"You have changed this answer {error.most} times: it stays as you last gave it."
+    return Refused("closed", words, 409)
+
+
+def _key(worker: str, key: str) -> str:
+    """Give the key under which an answer is kept: nobody can take another's.
+
+    Raises:
+        Refused: It is none that a page makes.
+    """
+    if not _KEY.fullmatch(key):
+        raise Refused("invalid", "A key has 8 to 64 letters, digits, points or dashes.", 422)
+    return f"web:{key}:{worker}"

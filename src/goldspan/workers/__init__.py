@@ -1,0 +1,150 @@
+"""Whom to hire, how many to ask, and what it costs (Li and Liu 2015; MATH section 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goldspan._lazy import lazy
+
+if TYPE_CHECKING:
+    from goldspan.workers.asking import NextAnswers, Replay, next_answers, replay
+    from goldspan.workers.beta import Reliability
+    from goldspan.workers.forecast import (
+        Difficulty,
+        Forecast,
+        ForecastCheck,
+        check_forecast,
+        fit_difficulty,
+        forecast_accuracy,
+        typical_difficulty,
+    )
+    from goldspan.workers.gold_questions import ControlSet, LeakReport, check_leaks, choose_control
+    from goldspan.workers.pay import Bill, BillLine, Bonus, PayPlan, make_bill, read_plan
+    from goldspan.workers.qualification import (
+        Passed,
+        SequentialTest,
+        TestPlan,
+        plan_sequential,
+        plan_test,
+    )
+    from goldspan.workers.reliability import Confusion, base_rates, confusion, measure_reliability
+    from goldspan.workers.review import HeldOutCurve, Review, measure_votes, review_workers
+    from goldspan.workers.selection import Team, score_interval, select_workers, worker_scores
+    from goldspan.workers.signs import Sign, Thresholds, find_signs
+    from goldspan.workers.stopping import (
+        ClearMajority,
+        Confident,
+        Fixed,
+        Rule,
+        StableAverage,
+        get_rule,
+    )
+    from goldspan.workers.verdicts import Verdict, judge_workers
+
+__all__ = [
+    "Bill",
+    "BillLine",
+    "Bonus",
+    "ClearMajority",
+    "Confident",
+    "Confusion",
+    "ControlSet",
+    "Difficulty",
+    "Fixed",
+    "Forecast",
+    "ForecastCheck",
+    "HeldOutCurve",
+    "LeakReport",
+    "NextAnswers",
+    "Passed",
+    "PayPlan",
+    "Reliability",
+    "Replay",
+    "Review",
+    "Rule",
+    "SequentialTest",
+    "Sign",
+    "StableAverage",
+    "Team",
+    "TestPlan",
+    "Thresholds",
+    "Verdict",
+    "base_rates",
+    "check_forecast",
+    "check_leaks",
+    "choose_control",
+    "confusion",
+    "find_signs",
+    "fit_difficulty",
+    "forecast_accuracy",
+    "get_rule",
+    "judge_workers",
+    "make_bill",
+    "measure_reliability",
+    "measure_votes",
+    "next_answers",
+    "plan_sequential",
+    "plan_test",
+    "read_plan",
+    "replay",
+    "review_workers",
+    "score_interval",
+    "select_workers",
+    "typical_difficulty",
+    "worker_scores",
+]
+
+_HOME = {
+    "Bill": "goldspan.workers.pay",
+    "BillLine": "goldspan.workers.pay",
+    "Bonus": "goldspan.workers.pay",
+    "ClearMajority": "goldspan.workers.stopping",
+    "Confident": "goldspan.workers.stopping",
+    "Confusion": "goldspan.workers.reliability",
+    "ControlSet": "goldspan.workers.gold_questions",
+    "Difficulty": "goldspan.workers.forecast",
+    "Fixed": "goldspan.workers.stopping",
+    "Forecast": "goldspan.workers.forecast",
+    "ForecastCheck": "goldspan.workers.forecast",
+    "HeldOutCurve": "goldspan.workers.review",
+    "LeakReport": "goldspan.workers.gold_questions",
+    "NextAnswers": "goldspan.workers.asking",
+    "Passed": "goldspan.workers.qualification",
+    "PayPlan": "goldspan.workers.pay",
+    "Reliability": "goldspan.workers.beta",
+    "Replay": "goldspan.workers.asking",
+    "Review": "goldspan.workers.review",
+    "Rule": "goldspan.workers.stopping",
+    "SequentialTest": "goldspan.workers.qualification",
+    "Sign": "goldspan.workers.signs",
+    "StableAverage": "goldspan.workers.stopping",
+    "Team": "goldspan.workers.selection",
+    "TestPlan": "goldspan.workers.qualification",
+    "Thresholds": "goldspan.workers.signs",
+    "Verdict": "goldspan.workers.verdicts",
+    "base_rates": "goldspan.workers.reliability",
+    "check_forecast": "goldspan.workers.forecast",
+    "check_leaks": "goldspan.workers.gold_questions",
+    "choose_control": "goldspan.workers.gold_questions",
+    "confusion": "goldspan.workers.reliability",
+    "find_signs": "goldspan.workers.signs",
+    "fit_difficulty": "goldspan.workers.forecast",
+    "forecast_accuracy": "goldspan.workers.forecast",
+    "get_rule": "goldspan.workers.stopping",
+    "judge_workers": "goldspan.workers.verdicts",
+    "make_bill": "goldspan.workers.pay",
+    "measure_reliability": "goldspan.workers.reliability",
+    "measure_votes": "goldspan.workers.review",
+    "next_answers": "goldspan.workers.asking",
+    "plan_sequential": "goldspan.workers.qualification",
+    "plan_test": "goldspan.workers.qualification",
+    "read_plan": "goldspan.workers.pay",
+    "replay": "goldspan.workers.asking",
+    "review_workers": "goldspan.workers.review",
+    "score_interval": "goldspan.workers.selection",
+    "select_workers": "goldspan.workers.selection",
+    "typical_difficulty": "goldspan.workers.forecast",
+    "worker_scores": "goldspan.workers.selection",
+}
+
+__getattr__ = lazy(__name__, _HOME)

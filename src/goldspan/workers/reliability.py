@@ -1,0 +1,619 @@
+"""How reliable each worker is: from known items, from the crowd, or from both, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregation import Consensus
+from goldspan.crowd import Crowd, ReadOptions
+from goldspan.crowd.gold import attach_gold, recode, translate, with_gold_labels
+from goldspan.crowd.labels import joined
+from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.spans import SpanArray, Tagged, find_spans
+from goldspan.spans.scoring import right_spans
+from goldspan.workers.beta import Reliability
+
+# --------------------------------------------------------------------------------------------------
+# Gold that does not suit the answers: labels that nobody gave, items that nobody was shown.
+
+
+SHOWN = 5
+"""Labels that a sentence names."""
+LEAST = 10
+"""So many answers are not all wrong by chance: the labels are written otherwise."""
+
+
+def notes_on_gold(crowd: Crowd, gold: NDArray[np.int16]) -> tuple[str, ...]:
+    """Say which known labels nobody gave, and which items with known labels are not in the crowd.
+
+    Of tags with spans it is the types that are compared: nobody need mark everything with them.
+
+    Args:
+        crowd: The crowd, its tags joined with those of the gold.
+        gold: int16 [n_truths, n_tokens], known tags, -1 unknown.
+
+    Raises:
+        InputError: Nobody gave any of the known labels, and there are answers enough, or a label
+            that differs in case or space alone, to say that they are written otherwise.
+    """
+    what, names, of = _vocabulary(crowd)
+    given, known = np.unique(of[crowd.latest.codes]), of[gold]
+    given = given[given >= 0]
+    wanted = np.unique(known[known >= 0])
+    unheard = np.setdiff1d(wanted, given)
+    if not (gold >= 0).any():
+        return ()
+    # Who marks nothing gives no type, of whatever name.
+    if not len(unheard) or not len(given):
+        return tuple(_unseen(crowd))
+    there, answers = ([names[label] for label in labels] for labels in (unheard, given))
+    item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
+    where = np.unique(item[np.isin(known, unheard).any(axis=0)])
+    n_answers = int(np.isin(crowd.latest.item, where).sum())
+    some = _listed(there, answers)
+    if len(unheard) == len(wanted) and (n_answers >= LEAST or "did you mean" in some):
+        raise InputError(
+            f"the gold has the {_plural(what, wanted)} {some}, and the answers have "
+            f"{_listed(answers, [])}: nobody gave what the gold has, so that every answer would be "
+            "wrong; write both alike"
+        )
+    note = (
+        f"nobody gave the {_plural(what, unheard)} {some} of the gold: {n_answers} answers to "
+        f"{len(where)} {_plural('item', where)} with it are wrong, and guessing is taken to be "
+        f"among {len(given)} + {len(unheard)} {what}s"
+    )
+    return (*_unseen(crowd), note)
+
+
+def _plural(word: str, things: NDArray[np.int64]) -> str:
+    """Write the word for one thing, or for several."""
+    return word if len(things) == 1 else f"{word}s"
+
+
+def _vocabulary(crowd: Crowd) -> tuple[str, list[str], NDArray[np.int64]]:
+    """Give what is compared: its name, the words, and the word of every code, -1 none (last)."""
+    codec = crowd.tagset
+    if codec.rules.is_plain:
+        return "label", list(codec.tags), np.append(np.arange(len(codec.tags)), -1)
+    types = np.asarray(codec.type_of, np.int64)[: len(codec.tags)]
+    return "type", list(codec.types), np.append(types, -1)
+
+
+def _listed(labels: list[str], known: list[str]) -> str:
+    """Write labels, each with the known one that differs in case or space alone."""
+    alike = {_plain(label): label for label in known}
+    words = [
+        f"{label!r} (did you mean {alike[_plain(label)]!r}?)"
+        if _plain(label) in alike
+        else repr(label)
+        for label in labels[:SHOWN]
+    ]
+    more = len(labels) - SHOWN
+    return ", ".join(words) + (f" and {more} more" if more > 0 else "")
+
+
+def _plain(label: str) -> str:
+    return label.strip().casefold()
+
+
+def _unseen(crowd: Crowd) -> list[str]:
+    """Repeat what the reader said of the last file of gold, unless all of it was found."""
+    notes = [note for note in crowd.import_report.notes if note.startswith("gold for ")]
+    return [note for note in notes[-1:] if "; 0 others in " not in note]
+
+
+# --------------------------------------------------------------------------------------------------
+# What answers are judged by: known labels, a result's posterior, or known labels before it.
+
+
+SEVERAL = ("refuse", "any")
+"""What an item with several different known labels is."""
+_ITEM = ("item", "task", "item_id", "task_id", "id", "question")
+_LABEL = ("gold", "label", "truth", "answer", "tag")
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What is known of the truth of a crowd.
+
+    Attributes:
+        crowd: The crowd, its tags joined with those of the truth.
+        gold: int16 [n_truths, n_tokens], known tags, -1 unknown; the rows after the first hold
+            other tags that are right too. No row where nothing is known.
+        result: The consensus, or None.
+        notes: What of the gold does not suit the answers, in sentences.
+    """
+
+    crowd: Crowd
+    gold: NDArray[np.int16]
+    result: Consensus | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether a token has gold, bool [n_tokens]."""
+        if not len(self.gold):
+            return np.zeros(self.crowd.n_tokens, np.bool_)
+        return np.asarray(self.gold[0] >= 0)
+
+    @property
+    def source(self) -> str:
+        """What judges: "gold", "crowd", or "both"."""
+        if self.result is None:
+            return "gold"
+        known = self.known
+        return "crowd" if not known.any() else "gold" if known.all() else "both"
+
+    def codes(self) -> NDArray[np.int16]:
+        """Give the gold and, in items without any, the labels of the result, int16 [n_tokens]."""
+        first = self.gold[0] if len(self.gold) else np.full(self.crowd.n_tokens, -1, np.int16)
+        if self.result is None:
+            return first
+        found = translate(self.result.codes, self.result.tagset, self.crowd.tagset)
+        return np.where(self.with_gold(), first, found).astype(np.int16)
+
+    def with_gold(self) -> NDArray[np.bool_]:
+        """Whether a token belongs to an item with gold, bool [n_tokens]."""
+        lengths = np.diff(self.crowd.offsets)
+        before = np.concatenate([[0], np.cumsum(self.known)])[self.crowd.offsets]
+        return np.repeat(np.diff(before) > 0, lengths)
+
+
+def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str = "refuse") -> Truth:
+    """Put together what is known.
+
+    Args:
+        crowd: The crowd.
+        gold: Known labels, as `measure_reliability` takes them; None for the crowd's own.
+        result: A result of this crowd, or None.
+        several: "refuse" or "any".
+
+    Raises:
+        InputError: Nothing is known, the result is of other items, gold cannot be read, or nobody
+            gave any of its labels.
+    """
+    if several not in SEVERAL:
+        raise UnknownNameError("rule for several truths", several, SEVERAL)
+    if result is not None:
+        _check_same(crowd, result)
+        crowd = recode(crowd, joined(crowd.tagset, result.tagset))
+    if gold is None:
+        none = np.zeros((0, crowd.n_tokens), np.int16)
+        rows = none if crowd.gold is None else crowd.gold[None]
+    else:
+        crowd, rows = _attach(crowd.with_gold(None), gold, several)
+    if result is None and not (rows >= 0).any():
+        raise InputError(
+            "there is nothing to judge the workers by: give known labels (gold=), or a result of "
+            "the crowd (result=goldspan.aggregate(crowd, …))"
+        )
+    return Truth(crowd, rows, result, notes_on_gold(crowd, rows))
+
+
+def _check_same(crowd: Crowd, result: Any) -> None:
+    if not isinstance(result, Consensus):
+        kind = type(result).__name__
+        raise InputError(f"result must be a Consensus of goldspan.aggregate(…), not {kind}")
+    other = result.crowd
+    if other.n_tokens != crowd.n_tokens:
+        raise InputError(f"the result is of another crowd: it is of {other!r}, this is {crowd!r}")
+    if not other.item_ids.equals(crowd.item_ids):
+        raise InputError("the result is of another crowd: its items are not those of this one")
+
+
+def _attach(crowd: Crowd, gold: Any, several: str) -> tuple[Crowd, NDArray[np.int16]]:
+    if isinstance(gold, Mapping):
+        return _layers(crowd, _of_mapping(crowd, gold, several), "<mapping>")
+    if several == "any" and crowd.is_classification and not isinstance(gold, Crowd):
+        return _layers(crowd, _of_rows(gold), "the gold")
+    try:
+        found = attach_gold(crowd, gold, ReadOptions())
+    except FormatError as error:
+        if not any(fault.kind == "contradictory-gold" for fault in error.faults):
+            raise
+        hint = 'an item has several truths: leave one, or pass several="any" to count each as right'
+        raise FormatError(error.faults, hint) from None
+    return found, found.gold_tagged.codes[None]
+
+
+def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str, list[Any]]:
+    """Give the truths of every item: of single labels strings, else tags in order."""
+    if not crowd.is_classification:
+        return {str(item): [list(tags)] for item, tags in gold.items()}
+    found = {
+        str(item): [str(label)]
+        if isinstance(label, str) or not isinstance(label, Iterable)
+        else list(dict.fromkeys(map(str, label)))
+        for item, label in gold.items()
+    }
+    many = [item for item, labels in found.items() if len(labels) > 1]
+    if many and several == "refuse":
+        some = "1 item has" if len(many) == 1 else f"{len(many)} items have"
+        raise InputError(
+            f"{some} several truths (first: {many[0]!r}): leave one, or pass "
+            'several="any" to count each as right'
+        )
+    return found
+
+
+def _of_rows(gold: Any) -> dict[str, list[Any]]:
+    """Read a table with columns item and label; an item may have several rows."""
+    from goldspan.crowd.formats.columns import as_strings, frame_columns
+    from goldspan.crowd.grid import read_grid
+    from goldspan.crowd.source import open_source
+
+    if hasattr(gold, "columns") or hasattr(gold, "column_names"):
+        table = frame_columns(gold, lambda names: names)
+        names = table.column_names
+        item, label = (
+            as_strings(table.column(_column(names, role)), _column(names, role), "<DataFrame>")
+            for role in (_ITEM, _LABEL)
+        )
+    else:
+        grid = read_grid(open_source(gold), None)
+        item, label = (grid.column(_column(grid.header, role)) for role in (_ITEM, _LABEL))
+    found: dict[str, dict[str, None]] = {}
+    for key, value in zip(item.to_pylist(), label.to_pylist(), strict=True):
+        found.setdefault(key, {})[value] = None
+    return {key: list(values) for key, values in found.items()}
+
+
+def _column(names: Sequence[str], usual: tuple[str, ...]) -> str:
+    lower = {name.lower(): name for name in names}
+    for name in usual:
+        if name in lower:
+            return lower[name]
+    raise InputError(
+        f"gold needs columns item (or task) and label; the table has {', '.join(names)}"
+    )
+
+
+def _layers(
+    crowd: Crowd, truths: Mapping[str, list[Any]], name: str
+) -> tuple[Crowd, NDArray[np.int16]]:
+    """Attach the first truth of every item, then the second, and so on."""
+    ids = crowd.item_ids.to_pylist()
+    hit = sum(key in truths for key in ids)
+    if not hit:
+        first = next(iter(truths), "")
+        raise InputError(f"{name}: none of its {len(truths)} items is in the crowd ({first!r})")
+    rows: list[NDArray[np.int16]] = []
+    for depth in range(max(map(len, truths.values()))):
+        labels = _flat(crowd, ids, truths, depth)
+        found = with_gold_labels(crowd, labels, ReadOptions(), name)
+        rows = [translate(row, crowd.tagset, found.tagset) for row in rows]
+        rows.append(found.gold_tagged.codes)
+        crowd = found.with_gold(None)
+    note = f"gold for {hit} of {len(ids)} items; {len(truths) - hit} others in {name}"
+    report = crowd.import_report
+    crowd = replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
+    return crowd.with_gold(rows[0]), np.stack(rows)
+
+
+def _flat(
+    crowd: Crowd, ids: list[str], truths: Mapping[str, list[Any]], depth: int
+) -> list[str | None]:
+    """Give the tags of all tokens in order, None where the item has no such truth."""
+    flat: list[str | None] = []
+    for key, length in zip(ids, np.diff(crowd.offsets).tolist(), strict=True):
+        known = truths.get(key, [])
+        tags = known[depth] if depth < len(known) else [None] * length
+        tags = [tags] if isinstance(tags, str) else tags
+        if len(tags) != length:
+            raise InputError(f"gold of item {key!r} has {len(tags)} tags for {length} tokens")
+        flat += tags
+    return flat
+
+
+# --------------------------------------------------------------------------------------------------
+# Every answer against the truth: how much of it is right, of how much that could be judged.
+
+
+MEASURES = ("accuracy", "token_accuracy", "span_f1")
+
+
+class Judged(NamedTuple):
+    """What is right, per answer in the order of `crowd.latest`.
+
+    Attributes:
+        right: float64 [n_answers].
+        total: float64 [n_answers], 0 where nothing could be judged.
+    """
+
+    right: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+def choose_measure(crowd: Crowd, measure: str) -> str:
+    """Give the measure that "auto" stands for, and refuse one that does not suit the crowd.
+
+    Raises:
+        UnknownNameError: There is no such measure.
+        InputError: It does not suit the crowd.
+    """
+    if measure not in {"auto", *MEASURES}:
+        raise UnknownNameError("measure of reliability", measure, ("auto", *MEASURES))
+    plain, single = crowd.tagset.rules.is_plain, crowd.is_classification
+    if measure == "auto":
+        return "accuracy" if single else "token_accuracy" if plain else "span_f1"
+    if measure == "accuracy" and not single:
+        raise InputError("accuracy is of single labels: for tagged tokens take token_accuracy")
+    if measure == "span_f1" and plain:
+        raise InputError("span_f1 needs tags with spans, and this crowd has PLAIN labels")
+    return measure
+
+
+def judge_answers(truth: Truth, measure: str, policy: str = "conlleval") -> Judged:
+    """Judge every answer.
+
+    Args:
+        truth: What is known.
+        measure: One of `MEASURES`. Of spans, right are TP, and the total is TP + (FP + FN) / 2, so
+            that the share is the F1. Spans of a result count with their confidence; a span that
+            the result does not have counts as wrong.
+        policy: How malformed tags are read as spans.
+    """
+    return _spans(truth, policy) if measure == "span_f1" else _labels(truth)
+
+
+def _labels(truth: Truth) -> Judged:
+    right, known = label_probs(truth)
+    crowd, answers = truth.crowd, truth.crowd.latest
+    if crowd.is_classification:  # an answer is one label
+        return Judged(right, known.astype(np.float64))
+    answer = np.repeat(np.arange(len(answers)), answers.lengths)
+    n = len(answers)
+    return Judged(
+        np.bincount(answer, right, n).astype(np.float64),
+        np.bincount(answer, known, n).astype(np.float64),
+    )
+
+
+def label_probs(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Give P(truth = label given) of every label of `crowd.latest`, and whether it is known.
+
+    Returns:
+        float64 [n_labels], 0 where unknown; bool [n_labels].
+    """
+    crowd = truth.crowd
+    codes, token = crowd.latest.codes, crowd.token_of
+    given, right = codes >= 0, np.zeros(len(codes))
+    for row in truth.gold:
+        right[(row[token] == codes) & given] = 1.0
+    judged = truth.known[token] & given
+    result = truth.result
+    if result is None or judged.all():
+        return right, judged
+    width = len(result.tagset.tags)
+    column = np.array([result.tagset.index.get(tag, width) for tag in crowd.tagset.tags], np.int64)
+    rest = given & ~judged & (result.codes >= 0)[token]
+    place = column[codes[rest]]
+    probs = result.token_probs[token[rest], np.minimum(place, width - 1)]
+    right[rest] = np.where(place < width, probs, 0)
+    return right, judged | rest
+
+
+def _spans(truth: Truth, policy: str) -> Judged:
+    crowd, answers = truth.crowd, truth.crowd.latest
+    theirs, n = truth.codes()[crowd.token_of], len(answers)
+    gold = find_spans(Tagged(theirs, answers.offset), crowd.tagset, policy)
+    found = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset, policy)
+    gold, found = _untouched(gold, answers.codes < 0), _untouched(found, theirs < 0)
+    true = _confidence(truth)[crowd.token_of[gold.start]]
+    # A pair of equal spans is found from either side.
+    is_found = right_spans(found, gold, len(theirs))
+    n_right = np.bincount(gold.item, true * is_found, n)
+    n_given = np.bincount(found.item, minlength=n)
+    n_true = np.bincount(gold.item, true, n)
+    return Judged(n_right.astype(np.float64), np.asarray((n_given + n_true) / 2, np.float64))
+
+
+def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
+    before = np.concatenate([[0], np.cumsum(unknown)])
+    return spans.take(before[spans.end] == before[spans.start])
+
+
+def _confidence(truth: Truth) -> NDArray[np.float64]:
+    """That a span which begins at a token is true, float64 [n_tokens]: 1 for gold."""
+    found = np.ones(truth.crowd.n_tokens)
+    if truth.result is not None:
+        found[truth.result.span_array.start] = truth.result.span_confidence
+        found[truth.with_gold()] = 1.0
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# How often every worker is right, from control questions, from the crowd alone, or from both.
+
+
+def measure_reliability(
+    crowd: Crowd,
+    gold: Any = None,
+    result: Consensus | None = None,
+    *,
+    measure: str = "auto",
+    prior: str | tuple[float, float] = "pool",
+    several: str = "refuse",
+    policy: str = "conlleval",
+) -> Reliability:
+    r"""Measure how often every worker is right.
+
+    By gold an answer is right or wrong. By a result it is right with the probability that the
+    result gives to it: expected right answers are the sum of P(truth = label given). The worker's
+    own answer is part of that result, so that workers with few colleagues per item look better than
+    they are, under votes most of all: prefer `ds` or a `bsc` method, and gold to either. With both,
+    gold judges the items that have it and the result all others.
+
+    Args:
+        crowd: The crowd; the answers that count are used.
+        gold: Known labels: a file or DataFrame with columns item and label, a file with tags, a
+            `Crowd` with gold, or a mapping from item id to label (or to the item's tags). By
+            default the crowd's own gold.
+        result: A result of `goldspan.aggregate` of this crowd.
+        measure: "accuracy" (single labels), "token_accuracy", or "span_f1": right are TP, judged
+            are TP + (FP + FN) / 2 (Goutte and Gaussier 2005, whose F1 is Beta(TP, (FP + FN) / 2)
+            but for a smaller variance). "auto" is accuracy for single labels, span_f1 for tags,
+            token_accuracy for PLAIN tags of tokens.
+        prior: Beta(a, b) as a pair, or "pool": see `Reliability`.
+        several: An item with several different truths is refused ("refuse"), or each of them is
+            right ("any", single labels only).
+        policy: How malformed tags are read as spans.
+
+    Returns:
+        Counts of all workers in the order of `crowd.worker_ids`. Of tags they are effective
+        numbers: divided by the design effect. Workers without a judged answer have 0 of 0.
+
+    Raises:
+        InputError: There is neither gold nor a result; no worker answered an item with gold; or
+            the measure, the gold or the result does not suit the crowd.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n1,bob,y\n2,ann,y\n2,bob,y\n")
+    >>> found = measure_reliability(crowd, {"1": "x", "2": "y"}, prior=(1, 1))
+    >>> found.to_arrow().column("mean").to_pylist()
+    [0.75, 0.5]
+    """
+    truth = find_truth(crowd, gold, result, several)
+    chosen = choose_measure(truth.crowd, measure)
+    judged = judge_answers(truth, chosen, policy)
+    if not judged.total.any() and result is None:
+        raise InputError("no worker answered an item with gold: there is nothing to judge")
+    right, total = _per_worker(truth.crowd, judged)
+    if not truth.crowd.is_classification:
+        effect = design_effect(truth.crowd, judged)
+        right, total = right / effect, total / effect
+    return Reliability.from_counts(
+        np.minimum(right, total),  # sums of float32 may exceed the whole by a little
+        total,
+        n_labels=_n_labels(truth.crowd, chosen),
+        worker_ids=crowd.worker_ids,
+        prior=prior,
+        measure=chosen,
+        source=truth.source,
+    )
+
+
+def design_effect(crowd: Crowd, judged: Judged) -> NDArray[np.float64]:
+    """Say by how much fewer independent questions would tell the same, float64 [n_workers], >= 1.
+
+    The variance of a ratio of sums over clusters (Kish 1965) is put beside that of independent
+    answers, over all workers with two clusters or more; that gives rho.
+
+    Args:
+        crowd: The crowd.
+        judged: Right and total per answer.
+    """
+    right, total, worker = _per_cluster(crowd, judged)
+    n = crowd.n_workers
+    whole = np.bincount(worker, total, n)
+    share = np.bincount(worker, right, n) / np.maximum(whole, 1e-300)
+    size = np.bincount(worker, total**2, n) / np.maximum(whole, 1e-300)
+    clusters = np.bincount(worker, minlength=n)
+    spread = np.bincount(worker, (right - share[worker] * total) ** 2, n)
+    used = clusters > 1
+    correction = clusters[used] / (clusters[used] - 1)
+    alone = (whole * share * (1 - share))[used]
+    excess, room = (spread[used] * correction - alone).sum(), (alone * (size[used] - 1)).sum()
+    rho = float(np.clip(excess / room, 0, 1)) if room > 0 else 0.0
+    return np.asarray(1 + np.maximum(size - 1, 0) * rho)
+
+
+def _per_cluster(
+    crowd: Crowd, judged: Judged
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Sum up by worker and document: right, total, worker of every such cluster."""
+    worker, group = crowd.latest.worker.astype(np.int64), group_of(crowd)[crowd.latest.item]
+    kept = judged.total > 0
+    key = worker[kept] * 2 * crowd.n_items + group[kept]
+    keys, cluster = np.unique(key, return_inverse=True)
+    right = np.bincount(cluster, judged.right[kept], len(keys)).astype(np.float64)
+    total = np.bincount(cluster, judged.total[kept], len(keys)).astype(np.float64)
+    return right, total, keys // max(1, 2 * crowd.n_items)
+
+
+def group_of(crowd: Crowd) -> NDArray[np.int64]:
+    """Give the document of every item, int64 [n_items], below 2 n_items.
+
+    An item without a document is one of its own.
+    """
+    own = np.arange(crowd.n_items)
+    if crowd.groups is None:
+        return own
+    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    return np.where(index >= 0, index, crowd.n_items + own)
+
+
+def _per_worker(crowd: Crowd, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    worker, n = crowd.latest.worker, crowd.n_workers
+    return (
+        np.bincount(worker, judged.right, n).astype(np.float64),
+        np.bincount(worker, judged.total, n).astype(np.float64),
+    )
+
+
+def _n_labels(crowd: Crowd, measure: str) -> int:
+    n = len(crowd.tagset.types) + 1 if measure == "span_f1" else len(crowd.tagset.tags)
+    return max(2, n)
+
+
+def base_rates(crowd: Crowd) -> NDArray[np.float64]:
+    r"""Give the share of every label among what a worker gave, float64 [n_workers, n_labels].
+
+    Labels stand in the order of `crowd.tagset.tags`; NaN for workers without labels.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n1,bob,y\n2,ann,y\n2,bob,y\n")
+    >>> base_rates(crowd).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    codes, width = crowd.latest.codes, len(crowd.tagset.tags)
+    cell = crowd.worker_of.astype(np.int64) * width + codes
+    if (codes < 0).any():
+        cell = cell[codes >= 0]
+    counts = np.bincount(cell, minlength=crowd.n_workers * width).reshape(-1, width)
+    total = counts.sum(axis=1, keepdims=True)
+    return np.asarray(counts / np.where(total > 0, total, np.nan))
+
+
+class Confusion(NamedTuple):
+    """What a worker made of every true label.
+
+    Attributes:
+        tags: The labels, in the order of both axes.
+        counts: int64 [n_tags, n_tags]: truth, label given.
+    """
+
+    tags: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+
+def confusion(crowd: Crowd, worker: str, gold: Any = None) -> Confusion:
+    r"""Count what a worker made of every true label, by gold.
+
+    Args:
+        crowd: The crowd.
+        worker: Id of the worker.
+        gold: As for `measure_reliability`.
+
+    Raises:
+        InputError: There is no such worker, or no gold.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n2,ann,x\n")
+    >>> confusion(crowd, "ann", {"1": "x", "2": "y"}).counts.tolist()
+    [[1, 0], [1, 0]]
+    """
+    truth: Truth = find_truth(crowd, gold, None)
+    found, own = truth.crowd, crowd.by_worker[crowd.worker_index(worker)]
+    answers, width = found.latest.take(own), len(found.tagset.tags)
+    shift = np.repeat(found.offsets[answers.item] - answers.offset[:-1], answers.lengths)
+    true = truth.gold[0][shift + np.arange(len(answers.codes))]
+    both = (true >= 0) & (answers.codes >= 0)
+    cell = true[both].astype(np.int64) * width + answers.codes[both]
+    counts = np.bincount(cell, minlength=width**2).astype(np.int64).reshape(width, width)
+    return Confusion(tuple(found.tagset.tags), counts)

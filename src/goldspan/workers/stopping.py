@@ -1,0 +1,673 @@
+"""When an item has answers enough: stopping rules, and what one more answer should gain."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.numeric import running_sums
+from goldspan.aggregation.votes import vote_counts
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.money import to_micro
+from goldspan.workers.beta import Reliability
+
+# --------------------------------------------------------------------------------------------------
+# What another answer is worth: how much surer it is expected to make an item's labels.
+
+
+STRENGTH = 10.0
+"""So many answers of the mean worker are added to every row of a worker's own."""
+SAMPLE = 50
+"""Tokens by which workers are ranked before every item looks at the best of them."""
+_SMOOTH = 0.5
+"""Pseudo-count of every label in the mean worker's rows; the right one has one more."""
+_BLOCK = 1 << 20
+"""Numbers that are in memory at once."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Habits:
+    """What workers answer to every truth.
+
+    Attributes:
+        tables: float64 [n_workers, J, J]: chance of label c where the truth is j.
+        mean: float64 [J, J], the mean worker: what is expected of one who is not known.
+        shares: float64 [J], how frequent every label is: the posterior where nobody answered.
+    """
+
+    tables: Floats
+    mean: Floats
+    shares: Floats
+
+
+def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
+    r"""Learn from a result what its workers answer to every truth.
+
+    Args:
+        result: Its probabilities stand for the truth.
+        strength: Answers of the mean worker that are added to every row.
+
+    Returns:
+        A table per worker of the result's crowd.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n2,c,x\n")
+    >>> habits = learn_habits(goldspan.aggregate(crowd, "one-coin"))
+    >>> bool(habits.tables[0, 0, 0] > habits.tables[2, 1, 1])  # a is better than c
+    True
+    """
+    crowd, probs = result.crowd, result.token_probs
+    n_labels = probs.shape[1]
+    counts = _confusions(crowd, probs)
+    mean = counts.sum(axis=0) + _SMOOTH + np.eye(n_labels)
+    mean /= mean.sum(axis=1, keepdims=True)
+    tables = counts + strength * mean
+    tables /= tables.sum(axis=2, keepdims=True)
+    shares = probs.sum(axis=0, dtype=np.float64) + 1.0
+    return Habits(tables, mean, shares / shares.sum())
+
+
+def one_coin(right: float, n_labels: int) -> Floats:
+    """Give the table of a worker who is right with one chance, float64 [J, J].
+
+    >>> one_coin(0.8, 3).round(3).tolist()[0]
+    [0.8, 0.1, 0.1]
+    """
+    if n_labels == 1:
+        return np.ones((1, 1))
+    wrong = (1 - right) / (n_labels - 1)
+    return np.full((n_labels, n_labels), wrong) + np.eye(n_labels) * (right - wrong)
+
+
+def posterior_of(result: Consensus, habits: Habits) -> Floats:
+    """Give the labels' probabilities, float64 [n_tokens, J]; shares where nobody answered."""
+    probs = result.token_probs.astype(np.float64)
+    total = probs.sum(axis=1, keepdims=True)
+    known = total[:, 0] > 0
+    probs[known] /= total[known]
+    probs[~known] = habits.shares
+    return probs
+
+
+def token_gain(probs: Floats, tables: Floats) -> Floats:
+    """Give the expected gain of one answer.
+
+    Args:
+        probs: float64 [n, J], posteriors.
+        tables: float64 [n, J, J] or [J, J]: chance of label c (last axis) where the truth is j.
+
+    Returns:
+        float64 [n], at least 0; 0 for a worker who answers without looking.
+
+    >>> even = np.array([[0.5, 0.5]])
+    >>> token_gain(even, one_coin(0.8, 2)).round(3), token_gain(even, one_coin(0.5, 2))
+    (array([0.18]), array([0.]))
+    """
+    joint = probs[:, :, None] * tables
+    said = joint.sum(axis=1)
+    hits = np.square(joint).sum(axis=1)
+    after = np.divide(hits, said, out=np.zeros_like(said), where=said > 0).sum(axis=1)
+    return np.asarray(np.maximum(after - np.square(probs).sum(axis=1), 0.0))
+
+
+def item_gain(probs: Floats, offsets: NDArray[np.int64], table: Floats) -> Floats:
+    """Give the expected gain of one worker's answer to every item, float64 [n_items].
+
+    Args:
+        probs: float64 [n_tokens, J].
+        offsets: int64 [n_items + 1].
+        table: float64 [J, J] of the worker.
+    """
+    step = max(1, _BLOCK // probs.shape[1] ** 2)
+    gains = [token_gain(probs[at : at + step], table) for at in range(0, len(probs), step)]
+    sums = np.concatenate([[0.0], np.cumsum(np.concatenate([*gains, np.zeros(0)]))])
+    return np.asarray(sums[offsets[1:]] - sums[offsets[:-1]])
+
+
+def pair_gain(
+    probs: Floats, offsets: NDArray[np.int64], tables: Floats,
+    item: NDArray[np.int64], worker: NDArray[np.int64],
+) -> Floats:  # fmt: skip
+    """Give the expected gain of single pairs of item and worker, float64 [n_pairs].
+
+    Args:
+        probs: float64 [n_tokens, J].
+        offsets: int64 [n_items + 1].
+        tables: float64 [n_workers, J, J].
+        item: int64 [n_pairs].
+        worker: int64 [n_pairs].
+    """
+    found = np.zeros(len(item))
+    lengths = offsets[item + 1] - offsets[item]
+    ends = np.cumsum(lengths)
+    width = max(1, _BLOCK // probs.shape[1] ** 2)
+    start = 0
+    while start < len(item):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + width, side="right")))
+        size = lengths[start:stop]
+        pair = np.repeat(np.arange(start, stop), size)
+        within = np.arange(len(pair)) - np.repeat(np.cumsum(size) - size, size)
+        gains = token_gain(probs[offsets[item[pair]] + within], tables[worker[pair]])
+        found[start:stop] = np.bincount(pair - start, gains, stop - start)
+        start = stop
+    return found
+
+
+def worth(habits: Habits, probs: Floats) -> Floats:
+    """Rank workers for items alike: the gain of every worker on the mean of given posteriors.
+
+    Args:
+        habits: Of the workers.
+        probs: float64 [n, J], posteriors of the tokens that are asked about.
+
+    Returns:
+        float64 [n_workers].
+    """
+    sample = probs[:: max(1, len(probs) // SAMPLE)][:SAMPLE]
+    found = np.zeros(len(habits.tables))
+    for one in sample:
+        found += token_gain(np.broadcast_to(one, (len(found), len(one))), habits.tables)
+    return found / max(1, len(sample))
+
+
+def _confusions(crowd: Crowd, probs: NDArray[np.float32]) -> Floats:
+    """Give the expected confusions of all workers, float64 [n_workers, J, J]."""
+    n_labels, codes = probs.shape[1], crowd.latest.codes
+    kept = codes >= 0
+    cell = crowd.worker_of[kept].astype(np.int64) * n_labels + codes[kept]
+    token, size = crowd.token_of[kept], crowd.n_workers * n_labels
+    rows = [np.bincount(cell, probs[token, j], size) for j in range(n_labels)]
+    return np.stack([row.reshape(-1, n_labels) for row in rows], axis=1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Labels that are numbers, and how far each answer moved the mean of its item.
+
+
+def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
+    r"""Give the largest move of the mean by any of an item's last answers.
+
+    Answers count in the order of their times where all have one, else in the order in which they
+    stand.
+
+    Args:
+        crowd: Single labels that are numbers.
+        last: How many answers to look at.
+
+    Returns:
+        float64 [n_items]; infinite where there are not more than `last` answers.
+
+    Raises:
+        InputError: The items are not single labels, or a label is no number.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,4\n1,b,2\n1,c,3\n")
+    >>> mean_moves(crowd).tolist(), mean_moves(crowd, last=2).tolist()
+    ([0.0], [1.0])
+    """
+    values, item = _in_order(crowd)
+    bounds = np.searchsorted(item, np.arange(crowd.n_items + 1))
+    counts = np.diff(bounds)
+    place = np.arange(len(values)) - np.repeat(bounds[:-1], counts)
+    means = running_sums(values, bounds) / (place + 1)
+    moves = np.abs(np.diff(means, prepend=0.0))
+    found = np.where(counts > last, 0.0, np.inf)
+    kept = (place >= np.repeat(counts - last, counts)) & (place > 0)
+    np.maximum.at(found, item[kept], moves[kept])
+    return found
+
+
+def _in_order(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Give the numbers answered and their items, by item and within it in order of time."""
+    if not crowd.is_classification:
+        raise InputError("stable_average is for single labels that are numbers")
+    answers = crowd.latest
+    when = answers.submitted
+    if when is None or (when < 0).any():
+        order = crowd.by_item.order
+    else:
+        order = np.lexsort((when, answers.item))
+    order = order[answers.codes[order] >= 0]
+    return _numbers(crowd)[answers.codes[order]], answers.item[order]
+
+
+def _numbers(crowd: Crowd) -> NDArray[np.float64]:
+    """Give the number that every tag stands for, float64 [n_labels]."""
+    found = []
+    for tag in crowd.tagset.tags:
+        try:
+            found.append(float(tag))
+        except ValueError:
+            found.append(np.nan)
+    values = np.array(found)
+    bad = [
+        tag for tag, value in zip(crowd.tagset.tags, found, strict=True) if not np.isfinite(value)
+    ]
+    if bad:
+        raise InputError(
+            f"stable_average needs labels that are numbers, but there is {bad[0]!r}: rename labels "
+            f"to numbers when reading, or use clear_majority"
+        )
+    return values
+
+
+# --------------------------------------------------------------------------------------------------
+# When an item has answers enough: by the posterior, by votes, by the mean, or by number.
+
+
+UNITS = ("parts", "item")
+ROUNDING = 1e-9
+"""A mean that moves by 0.5 and this much more has moved by 0.5."""
+
+
+class Rule(ABC):
+    """A stopping rule; a subclass sets `name` and `reason` and says which items are finished.
+
+    Attributes:
+        name: Its name in the registry.
+        reason: Why an item is finished, in a word or two.
+        needs_result: Whether it looks at a result; rules on votes do without.
+    """
+
+    name: ClassVar[str]
+    reason: ClassVar[str]
+    needs_result: ClassVar[bool] = False
+
+    @abstractmethod
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
+        """Say which items have answers enough.
+
+        Args:
+            crowd: The answers so far.
+            result: What they say, for the same items and tags; for rules that need it.
+
+        Returns:
+            bool [n_items]; an item without an answer is never finished.
+        """
+
+
+@dataclass(frozen=True)
+class Confident(Rule):
+    """The posterior of the item's labels has reached a threshold.
+
+    Args:
+        at: The threshold, above 0 and below 1.
+        unit: "parts": every token and every span of the item must reach it; "item": all labels
+            together must, which long items hardly ever do. For single labels they are the same.
+
+    Raises:
+        InputError: The threshold lies elsewhere.
+        UnknownNameError: There is no such unit.
+    """
+
+    at: float = 0.95
+    unit: str = "parts"
+
+    name: ClassVar[str] = "confident"
+    reason: ClassVar[str] = "confident"
+    needs_result: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.at) and 0 < self.at < 1):
+            raise InputError(f"the confidence to stop at must lie between 0 and 1, not {self.at!r}")
+        if self.unit not in UNITS:
+            raise UnknownNameError("unit of confidence", self.unit, UNITS)
+
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
+        """Say which items have reached the threshold.
+
+        Raises:
+            InputError: There is no result, or it holds shares of votes.
+        """
+        if result is None or result.entropy is None:
+            by = "no result" if result is None else f"{result.method}, which gives shares of votes"
+            raise InputError(
+                f"confident needs probabilities, but has {by}: use ibcc, ds, one-coin or a bsc "
+                "method, or the rule clear_majority"
+            )
+        known = item_confidence(result) if self.unit == "parts" else result.confidence
+        return np.asarray((known >= self.at) & _answered(crowd))
+
+
+@dataclass(frozen=True)
+class ClearMajority(Rule):
+    """At every token the first label is so many votes ahead of the second.
+
+    Args:
+        ahead: By how many votes.
+        least: Fewest answers of an item.
+
+    Raises:
+        InputError: They are no whole numbers of at least 1.
+    """
+
+    ahead: int = 2
+    least: int = 3
+
+    name: ClassVar[str] = "clear_majority"
+    reason: ClassVar[str] = "clear majority"
+
+    def __post_init__(self) -> None:
+        check_whole(self.ahead, "ahead")
+        check_whole(self.least, "least")
+
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Say which items have a clear majority."""
+        votes = vote_counts(crowd)
+        if votes.shape[1] > 1:
+            top = np.partition(votes, -2, axis=1)[:, -2:]
+            lead = top[:, 1] - top[:, 0]
+        else:
+            lead = votes[:, 0]
+        closest = per_item(np.minimum, lead, crowd.offsets, np.iinfo(lead.dtype).max)
+        return np.asarray((closest >= self.ahead) & (answer_counts(crowd) >= self.least))
+
+
+@dataclass(frozen=True)
+class StableAverage(Rule):
+    """The mean of the item's numbers hardly moves any more: for numeric and ordinal labels.
+
+    The n-th answer x moves the mean by |x - mean| / n. So the rule ends by itself after about
+    (range of the numbers) / tolerance answers. One answer that is close to the mean by chance is no
+    proof: `last` asks for two such answers, which did better than one in trials.
+
+    Args:
+        tolerance: How much an answer may move the mean, in the unit of the labels.
+        least: Fewest answers of an item.
+        last: How many of the last answers must each move it by no more.
+
+    Raises:
+        InputError: The tolerance is negative, or a count is no whole number of at least 1.
+    """
+
+    tolerance: float
+    least: int = 3
+    last: int = 2
+
+    name: ClassVar[str] = "stable_average"
+    reason: ClassVar[str] = "stable average"
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.tolerance) and 0 <= self.tolerance < np.inf):
+            raise InputError(f"tolerance must be a number of at least 0, not {self.tolerance!r}")
+        check_whole(self.least, "least")
+        check_whole(self.last, "last")
+
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Say which items have a stable average.
+
+        Raises:
+            InputError: The items are not single labels, or a label is no number.
+        """
+        counts = answer_counts(crowd)
+        enough = counts >= max(self.least, self.last + 1)  # the first answer moves nothing
+        return np.asarray(enough & (mean_moves(crowd, self.last) <= self.tolerance + ROUNDING))
+
+
+@dataclass(frozen=True)
+class Fixed(Rule):
+    """A fixed number of answers.
+
+    Raises:
+        InputError: It is no whole number of at least 1.
+    """
+
+    k: int = 5
+
+    name: ClassVar[str] = "fixed"
+    reason: ClassVar[str] = "answers enough"
+
+    def __post_init__(self) -> None:
+        check_whole(self.k, "k")
+
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Say which items have that many answers."""
+        return np.asarray(answer_counts(crowd) >= self.k)
+
+
+def item_confidence(result: Consensus) -> NDArray[np.float32]:
+    """Give the confidence of the least certain token or span of every item, float32 [n_items].
+
+    1 for items without tokens.
+    """
+    offsets = result.crowd.offsets
+    least = per_item(np.minimum, result.token_confidence, offsets, 1.0)
+    if not result.tagset.rules.is_plain:
+        np.minimum.at(least, result.span_array.item, result.span_confidence)
+    return np.asarray(least, np.float32)
+
+
+def answer_counts(crowd: Crowd) -> NDArray[np.int64]:
+    """Count the answers of every item that count, int64 [n_items]."""
+    return np.diff(crowd.by_item.bounds)
+
+
+def per_item(
+    combine: np.ufunc, values: NDArray[Any], offsets: NDArray[np.int64], empty: Any
+) -> NDArray[Any]:
+    """Combine the values of every item's tokens; `empty` where an item has no token.
+
+    >>> per_item(np.minimum, np.array([3, 1, 2]), np.array([0, 2, 2, 3]), 9).tolist()
+    [1, 9, 2]
+    """
+    found = np.full(len(offsets) - 1, empty, values.dtype)
+    filled = np.diff(offsets) > 0
+    if filled.any():
+        found[filled] = combine.reduceat(values, offsets[:-1][filled])
+    return found
+
+
+def check_whole(value: object, what: str, least: int = 1) -> None:
+    """Refuse what is no whole number of at least `least`.
+
+    Raises:
+        InputError: It is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _answered(crowd: Crowd) -> NDArray[np.bool_]:
+    return answer_counts(crowd) > 0
+
+
+# --------------------------------------------------------------------------------------------------
+# Who can be asked, at what price, how often, and what they are expected to answer.
+
+
+ANY_NUMBER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Workers who can be asked.
+
+    Attributes:
+        worker_ids: Arrow string array [n].
+        tables: float64 [n, J, J], what each is expected to answer; the mean worker's table for
+            those who are not known.
+        place: int64 [n_workers of the crowd], index among the pool, -1 who is not in it.
+        prices: int64 [n], millionths of the unit, or None.
+        left: int64 [n], answers that may be asked of each.
+    """
+
+    worker_ids: pa.Array
+    tables: Floats
+    place: NDArray[np.int64]
+    prices: NDArray[np.int64] | None
+    left: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Count the workers."""
+        return len(self.worker_ids)
+
+
+def make_pool(
+    crowd: Crowd,
+    known: Crowd,
+    habits: Habits,
+    *,
+    workers: Sequence[str] | Reliability | None = None,
+    prices: Mapping[str, Any] | Any = None,
+    per_worker_limit: int | None = None,
+) -> Pool:
+    """Put together who can be asked.
+
+    Args:
+        crowd: Who answered so far.
+        known: The crowd that the habits were learned from.
+        habits: Of its workers.
+        workers: Ids, also of newcomers; or test results, whose workers are asked and taken to be
+            right as often as they were; by default the crowd's workers.
+        prices: Money per answer by worker id, or one amount for all, or None.
+        per_worker_limit: Most answers that may be asked of one worker.
+
+    Raises:
+        InputError: Nobody can be asked, an id occurs twice, prices do not fit the workers, or the
+            limit is no whole number.
+    """
+    ids = _ids(crowd, workers)
+    place = {name: i for i, name in enumerate(ids)}
+    if per_worker_limit is not None:
+        check_whole(per_worker_limit, "per_worker_limit")
+    tables = np.repeat(habits.mean[None], len(ids), axis=0)
+    learned = [place.get(name, -1) for name in known.worker_ids.to_pylist()]
+    for source, target in enumerate(learned):
+        if target >= 0:
+            tables[target] = habits.tables[source]
+    if isinstance(workers, Reliability):
+        for i, chance in enumerate(workers.mean.tolist()):
+            tables[i] = one_coin(chance, len(habits.shares))
+    limit = ANY_NUMBER if per_worker_limit is None else per_worker_limit
+    return Pool(
+        pa.array(ids, pa.string()),
+        tables,
+        np.array([place.get(name, -1) for name in crowd.worker_ids.to_pylist()], np.int64),
+        None if prices is None else read_prices(prices, ids),
+        np.full(len(ids), limit, np.int64),
+    )
+
+
+def read_prices(prices: Mapping[str, Any] | Any, ids: Sequence[str]) -> NDArray[np.int64]:
+    """Give the price of every worker in millionths, int64 [n].
+
+    Args:
+        prices: Money per answer by worker id, or one amount for all. Other workers may have a
+            price too: one table serves several crowds.
+        ids: The workers.
+
+    Raises:
+        InputError: A price is no amount of at least 0, or is missing.
+
+    >>> read_prices({"ann": "0.05", "bob": 0, "else": 1}, ["ann", "bob"]).tolist()
+    [50000, 0]
+    """
+    if not isinstance(prices, Mapping):
+        return np.full(len(ids), to_micro(prices, "the price of an answer"), np.int64)
+    missing = [name for name in ids if name not in prices]
+    if missing:
+        raise InputError(
+            f"no price for {_some(missing)}; give a price for every worker who can be asked, or "
+            "one for all"
+        )
+    return np.array([to_micro(prices[name], f"the price of {name}") for name in ids], np.int64)
+
+
+def _ids(crowd: Crowd, workers: Sequence[str] | Reliability | None) -> list[str]:
+    if workers is None:
+        return list(crowd.worker_ids.to_pylist())
+    if isinstance(workers, Reliability):
+        return list(workers.worker_ids.to_pylist())
+    ids = [workers] if isinstance(workers, str) else [str(name) for name in workers]
+    if not ids:
+        raise InputError("workers: there is nobody who can be asked")
+    if len(set(ids)) < len(ids):
+        twice = sorted({name for name in ids if ids.count(name) > 1})
+        raise InputError(f"workers: {', '.join(twice[:5])} stands there more than once")
+    return ids
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{len(names)} worker{'s' * (len(names) > 1)} ({shown}{more})"
+
+
+# --------------------------------------------------------------------------------------------------
+# The stopping rules by name. A new one is one class and one line here.
+
+
+_HERE = "goldspan.workers.stopping"
+
+RULES: dict[str, tuple[str, str]] = {
+    "confident": (f"{_HERE}:Confident", "the posterior has reached a threshold"),
+    "clear_majority": (f"{_HERE}:ClearMajority", "the first label is so many votes ahead"),
+    "stable_average": (f"{_HERE}:StableAverage", "the mean of numbers hardly moves any more"),
+    "fixed": (f"{_HERE}:Fixed", "a fixed number of answers"),
+}
+_HINT = "it must look like confident(0.95) or clear_majority(ahead=2, least=3)"
+
+
+def get_rule(rule: str | Rule) -> Rule:
+    """Read a stopping rule; one that is a rule already is given back.
+
+    Raises:
+        InputError: It is not written like one, or an argument is wrong.
+        UnknownNameError: There is no such rule; the message names them all.
+
+    >>> get_rule("clear_majority(3, least=4)")
+    ClearMajority(ahead=3, least=4)
+    """
+    if not isinstance(rule, str):
+        return rule
+    name, args, named = _parts(rule)
+    if name not in RULES:
+        raise UnknownNameError("stopping rule", name, RULES)
+    module, attribute = RULES[name][0].split(":")
+    kind: type[Rule] = getattr(import_module(module), attribute)
+    known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    given = dict(zip(known, args, strict=False))
+    if len(args) > len(known) or set(named) - set(known) or set(named) & set(given):
+        raise InputError(f"rule {rule!r}: {name} takes {', '.join(known)}")
+    try:
+        return kind(**given, **named)
+    except TypeError:  # one that has no default is missing
+        raise InputError(f"rule {rule!r}: {name} takes {', '.join(known)}") from None
+
+
+def _parts(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Take apart name, arguments by place and by name."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        if isinstance(node, ast.Name):
+            return node.id, [], {}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            args = [_literal(one) for one in node.args]
+            named = {str(k.arg): _literal(k.value) for k in node.keywords}
+            if len(named) == len(node.keywords):  # else an argument is given twice
+                return node.func.id, args, named
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    raise InputError(f"rule {text!r}: {_HINT}")
+
+
+def _literal(node: ast.expr) -> Any:
+    """Give a number, a string, or a bare word as a string."""
+    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)

@@ -1,0 +1,66 @@
+"""The engine against a second implementation that shares no code with it: benchmarks/numpy_bsc."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+
+import goldspan
+from goldspan.aggregation.bsc.engine import Stopping, Sums, Surroundings, run, run_step
+from goldspan.crowd import read_crowd
+from goldspan.protocols import Serial
+
+EXACT = {"rtol": 1e-8, "atol": 1e-8}
+
+
+@pytest.fixture(scope="module")
+def reference(root):
+    """The program beside the benchmarks, loaded by its path."""
+    path = root / "benchmarks" / "numpy_bsc.py"
+    spec = importlib.util.spec_from_file_location("numpy_bsc", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def _compare(crowd, reference):
+    stopping = Stopping()
+    first = goldspan.aggregate(crowd, "bsc-seq", max_iter=1)
+    model, shards = first.memory.model, first.posterior.shards
+    fit = run(model, shards, first.memory.sums, stopping, Surroundings(Serial()))
+    found = reference.run(reference.prepare(crowd), tol=stopping.tol, max_iter=stopping.max_iter)
+
+    assert fit.converged
+    assert len(found.trace) == len(fit.trace) > 3
+    np.testing.assert_allclose(found.trace, fit.trace, **EXACT)
+
+    sums, probs = model.no_sums(), []
+    for shard in shards:
+        part = np.full((shard.n_tokens, model.rows.n_labels), np.nan)
+        own = Sums(np.zeros_like(sums.counts), np.zeros_like(sums.truth))
+        own.log_z = run_step(shard, fit.tables, own, part)
+        sums.add(own)
+        probs.append(part)
+    probs = np.concatenate(probs)
+    np.testing.assert_allclose(found.marginals, probs[: len(found.marginals)], **EXACT)
+    assert np.isnan(probs[len(found.marginals) :]).all()
+
+    rows = model.rows
+    counts = found.counts[rows.worker, rows.previous, rows.label]
+    np.testing.assert_allclose(counts, sums.counts, **EXACT)
+    assert found.counts.sum() == pytest.approx(counts.sum(), rel=1e-12)
+    np.testing.assert_allclose(found.truth_counts, sums.truth, **EXACT)
+
+
+def test_the_engine_does_what_the_reference_does_on_the_example(reference, root):
+    _compare(read_crowd(root / "examples" / "crowd.tsv"), reference)
+
+
+@pytest.mark.realdata
+def test_the_engine_does_what_the_reference_does_on_the_real_crowd(reference, data):
+    _compare(read_crowd(data / "ner_mturk" / "crowd_6056.tsv.gz"), reference)

@@ -1,0 +1,140 @@
+"""CRF-MA's options: random starts, the Dirichlet prior, other measures, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import goldspan
+from aggregation.bsc import oracle
+from goldspan.aggregation import aggregate
+from goldspan.aggregation.crf.methods import CrfMa
+from goldspan.aggregation.crf.rounds import measured
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.spans import Codec
+
+FEW = ("lower", "suffix3", "is_title", "lower[-1]")
+QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
+
+
+@pytest.fixture(scope="module")
+def crowd(root):
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
+
+
+def test_a_random_start_is_the_same_for_a_seed_whatever_the_order_of_workers(crowd):
+    options = {**QUICK, "begin": "random", "max_iter": 1}
+    one, two = (aggregate(crowd, "crf-ma", **options, random_state=7).memory for _ in range(2))
+    other = aggregate(crowd, "crf-ma", **options, random_state=8).memory
+    np.testing.assert_array_equal(one.begin, two.begin)
+    assert not np.allclose(one.begin, other.begin)
+    order = np.arange(crowd.n_workers)[::-1]
+    answers = replace(crowd.latest, worker=order[crowd.latest.worker].astype(np.int32))
+    moved = replace(crowd, answers=answers, worker_ids=crowd.worker_ids.take(order))
+    found = aggregate(moved, "crf-ma", **options, random_state=7).memory
+    np.testing.assert_allclose(found.begin, one.begin[order])
+
+
+def test_alpha_raises_the_workers_it_names_and_strength_says_how_much(crowd):
+    def of_gus(**options):
+        result = aggregate(crowd, "crf-ma", **QUICK, **options)
+        return result.memory.pi[-1][crowd.worker_index("gus")]
+
+    weak, strong = (of_gus(alpha={"gus": 2.0}, strength=s) for s in (0.1, 10.0))
+    assert of_gus() < weak < strong
+    assert strong > 0.5
+    with pytest.raises(InputError, match="alpha: there is no worker 'nobody'"):
+        of_gus(alpha={"nobody": 2.0})
+
+
+def test_an_even_alpha_levels_reliabilities(crowd):
+    sharp, level = (aggregate(crowd, "crf-ma", **QUICK, alpha=a).memory.pi[-1] for a in (1, 2))
+    assert level.std() < sharp.std()
+
+
+def test_the_measure_may_be_accuracy_or_a_function(crowd):
+    flat = aggregate(crowd, "crf-ma", **QUICK, reliability="accuracy").memory.pi[-1]
+    assert flat.std() < aggregate(crowd, "crf-ma", **QUICK).memory.pi[-1].std()
+    own = aggregate(crowd, "crf-ma", **QUICK, reliability=only_bo).memory.pi[-1]
+    assert own[crowd.worker_index("bo")] == 1.0
+    for wrong in (lambda c, _: np.ones(c.n_workers - 1), lambda c, _: -np.ones(c.n_workers)):
+        with pytest.raises(InputError, match="reliability: the function must give 7 finite"):
+            aggregate(crowd, "crf-ma", **QUICK, reliability=wrong)
+
+
+def test_spans_that_touch_what_is_skipped_or_unknown_are_left_out_of_f1():
+    truth = np.array([1, 2, 0, 1, 2, -1], np.int16)  # X X O X X and a token not known
+    answers = {
+        0: [0, -1, 0, 1, 2, 0],  # the missed span touches the skipped token
+        1: [0, 0, 0, 1, 2, 0],  # the same span missed, nothing skipped
+        2: [1, 2, 0, 1, 2, 1],  # a span on the unknown token
+        3: [-1, 1, 0, 1, 2, 0],  # a wrong span beside the skipped token still counts
+    }
+    crowd = oracle.crowd_of(Codec.from_types(["X"], "BIO"), [answers])
+    expected = [1, 2 / 3, 1, 2 / 3]
+    np.testing.assert_allclose(measured(crowd, truth, "f1"), expected)
+
+
+def only_bo(crowd: Crowd, codes: np.ndarray) -> np.ndarray:
+    assert codes.shape == (crowd.n_tokens,)
+    return np.array([float(name == "bo") for name in crowd.worker_ids.to_pylist()])
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"normalise": "both"}, UnknownNameError, "normalisation"),
+        ({"reliability": "f2"}, UnknownNameError, "reliability measure"),
+        ({"reliability": 3}, InputError, "reliability must be a name or a function"),
+        ({"begin": "truth"}, UnknownNameError, "start"),
+        ({"decode": "best"}, UnknownNameError, "decoder"),
+        ({"alpha": 0.5}, InputError, "alpha must be a number of at least 1"),
+        ({"alpha": {"ana": 0.5}}, InputError, "alpha of worker ana"),
+        ({"tau": -1.0}, InputError, "tau"),
+        ({"power": np.nan}, InputError, "power"),
+        ({"strength": np.inf}, InputError, "strength"),
+        ({"min_answers": 0}, InputError, "min_answers"),
+        ({"steps": 0}, InputError, "steps"),
+        ({"max_iter": True}, InputError, "max_iter"),
+        ({"c2": "much"}, InputError, "c2"),
+        ({"tol": -1.0}, InputError, "tol"),
+        ({"tau": 1e308}, InputError, "tau must be a number of at least 0 and at most 1000, not"),
+        ({"power": 1e9}, InputError, "power must be a number of at least 0 and at most 100, not"),
+        ({"alpha": 1e308}, InputError, "alpha must be a number of at least 1 and at most 1e"),
+        ({"alpha": {"ana": 1e308}}, InputError, "alpha of worker ana must be .* at most 1e"),
+        ({"strength": 1e308}, InputError, "strength must be .* at most 1e"),
+        ({"c2": 1e300}, InputError, "c2 must be .* at most 1e"),
+        ({"random_state": 1.5}, InputError, "random_state"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(params, error, message):
+    with pytest.raises(error, match=message):
+        CrfMa(**params)
+
+
+LARGEST = {
+    "tau": {"tau": 1e3},
+    "power": {"power": 100},
+    "alpha": {"alpha": 1e12},
+    "alpha of one": {"alpha": {"gus": 1e12}, "strength": 1e12},
+    "c2": {"c2": 1e12},
+    "all": {"tau": 1e3, "power": 100, "alpha": 1e12, "strength": 1e12, "c2": 1e12},
+}
+
+
+@pytest.mark.parametrize("options", LARGEST.values(), ids=LARGEST)
+def test_with_the_largest_parameters_everything_is_finite(crowd, options):
+    result = aggregate(crowd, "crf-ma", **QUICK, **options)
+    course = result.memory
+    assert all(np.isfinite(part).all() for part in (course.expectation, course.objective))
+    for shares in (course.gamma, course.pi):
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
+    assert np.isfinite(result.token_probs).all()
+
+
+def test_a_large_alpha_levels_reliabilities_as_a_small_one_does(crowd):
+    some, most = (aggregate(crowd, "crf-ma", **QUICK, alpha=a).memory.pi for a in (2, 1e12))
+    np.testing.assert_allclose(most[-1], some[-1], rtol=1e-9)

@@ -1,0 +1,148 @@
+"""MultiCRF: candidates, priors and soft targets, against enumeration."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import goldspan
+from aggregation.bsc import oracle
+from goldspan.aggregation import aggregate
+from goldspan.aggregation.base import Given
+from goldspan.aggregation.crf.lessons import Lessons, Sums
+from goldspan.aggregation.crf.methods import MultiCrf, MultiCrfMax, candidates, updated
+from goldspan.aggregation.crf.rounds import State, prepare
+from goldspan.errors import UnknownNameError
+from goldspan.runners import FileCheckpoint
+from goldspan.spans import Codec
+
+FEW = ("lower", "suffix3", "is_title", "lower[-1]")
+BIO = Codec.from_types(["X", "Y"], "BIO")
+
+
+def ready_of(items, known=None):
+    crowd = oracle.crowd_of(BIO, items)
+    return prepare(crowd, Given(known=known), "rodrigues", 1)
+
+
+def test_candidates_are_the_labels_that_somebody_gave_and_all_where_nobody_did():
+    ready = ready_of([{0: [0, 1, -1], 1: [0, 2, -1], 2: [1, 2, -1]}])
+    expected = [[1 / 2, 1 / 2, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0], [1 / 5] * 5]
+    np.testing.assert_allclose(candidates(ready), expected)
+
+
+def test_candidates_may_begin_with_their_shares_of_the_votes():
+    ready = ready_of([{0: [0, 1], 1: [0, -1], 2: [1, 2]}])
+    expected = [[2 / 3, 1 / 3, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0]]
+    np.testing.assert_allclose(candidates(ready, "votes"), expected)
+
+
+def test_max_with_votes_learns_the_majority_at_once(root):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    options = {"templates": FEW, "max_iter": 1, "steps": 20}
+    alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
+    votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="votes")).f1
+    assert votes > alike + 0.1
+    with pytest.raises(UnknownNameError, match="start"):
+        MultiCrf(begin="majority")
+
+
+def test_known_truth_is_the_only_candidate():
+    known = np.array([2, -1], np.int16)
+    prior = candidates(ready_of([{0: [0, 1], 1: [0, 0]}], known))
+    np.testing.assert_allclose(prior, [[0, 0, 1, 0, 0], [1 / 2, 1 / 2, 0, 0, 0]])
+
+
+def test_priors_are_multiplied_by_marginals_and_no_candidate_is_lost():
+    prior = np.array([[0.5, 0.5, 0.0], [0.0, 0.2, 0.8]])
+    marginals = np.array([[0.6, 0.2, 0.2], [0.9, 0.1, 0.0]])
+    found = updated(prior, marginals)
+    np.testing.assert_allclose(found, [[0.75, 0.25, 0], [0, 1, 0]], atol=1e-9)
+    assert found[1, 2] > 0
+    assert found[0, 2] == found[1, 0] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_soft_targets_are_all_well_formed_sequences_weighted_by_their_priors(seed):
+    rng = np.random.default_rng(seed)
+    ready = ready_of(oracle.random_items(rng, BIO, n_items=5, skip=0.0, absent=0.0))
+    prior = candidates(ready) * rng.random((ready.crowd.n_tokens, 5))
+    prior /= prior.sum(axis=1, keepdims=True)
+    method, offsets = MultiCrf(), ready.crowd.offsets
+    sums = Sums.zeros(offsets, 5)
+    believed = method._scores(ready, prior)
+    nothing = Lessons.of_truth(np.full(ready.crowd.n_tokens, -1, np.int16), offsets)
+    nothing.add_filled(sums, np.ones(ready.crowd.n_items), believed)
+    probs, steps = np.zeros_like(sums.probs), np.zeros_like(sums.steps)
+    with np.errstate(divide="ignore"):
+        masks = [np.log(m) for m in (ready.masks.start, ready.masks.step, ready.masks.end)]
+        for begin, stop in pairwise(offsets):
+            paths = oracle.legal_paths(BIO, stop - begin)
+            every = oracle.enumerate_item(np.log(prior[begin:stop]), *masks, paths)
+            probs[begin:stop] = every.marginals
+            steps += every.steps
+    np.testing.assert_allclose(sums.probs, probs, atol=1e-9)
+    np.testing.assert_allclose(sums.steps, steps, atol=1e-9)
+
+
+def test_max_learns_soft_labels_first_and_then_one_sequence():
+    items = oracle.random_items(np.random.default_rng(4), BIO, n_items=6, skip=0.0)
+    ready = ready_of(items)
+    states = [m._round(ready, m._begin(ready, State(), None)) for m in (MultiCrf(), MultiCrfMax())]
+    np.testing.assert_array_equal(states[0].weights.vector, states[1].weights.vector)
+    soft, hard = (m._round(ready, states[0]) for m in (MultiCrf(), MultiCrfMax()))
+    np.testing.assert_array_equal(soft.arrays["prior"], hard.arrays["prior"])
+    believed = MultiCrfMax()._scores(ready, hard.arrays["prior"])
+    codes = MultiCrfMax()._likeliest(ready, believed).codes
+    for begin, stop in pairwise(ready.crowd.offsets):
+        paths = oracle.legal_paths(BIO, stop - begin)
+        score = sum(believed.unary[begin + t, column] for t, column in enumerate(paths.T))
+        assert tuple(codes[begin:stop]) == tuple(paths[score.argmax()])
+    assert not np.array_equal(soft.weights.vector, hard.weights.vector)
+
+
+@pytest.mark.parametrize("method", ["multicrf", "multicrf-max"])
+def test_items_whose_candidates_make_no_sequence_teach_nothing_and_are_counted(method):
+    items = [{0: [1, 3], 1: [1, 3]}, {0: [0, -1], 1: [-1, 3]}]  # O, and an I that follows nothing
+    result = aggregate(oracle.crowd_of(BIO, items), method)
+    assert any(note.startswith("1 items taught nothing") for note in result.notes)
+    alone = aggregate(oracle.crowd_of(BIO, items[:1]), method)
+    assert result.tags[0] == alone.tags[0] == ["B-X", "I-X"]
+
+
+@pytest.mark.parametrize("method", ["multicrf", "multicrf-max"])
+def test_who_gave_a_label_does_not_matter(method, root):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    options = {"templates": FEW, "max_iter": 2, "steps": 10}
+    one = aggregate(crowd, method, **options)
+    renamed = goldspan.crowd.Crowd(
+        crowd.item_ids, crowd.tokens, crowd.worker_ids.take(list(range(7))[::-1]), crowd.tagset,
+        crowd.answers, groups=crowd.groups,
+    )  # fmt: skip
+    two = aggregate(renamed, method, **options)
+    np.testing.assert_array_equal(one.token_probs, two.token_probs)
+
+
+def test_a_run_is_resumed_from_its_checkpoint(root, tmp_path):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    options = {"templates": FEW, "steps": 10, "tol": 0.0}
+    whole = aggregate(crowd, "multicrf", **options, max_iter=3)
+    place = FileCheckpoint(tmp_path / "state.npz")
+
+    def stop(done, *_rest):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    options |= {"max_iter": 3, "checkpoint": place}
+    assert aggregate(crowd, "multicrf", **options, progress=stop).stop_reason == "interrupted"
+    result = aggregate(crowd, "multicrf", **options)
+    np.testing.assert_allclose(result.trace, whole.trace, rtol=1e-12)
+
+
+def test_it_stops_when_priors_stand_still(root):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    result = aggregate(crowd, "multicrf", templates=FEW, steps=20, tol=0.05)
+    assert (result.converged, result.stop_reason) == (True, "priors stand still")
+    assert 2 <= len(result.trace) < 10

@@ -1,0 +1,103 @@
+"""Calibration: measured as defined, mended where gold is known, labels untouched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import goldspan
+from goldspan.aggregation.calibration import (
+    at_temperature,
+    calibrate,
+    measure_calibration,
+)
+from goldspan.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def crowd(root):
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
+
+
+@pytest.fixture(scope="module")
+def result(crowd):
+    return goldspan.aggregate(crowd, "bsc-seq")
+
+
+def test_measures_agree_with_a_direct_count(crowd, result):
+    gold = crowd.gold
+    found = measure_calibration(result, gold)
+    given = result.codes >= 0
+    probs = result.token_probs[given, gold[given]].astype(float)
+    assert found.cross_entropy == pytest.approx(-np.log(np.maximum(probs, 1e-12)).mean())
+    assert found.n_tokens == given.sum()
+    assert found.n_spans == len(result.span_array)
+
+
+def test_calibrating_leaves_the_labels_and_lowers_the_cross_entropy(crowd, result):
+    mended = calibrate(result, crowd)
+    np.testing.assert_array_equal(mended.codes, result.codes)
+    before, after = (measure_calibration(r, crowd.gold) for r in (result, mended))
+    assert after.cross_entropy < before.cross_entropy
+    assert after.span_error < before.span_error
+    assert any("calibrated on" in note for note in mended.notes)
+
+
+def test_alternatives_are_calibrated_like_the_spans(crowd, result):
+    mended = calibrate(result, crowd)
+    item = mended.spans.column("item")[0].as_py()
+    known = {(a.start, a.end, a.type): a.confidence for a in mended.alternatives(item, 1e-4)}
+    span = mended.spans.slice(0, 1).to_pylist()[0]
+    assert known[span["start"], span["end"], span["type"]] == pytest.approx(
+        span["confidence"], abs=1e-6
+    )
+
+
+def test_temperature_one_changes_nothing_and_a_high_one_doubts_everything(result):
+    same = at_temperature(result, 1.0)
+    np.testing.assert_allclose(same.token_probs, result.token_probs, atol=1e-6)
+    np.testing.assert_allclose(same.span_confidence, result.span_confidence, atol=1e-6)
+    hot = at_temperature(result, 50.0)
+    assert hot.confidence.mean() < 0.5 * result.confidence.mean()
+    assert hot.entropy.mean() > result.entropy.mean()
+
+
+@pytest.mark.parametrize("temperature", [0, -1, float("nan"), float("inf")])
+def test_a_temperature_that_is_none_is_refused(result, temperature):
+    with pytest.raises(InputError, match="positive"):
+        at_temperature(result, temperature)
+
+
+def test_too_little_gold_and_votes_are_refused(crowd, result):
+    few = np.full(crowd.n_tokens, -1, np.int16)
+    few[:50] = crowd.gold[:50]
+    with pytest.raises(InputError, match="at least 100"):
+        calibrate(result, few)
+    with pytest.raises(InputError, match="codes"):
+        calibrate(result, few[:10])
+    with pytest.raises(InputError, match="no token"):
+        measure_calibration(result, np.full_like(few, -1))
+    votes = goldspan.aggregate(crowd, "mv-token")
+    for call in (lambda: calibrate(votes, crowd), lambda: at_temperature(votes, 2.0)):
+        with pytest.raises(InputError, match="posterior"):
+            call()
+
+
+def test_single_labels_are_calibrated_too():
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, 200)
+    lines = ["task,worker,label"]
+    for task, true in enumerate(truth):
+        # three workers who copy each other make the model too sure
+        seen = true if rng.random() < 0.7 else rng.integers(0, 3)
+        lines += [f"{task},{w},l{seen}" for w in "abc"]
+    crowd = goldspan.read_crowd(("\n".join(lines) + "\n").encode())
+    names = crowd.item_ids.to_pylist()
+    gold = np.array([truth[int(name)] for name in names], np.int16)
+    result = goldspan.aggregate(crowd, "ds")
+    mended = calibrate(result, gold)
+    assert mended.params["temperature"] > 1
+    assert (
+        measure_calibration(mended, gold).token_error
+        < measure_calibration(result, gold).token_error
+    )

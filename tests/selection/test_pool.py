@@ -1,0 +1,100 @@
+"""Pools of every make, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_matrix
+
+import goldspan
+from goldspan.errors import InputError
+from goldspan.selection import Pool
+from goldspan.tagger import Text
+
+TEXTS = ["Rome is old .", "So is Athens"]
+WORDS = [text.split() for text in TEXTS]
+
+
+@pytest.mark.parametrize("pool", [TEXTS, WORDS, Text.of(WORDS), tuple(TEXTS)])
+def test_texts_of_every_make_have_their_tokens(pool):
+    made = Pool.of(pool)
+    assert made.n_tokens.tolist() == [4, 3]
+    assert made.words(1) == ["So", "is", "Athens"]
+    assert made.item_ids.to_pylist() == ["0", "1"]
+    assert made.rows(np.array([1, 0])) == TEXTS[::-1]
+
+
+def test_a_crowd_has_its_ids_and_words(root):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    made = Pool.of(crowd)
+    assert made.item_ids.to_pylist() == crowd.item_ids.to_pylist()
+    assert made.words(3) == crowd.tokens_list[3]
+
+
+def test_single_labels_without_words_are_refused():
+    crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,yes\nq2,b,no\n")
+    with pytest.raises(InputError, match="have no words, only names"):
+        Pool.of(crowd)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_table_has_numbers_and_words_by_column(make):
+    made = Pool.of(make({"id": [7, 8], "n": [1, 2], "s": ["x", None]}))
+    assert made.item_ids.to_pylist() == ["7", "8"]
+    assert made.columns["n"].tolist() == [1.0, 2.0]
+    assert made.columns["s"].to_pylist() == ["x", None]
+
+
+def test_cells_may_be_of_any_type():
+    objects = pd.DataFrame({"o": ["a", 1, None], "c": pd.Categorical(["x", None, "y"])})
+    made = Pool.of(objects)
+    assert made.columns["o"].to_pylist() == ["a", "1", None]
+    assert made.columns["c"].to_pylist() == ["x", None, "y"]
+    ints = Pool.of(pd.DataFrame({"n": pd.array([1, None], "Int64"), "b": [True, False]}))
+    assert np.isnan(ints.columns["n"][1])
+    assert ints.columns["b"].to_pylist() == ["true", "false"]
+
+
+def test_classifiers_get_the_rows_that_were_given():
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "n": [1, 2, 3]})
+    assert Pool.of(frame).rows(np.array([2, 0]))["n"].tolist() == [3, 1]
+    assert Pool.of(np.arange(6.0).reshape(3, 2)).rows(np.array([1])).tolist() == [[2.0, 3.0]]
+    assert Pool.of(csr_matrix(np.eye(3))).rows(np.array([2])).toarray().tolist() == [[0, 0, 1]]
+
+
+def test_a_part_has_the_same_items(root):
+    made = Pool.of(goldspan.read_crowd(root / "examples" / "crowd.tsv"))
+    part = made.part(np.array([4, 2]))
+    assert [part.words(0), part.words(1)] == [made.words(4), made.words(2)]
+    table = Pool.of(pl.DataFrame({"n": [1, 2, 3], "s": ["x", "y", "z"]})).part(np.array([2]))
+    assert (table.columns["n"].tolist(), table.columns["s"].to_pylist()) == ([3.0], ["z"])
+
+
+@pytest.mark.parametrize(
+    ("pool", "words"),
+    [
+        (pl.DataFrame({"id": ["a", "a"], "n": [1, 2]}), "item a appears in the pool twice"),
+        ("text", "not str"),
+        ({"a": 1}, "not dict"),
+        (7, "not int"),
+        (["a", ["b"]], "all of one sort"),
+        ([1, 2], "all of one sort"),
+        (np.zeros(3), "a row per item"),
+        (np.array([["a"]]), "a row per item"),
+        (np.array([[np.inf]]), "column 0, row 0: a number must be finite"),
+        (pl.DataFrame({"n": [1.0, float("inf")]}), "column n, row 1"),
+        (pl.DataFrame({"item": ["a", None]}), "column item, row 1: an item has no id"),
+    ],
+    ids=str,
+)
+def test_what_is_no_pool_is_refused(pool, words):
+    with pytest.raises(InputError, match=words):
+        Pool.of(pool)
+
+
+def test_a_table_has_no_tokens():
+    with pytest.raises(InputError, match="no tokens to count"):
+        _ = Pool.of(np.eye(2)).n_tokens

@@ -1,0 +1,22 @@
+"""Passwords cost next to nothing in tests: what they cost for real is in `test_passwords.py`."""
+
+from __future__ import annotations
+
+import pytest
+from argon2 import PasswordHasher
+
+from goldspan.web.security import account as passwords
+from store.conftest import (  # noqa: F401 - fixtures
+    new_place,
+    own_postgres,
+    schemas,
+    server,
+    tables,
+)
+
+
+@pytest.fixture(autouse=True)
+def _cheap_passwords(monkeypatch):
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_HASHER", cheap)
+    monkeypatch.setattr(passwords, "_NONE", cheap.hash("nobody has this"))

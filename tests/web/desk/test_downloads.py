@@ -1,0 +1,132 @@
+"""Downloads can be read again, and tell nobody who the workers are – the bill aside."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from goldspan.crowd import read_crowd
+from goldspan.web.desk.downloads import Pseudonyms
+from goldspan.web.errors import Refused
+from web.serving import KEYS, serve
+
+NAMES = {"ann.k", "bob.k", "cat.k"}
+
+
+def files(service):
+    return [one["name"] for one in service.desk.exports()]
+
+
+def shown(service, name):
+    """Give all bytes of a download, unpacked."""
+    made = service.desk.export(name).content
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(made)) as archive:
+            return b"\n".join(archive.read(one) + one.encode() for one in archive.namelist())
+    return made
+
+
+def test_every_file_is_made_and_none_is_empty(service):
+    for name in files(service):
+        made = service.desk.export(name)
+        assert made.name == name
+        assert len(made.content) > 50, name
+
+
+def test_no_file_but_the_bill_names_a_worker(service):
+    for name in files(service):
+        words = shown(service, name)
+        named = {worker for worker in NAMES if worker.encode() in words}
+        assert named == (NAMES if name == "bill.csv" else set()), name
+
+
+def test_the_requester_may_have_the_names_and_the_log_keeps_it(fresh):
+    events = fresh.ledger.n_events
+    for name in files(fresh):
+        fresh.desk.export(name)
+    assert fresh.ledger.n_events == events
+    for name in files(fresh):
+        made = fresh.desk.export(name, names=True, by="the requester").content
+        pseudonyms = [Pseudonyms(KEYS, fresh.setting.key)(worker).encode() for worker in NAMES]
+        assert not any(one in made for one in pseudonyms), name
+    for name in ("answers.csv", "record.json"):
+        made = fresh.desk.export(name, names=True, by="the requester").content
+        assert all(worker.encode() in made for worker in NAMES)
+    kept = list(fresh.ledger.records("named-download").values())
+    assert kept == [
+        {"file": name, "by": "the requester"}
+        for name in [*files(fresh), "answers.csv", "record.json"]
+    ]
+
+
+def test_a_file_that_cannot_be_made_is_not_in_the_log(fresh):
+    with pytest.raises(Refused):
+        fresh.desk.export("none.csv", names=True)
+    assert fresh.ledger.records("named-download") == {}
+
+
+def test_a_worker_has_one_pseudonym_in_all_files(service):
+    mine = service.ledger.pseudonyms()["ann.k"]
+    record = json.loads(shown(service, "record.json"))
+    assert set(record["workers"]) == {service.ledger.pseudonyms()[w] for w in NAMES}
+    answers = "answers.csv" if service.setting.plan.is_single else "answers.tsv"
+    assert mine.encode() in shown(service, answers)
+    # A campaign of before has keyed hashes.
+    hashed = Pseudonyms(KEYS, service.setting.key)("ann.k")
+    assert hashed not in {mine, Pseudonyms(KEYS, "another-campaign")("ann.k")}
+
+
+def test_answers_that_were_downloaded_are_the_answers(service, tmp_path):
+    name = "answers.csv" if service.setting.plan.is_single else "answers.tsv"
+    path = tmp_path / name
+    path.write_bytes(service.desk.export(name).content)
+    crowd = read_crowd(path)
+    assert (crowd.n_workers, len(crowd.latest)) == (3, 18)
+
+
+def test_the_report_is_given_findings_with_pseudonyms(service, monkeypatch):
+    assert "report.html" not in files(service)
+
+    def write(findings, path):
+        crowds = [findings.result.crowd, findings.tested.crowd]
+        names = [name for crowd in crowds for name in crowd.worker_ids.to_pylist()]
+        path.write_text(" ".join([*findings.record.workers, *names]))
+
+    monkeypatch.setattr(service, "report", write)
+    mine = [service.ledger.pseudonyms()[worker] for worker in NAMES]
+    assert sorted(shown(service, "report.html").decode().split()) == sorted(3 * mine)
+
+
+def test_what_is_not_there_is_refused(service):
+    with pytest.raises(Refused) as caught:
+        service.desk.export("../server.key")
+    assert caught.value.status == 404
+
+
+def test_before_the_first_answer_labels_are_refused_and_the_record_is_not(tmp_path):
+    from web.serving import open_round
+
+    service = serve(tmp_path)
+    open_round(service)
+    service.engine.look()
+    with pytest.raises(Refused, match="no answers yet"):
+        service.desk.export("gold.csv")
+    assert json.loads(service.desk.export("record.json").content)["workers"] == {}
+    assert service.desk.agreement()["measures"] is None
+    service.close()
+
+
+def test_a_download_says_what_it_does_not_give_back(service, tmp_path):
+    """Labels are read again from every file of them; of tools' files the confidence is told."""
+    listed = files(service)
+    path = tmp_path / "gold.parquet"
+    path.write_bytes(service.desk.export("gold.parquet").content)
+    assert read_crowd(path).gold is not None
+    assert service.desk.export("gold.parquet").lost == ()
+    if "prodigy.jsonl" in listed:
+        lost = service.desk.export("prodigy.jsonl").lost
+        assert lost[-1].startswith("the confidence of ")
+        assert any(one.startswith("the starting times of 18 answers") for one in lost)

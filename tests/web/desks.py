@@ -1,0 +1,59 @@
+"""A real campaign behind a server, for what the requester does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import uvicorn
+
+from goldspan.web import ServerSettings, create_app
+from goldspan.web.running import listen
+from goldspan.web.settings import Rate, Rates
+from web.houses import KEYS, URL, Played
+
+WIDE = Rate(1e6, 1_000_000)
+FREE = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)
+
+
+@dataclass
+class Served(Played):
+    """A server over a service of `server.serving`.
+
+    Attributes:
+        service: The campaign.
+        url: Its address.
+    """
+
+    service: Any = None
+    url: str = URL
+
+    def __post_init__(self):
+        settings = ServerSettings(KEYS, self.url, rates=FREE)
+        self.settings = replace(settings, clock=self.service.clock)
+        self.app = create_app(self.service, self.settings)
+
+
+@contextmanager
+def running(service):
+    """Run a service's server on a free port of this machine."""
+    with listen("127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        served = Served(service=service, url=url)
+        config = uvicorn.Config(
+            served.app, lifespan="off", log_level="error", ws="none", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        until = time.monotonic() + 30
+        while not server.started:
+            assert time.monotonic() < until, "the server does not start"
+            time.sleep(0.01)
+        yield served
+        served.app.state.house.leaving.set()
+        server.should_exit = True
+        thread.join(timeout=10)

@@ -1,0 +1,108 @@
+"""A browser, a fake server, and visits of a worker."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from web.pages.fake import SPANS, Running, span_task
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+# Everything that the policy stopped is kept for the end of the test.
+WATCH = """
+window.stopped = [];
+addEventListener("securitypolicyviolation", (event) => {
+  window.stopped.push(`${event.violatedDirective} ${event.blockedURI}`);
+});
+"""
+LOOKS = {
+    "desktop": {"viewport": {"width": 1280, "height": 800}},
+    "phone": {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True},
+    "narrow": {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True},
+}
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium, once for all tests of a process."""
+    program = next((found for name in ("chromium", "chromium-browser", "google-chrome")
+                    if (found := shutil.which(name))), None)  # fmt: skip
+    if program is None:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        made = driver.chromium.launch(executable_path=str(Path(program)), args=FLAGS)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def running():
+    with Running() as running:
+        yield running
+
+
+@pytest.fixture
+def fake(running):
+    """The fake server with one task of spans."""
+    running.fake.reset(SPANS, [span_task()])
+    return running.fake
+
+
+@pytest.fixture(scope="session")
+def kept():
+    """The contexts that tests have in turn, by their options: to make one costs most of a test."""
+    return {}
+
+
+def forget(context, page, address):
+    """Leave nothing of earlier visits in a context."""
+    context.clear_cookies()
+    session = context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
+    session.detach()
+
+
+@pytest.fixture
+def visit(browser, kept, running, fake):  # noqa: ARG001 - begins the fake server anew
+    """Open the page; at the end no script has failed and the policy has stopped nothing."""
+    used, faults = [], []
+
+    def enter(options):
+        """Give a context that this test has not had yet."""
+        context = kept.get(repr(options))
+        if context is None or context in used:
+            context = browser.new_context(**options)
+            context.set_default_timeout(30_000)
+            context.add_init_script(WATCH)
+            context.new_page()  # keeps the window open, which costs as much as a visit
+            kept.setdefault(repr(options), context)
+        used.append(context)
+        return context
+
+    def go(look="desktop", path="/label", context=None, server=running, **options):
+        again = context is not None
+        context = context or enter({**LOOKS[look], **options})
+        page = context.new_page()
+        if not again:
+            forget(context, page, server.address)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(f"{server.address}{path}")
+        if page.url.endswith("/label"):
+            page.wait_for_selector("#task:not([hidden]), #message:not([hidden])", state="attached")
+        return page
+
+    yield go
+    for context in used:
+        for page in context.pages[1:]:
+            faults += page.evaluate("window.stopped ?? []")
+            page.close()
+        context.set_offline(False)
+        if context not in kept.values():
+            context.close()
+    assert faults == []

@@ -1,0 +1,119 @@
+"""Draw the pictures of docs/labelling.md: run `python tests/web/pages/pictures.py`."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+TESTS = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TESTS))
+
+from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
+from web.pages.fake import MOODS, SPANS, Running, single_task, span_task  # noqa: E402
+
+INTO = TESTS.parent / "docs" / "img"
+WORDS = (
+    "On Monday Dr Amara Okafor of the Harbour Trust told reporters in Lisbon that the ferries to "
+    "Cacilhas , which the city had bought from Nordvik Shipyards in 2019 , will return in spring ."
+)
+HEBREW = "דנה כהן מחברת אלביט נסעה אתמול מתל אביב לברלין כדי לפגוש את יואב לוי ."
+INSTRUCTIONS = (TESTS.parent / "examples" / "instructions.md").read_text(encoding="utf-8")
+NAMES = dataclasses.replace(SPANS, labels=("PER", "LOC", "ORG", "MISC"), instructions=INSTRUCTIONS)
+FEELINGS = dataclasses.replace(
+    MOODS, instructions="Choose what the **writer** feels, not what happens in the text."
+)
+
+
+def main() -> None:
+    """Draw all pictures."""
+    INTO.mkdir(exist_ok=True)
+    program = shutil.which("chromium")
+    with Running() as running, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=FLAGS)
+        for draw in (spans, dark, phone, right_to_left, single):
+            draw(browser, running)
+        browser.close()
+
+
+def spans(browser: Browser, running: Running) -> None:
+    """Draw the page with a selection and four spans."""
+    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
+    label_names(browser, running, "label-spans.png")
+
+
+def dark(browser: Browser, running: Running) -> None:
+    """Draw the same where the system is dark."""
+    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
+    label_names(browser, running, "label-dark.png", color_scheme="dark")
+
+
+def label_names(browser: Browser, running: Running, name: str, **options: str) -> None:
+    """Mark some names with mouse and keys."""
+    page = visit(browser, running, "desktop", **options)
+    for first, last, key in [(3, 4, "1"), (7, 8, "3"), (12, 12, "2"), (17, 17, "2"), (25, 26, "")]:
+        drag(page, first, last)
+        if key:
+            page.keyboard.press(key)
+    page.screenshot(path=INTO / name, clip={"x": 0, "y": 0, "width": 1280, "height": 640})
+
+
+def phone(browser: Browser, running: Running) -> None:
+    """Draw a phone."""
+    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
+    page = visit(browser, running, "phone")
+    page.tap("#start")
+    for places in [(".token >> nth=3", ".token >> nth=4", ".type-0.type"),
+                   (".token >> nth=7", ".token >> nth=8")]:  # fmt: skip
+        for place in places:
+            page.tap(place)
+    page.screenshot(path=INTO / "label-phone.png")
+
+
+def right_to_left(browser: Browser, running: Running) -> None:
+    """Draw a Hebrew text."""
+    running.fake.reset(NAMES, [span_task(HEBREW)], done=41, total=150)
+    page = visit(browser, running, "desktop")
+    for first, last, key in [(0, 1, "1"), (3, 3, "3"), (6, 7, "2"), (8, 8, "")]:
+        drag(page, first, last)
+        if key:
+            page.keyboard.press(key)
+    page.screenshot(
+        path=INTO / "label-rtl.png", clip={"x": 0, "y": 0, "width": 1280, "height": 640}
+    )
+
+
+def single(browser: Browser, running: Running) -> None:
+    """Draw a choice of one label."""
+    text = "The ferries are back! I stood on deck all the way over and could not stop smiling."
+    running.fake.reset(FEELINGS, [single_task(text)], done=41, total=150)
+    page = visit(browser, running, "desktop")
+    page.keyboard.press("1")
+    page.screenshot(
+        path=INTO / "label-single.png", clip={"x": 0, "y": 0, "width": 1280, "height": 440}
+    )
+
+
+def visit(browser: Browser, running: Running, look: str, **options: object) -> Page:
+    """Open the page."""
+    page = browser.new_context(**LOOKS[look], **options).new_page()
+    page.goto(f"{running.address}/label")
+    page.wait_for_selector("#task:not([hidden])", state="attached")
+    return page
+
+
+def drag(page: Page, first: int, last: int) -> None:
+    """Drag from one token to another."""
+    boxes = [page.locator(".token").nth(i).bounding_box() for i in (first, last)]
+    (x, y), (to_x, to_y) = [(b["x"] + b["width"] / 2, b["y"] + b["height"] / 2) for b in boxes]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(to_x, to_y)
+    page.mouse.up()
+
+
+if __name__ == "__main__":
+    main()

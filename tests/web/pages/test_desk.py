@@ -1,0 +1,372 @@
+"""The requester at the desk watches, reviews, drops, pauses and exports; axe on each page."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from goldspan.errors import InputError
+from goldspan.web import engine
+from goldspan.web.settings import wall_clock
+from web.desks import running as serving
+from web.houses import PASSWORD
+from web.pages.conftest import LOOKS, WATCH
+from web.pages.test_states import check
+from web.serving import answer, open_round, serve
+
+PAGES = ["", "/doubts", "/workers", "/items", "/links", "/exports"]
+
+
+@pytest.fixture(scope="module")
+def desk(browser, tmp_path_factory):
+    """The desk of a campaign of spans."""
+    with opened(browser, tmp_path_factory.mktemp("desk"), spans=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def single(browser, tmp_path_factory):
+    """The desk of a campaign of single labels."""
+    with opened(browser, tmp_path_factory.mktemp("desk"), spans=False) as found:
+        yield found
+
+
+@contextmanager
+def opened(browser, folder, *, spans):
+    """Run a server whose requester has logged in: `open(path)` gives a page."""
+    service = serve(folder, spans=spans, clock=wall_clock, redundancy={"min": 3, "max": 3})
+    open_round(service)
+    for _ in range(7):
+        for worker in ("ann", "bob"):
+            answer(service, worker)
+    service.start()
+    contexts, faults = [], []
+    with serving(service) as served:
+        state = log_in(browser, served)
+
+        def visit(path="", look="desktop", **options):
+            context = browser.new_context(**LOOKS[look], **options, storage_state=state)
+            context.set_default_timeout(30_000)
+            context.add_init_script(WATCH)
+            contexts.append(context)
+            page = context.new_page()
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.goto(f"{served.url}/desk{path}")
+            page.wait_for_selector("#state:not(:empty)")
+            return page
+
+        yield SimpleNamespace(open=visit, service=service, served=served)
+        for context in contexts:
+            for page in context.pages:
+                faults += page.evaluate("window.stopped ?? []")
+            context.close()
+    service.close()
+    assert faults == []
+
+
+def log_in(browser, served):
+    """Choose the password by the link that holds once, and give the cookies."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{served.url}/setup/{served.entrance.account.open_setup()}")
+    for field in ("#password", "#again"):
+        page.fill(field, PASSWORD)
+    page.click("button[type=submit]")
+    page.wait_for_url("**/desk")
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+def until(holds):
+    """Wait until something holds on the server's side."""
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def sees(page, words):
+    """Wait until something holds on the page, whose policy lets no test wait by `eval`."""
+    until(lambda: page.evaluate(f"Boolean({words})"))
+
+
+@pytest.mark.parametrize(("look", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_axe_finds_no_fault_on_any_page(desk, look, scheme):
+    item = next(iter(desk.service.setting.control))
+    page = desk.open(look=look, color_scheme=scheme)
+    for path in [*PAGES, f"/items/{item}"]:
+        page.goto(f"{desk.served.url}/desk{path}")
+        page.wait_for_selector("#state:not(:empty)")
+        sees(page, READY[path] if path in READY else READY["item"])
+        check(page)
+
+
+@pytest.mark.parametrize(("look", "width", "height"), [("phone", 360, 740), ("narrow", 320, 640)])
+def test_no_page_is_wider_than_a_phone(desk, look, width, height):
+    item = next(iter(desk.service.setting.control))
+    page = desk.open(look=look)
+    for path in [*PAGES, f"/items/{item}"]:
+        page.goto(f"{desk.served.url}/desk{path}")
+        sees(page, READY[path] if path in READY else READY["item"])
+        # A phone's window grows with what is too wide: its own width tells nothing.
+        assert page.evaluate("document.documentElement.scrollWidth") == width, path
+        if path == "/doubts":
+            box = page.locator("#send").bounding_box()
+            assert box["y"] + box["height"] <= height
+            assert box["x"] + box["width"] <= width
+            assert page.locator("#open").bounding_box()["height"] < 50
+
+
+def overview(page, **changes):
+    """Show the overview as it would be with other numbers."""
+    now = {**page.request.get(f"{page.url}/../api/desk/overview").json(), **changes}
+    page.route(
+        "**/api/desk/live",
+        lambda route: route.fulfill(
+            content_type="text/event-stream", body=f"event: overview\ndata: {json.dumps(now)}\n\n"
+        ),
+    )
+    page.goto(page.url)
+    page.wait_for_selector(f'#state[data-state="{now["state"]}"]')
+
+
+def test_nothing_comes_soon_in_a_campaign_that_has_ended(desk):
+    page = desk.open()
+    items = {"answered": 5, "picked": 9, "pool": 10}
+    wide = "parseFloat(document.querySelector('#items-bar .part-soon').getAttribute('width'))"
+    overview(page, state="waiting", items=items)
+    sees(page, f"{wide} === 160")
+    overview(page, state="ended", items=items)
+    sees(page, f"{wide} === 0")
+
+
+def test_the_money_tells_labels_from_control_answers(desk):
+    page = desk.open()
+    money = {"currency": "EUR", "cap": "9", "reserved": "0", "spent": "3", "left": "6"}
+    overview(page, money={**money, "labels": "2.4", "control": "0.6"})
+    sees(page, "document.querySelector('#money-sub').textContent.includes('control')")
+    assert page.text_content("#money-sub") == "labels 2.4, control answers 0.6"
+
+
+READY = {
+    "": "document.querySelector('#people-sub').textContent",
+    "/doubts": "document.querySelector('#queue li')",
+    "/workers": "document.querySelector('#rows tr .gauge')",
+    "/items": "document.querySelector('#rows tr')",
+    "/links": "!document.querySelector('#empty').hidden || document.querySelector('#rows tr')",
+    "/exports": "document.querySelector('#files li')",
+    "item": "!document.querySelector('#given').hidden",
+}
+
+
+def test_the_requester_watches_answers_come_in(desk):
+    page = desk.open()
+    before = desk.service.desk.overview()["answers"]["counting"]
+    sees(page, f"document.querySelector('#items-sub').textContent.startsWith('{before} answers')")
+    assert answer(desk.service, "ann") is not None
+    sees(
+        page, f"document.querySelector('#items-sub').textContent.startsWith('{before + 1} answers')"
+    )
+    spent = f"€{0.05 * (before + 1):.2f}"
+    assert spent[1:] in page.text_content("#money-big")
+
+
+def test_a_doubt_is_decided_by_keys_alone(desk):
+    page = desk.open("/doubts")
+    page.wait_for_selector("#queue li [aria-current]")
+    page.keyboard.press("s")
+    item = page.get_attribute("#open", "href").rpartition("/")[2]
+    page.keyboard.press("Enter")
+    until(lambda: desk.service.desk.item(item)["gold"] is not None)
+    one = desk.service.desk.item(item)
+    assert one["gold"] == [plain(span) for span in one["found"]["spans"]]
+    sees(page, "document.querySelector('#sum').textContent === '1 item decided'")
+    assert not page.get_attribute("#open", "href").endswith(f"/{item}")
+
+
+def test_a_doubt_is_changed_by_a_press_on_what_else_it_may_be(desk):
+    page = desk.open("/doubts")
+    page.wait_for_selector("#queue li [aria-current]")
+    item = page.get_attribute("#open", "href").rpartition("/")[2]
+    one = desk.service.desk.item(item)
+    kept = [plain(span) for span in one["found"]["spans"]]
+    other = [span for span in one["found"]["alternatives"] if span["confidence"] >= 0.005][-1]
+    assert plain(other) not in kept
+    page.locator(".alt").last.click()
+    page.wait_for_selector('.alt[aria-pressed="true"]:last-child')
+    page.click("#send")
+    until(lambda: desk.service.desk.item(item)["gold"] is not None)
+    assert plain(other) in desk.service.desk.item(item)["gold"]
+
+
+def test_a_label_is_decided_by_its_key(single):
+    page = single.open("/doubts")
+    page.wait_for_selector("#queue li [aria-current]")
+    check(page)
+    item = page.get_attribute("#open", "href").rpartition("/")[2]
+    found = single.service.desk.item(item)["found"]["label"]
+    other = {"rain": "sun", "sun": "rain"}[found]
+    page.keyboard.press({"rain": "1", "sun": "2"}[other])
+    page.keyboard.press("Enter")
+    until(lambda: single.service.desk.item(item)["gold"] == other)
+
+
+def plain(span):
+    return {name: span[name] for name in ("start", "end", "type")}
+
+
+def test_a_worker_is_dropped_and_kept_with_one_press_each(desk):
+    page = desk.open("/workers")
+    page.get_by_role("button", name="Drop: bob").click()
+    until(lambda: desk.service.ledger.standing()["bob"])
+    page.wait_for_selector("tr.gone")
+    assert page.locator("tr.gone .pill").text_content() == "dropped"
+    page.get_by_role("button", name="Keep: bob").click()
+    sees(page, "!document.querySelector('tr.gone')")
+    assert not desk.service.ledger.standing()["bob"]
+
+
+def test_the_campaign_pauses_and_goes_on(desk):
+    page = desk.open()
+    page.click("#pause")
+    page.wait_for_selector('#state[data-state="paused"]')
+    assert desk.service.ledger.is_paused
+    sees(page, "document.querySelector('#pause').textContent === 'Resume'")
+    page.click("#pause")
+    page.wait_for_selector('#state:not([data-state="paused"])')
+    page.click("#stop")
+    page.keyboard.press("Escape")
+    assert desk.service.desk.overview()["state"] != "ending"
+
+
+def test_an_export_is_downloaded(desk, tmp_path):
+    page = desk.open("/exports")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download bill.csv").click()
+    waiting.value.save_as(tmp_path / "bill.csv")
+    assert "ann" in (tmp_path / "bill.csv").read_text()
+
+
+def test_a_file_names_the_workers_where_that_is_chosen(desk, tmp_path):
+    page = desk.open("/exports")
+    found = []
+    for chosen in (False, True):
+        page.set_checked("#names", chosen)
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="Download record.json").click()
+        waiting.value.save_as(tmp_path / "record.json")
+        found.append('"ann"' in (tmp_path / "record.json").read_text())
+    assert found == [False, True]
+    (kept,) = desk.service.ledger.records("named-download").values()
+    assert kept == {"file": "record.json", "by": "the requester, at the desk"}
+
+
+@pytest.mark.parametrize("path", ["", "/exports"])
+def test_what_stops_the_campaign_is_a_banner_until_it_goes_on(desk, path):
+    def fail():
+        raise InputError("there is no room on the disk")
+
+    page = desk.open(path)
+    sees(page, "document.querySelector('#banner').hidden")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "AFTER_ERROR", 0.2)
+        patch.setattr(desk.service.engine, "_look", fail)
+        page.wait_for_selector("#banner:not([hidden])")
+        said = page.text_content("#banner")
+        assert said.startswith("The campaign does not go on: there is no room on the disk. Answers")
+        assert page.get_attribute("#state", "data-state") == "failed"
+        check(page)
+        patch.undo()
+        sees(page, "document.querySelector('#banner').hidden")
+
+
+def test_the_overview_shows_what_changed_in_the_plan(desk):
+    page = desk.open()
+    sees(page, "document.querySelector('#plan').hidden")
+    plan = {"budget": {}, "stop": {}, "pending": ["stop.rounds was 2 and is 3"]}
+    overview(page, plan={**plan, "changes": ["budget.money was 8 and is 9"]})
+    page.wait_for_selector("#plan:not([hidden])")
+    assert page.locator("#plan-lines li").all_text_contents() == [
+        "Changed: budget.money was 8 and is 9.",
+        "Not in force until goldspan serve starts again: stop.rounds was 2 and is 3.",
+    ]
+    check(page)
+
+
+def test_items_are_found_and_opened(desk):
+    page = desk.open("/items")
+    page.wait_for_selector("#rows tr")
+    name = page.locator("#rows a").nth(1).text_content()
+    text = desk.service.work.tasks.text(name)
+    page.fill("#find", text)
+    sees(page, "document.querySelectorAll('#rows tr').length === 1")
+    page.click("#rows a")
+    page.wait_for_selector("#given:not([hidden])")
+    assert page.locator("h1").text_content() == name
+    assert page.locator("#answers .answer").count() == len(desk.service.ledger.given(name))
+
+
+def test_a_link_is_made_used_and_taken_back(desk, browser):
+    page = desk.open("/links")
+    page.fill("#names", "<b>zoe</b>")
+    page.click("#make button")
+    url = page.locator("#new code").text_content()
+    assert page.locator("#new strong").text_content() == "<b>zoe</b>"
+    context = browser.new_context()
+    visitor = context.new_page()
+    visitor.goto(url)
+    assert visitor.url.endswith("/label")
+    page.get_by_role("button", name="Take the link of <b>zoe</b> back").click()
+    page.click("dialog .danger")
+    page.wait_for_selector('#rows .pill[data-kind="bad"]')
+    assert context.request.get(url).status == 403
+    context.close()
+
+
+def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
+    page = desk.open("/doubts")
+    page.wait_for_selector("#queue li [aria-current]")
+    item = page.get_attribute("#open", "href").rpartition("/")[2]
+    page.locator("#queue button").first.click()
+    page.locator(".alt").first.click()
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    until(lambda: desk.service.desk.item(item)["gold"] == [])
+    page.goto(f"{desk.served.url}/desk/items/{item}")
+    page.locator(".none", has_text="Nothing marked").first.wait_for()
+
+
+def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
+    page, told = desk.open("/items"), []
+    page.wait_for_selector("#rows tr")
+
+    def busy(route):
+        told.append(route.request.url.rpartition("/api/desk/")[2].partition("?")[0])
+        if told.count(told[-1]) > 1:
+            route.continue_()
+            return
+        error = {"code": "busy", "message": "The server has no place left."}
+        route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": error})
+
+    page.route("**/api/desk/**", busy)
+    page.reload()
+    page.wait_for_selector("#state:not(:empty)")
+    page.wait_for_selector("#rows tr")
+    assert {"live", "items"} <= set(told)
+
+
+def test_who_is_logged_out_elsewhere_is_told(desk):
+    """It ends the session that all tests of this file share, and is the last of them."""
+    page = desk.open()
+    house = desk.served.app.state.house
+    cookie = next(one for one in page.context.cookies() if one["name"] == "goldspan_desk")
+    session = house.entrance.sessions.read("desk", cookie["value"])
+    house.entrance.sessions.end(session)
+    page.wait_for_selector("#banner a")
+    page.click("#banner a")
+    assert page.url.endswith("/login")

@@ -1,0 +1,431 @@
+"""Texts as they are written, cut finer than into words: what is seen, selected and labelled."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from web.pages.fake import SPANS, span_task
+
+LETTER = r"(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])[^\W\d_][\u0300-\u036f]*"
+EXTENDS = r"[\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\ufe0f\U0001f3fb-\U0001f3ff]*"
+FINE = re.compile(
+    rf"(?:{LETTER})+|\d+|[\U0001f1e6-\U0001f1ff]{{2}}|\S{EXTENDS}(?:\u200d\S{EXTENDS})*"
+)
+TEXTS = {
+    "blanks": "  Toyota's\tApple-Watch-Hülle,\u00a0 3M's  1,299 €\n\n\twww.apple.com  ",
+    "arabic": "اشترى أحمد هاتف سامسونج،\nثم سافر إلى دبي.",
+    "hebrew": 'דנה כהן גרה בת"א, רח׳ הרצל 5.',
+    "chinese": "我在北京大学工作。",
+    "thai": "ฉันไปกรุงเทพฯ กับสมชาย",
+    "emoji": "👩🏽\u200d🚀 loves 🍎 Zoe\u0301 ❤\ufe0f 🇵🇹!",
+}
+
+
+def cut(text):
+    """Cut a text finely: runs of letters, runs of digits, else single characters."""
+    found = list(FINE.finditer(text))
+    return {"tokens": [f[0] for f in found], "starts": [f.start() for f in found], "text": text}
+
+
+def number(task, words, nth=0):
+    """The number of the token at which some words begin, for the nth time."""
+    place = [found.start() for found in re.finditer(re.escape(words), task["text"])][nth]
+    return task["starts"].index(place)
+
+
+def selected(page, task):
+    """What is selected, as it stands in the text."""
+    numbers = [int(cell.get_attribute("data-i")) for cell in page.locator(".token.selected").all()]
+    if not numbers:
+        return ""
+    last = numbers[-1]
+    return task["text"][
+        task["starts"][numbers[0]] : task["starts"][last] + len(task["tokens"][last])
+    ]
+
+
+def middle(page, i):
+    box = page.locator(".token").nth(i).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page, start, *places):
+    page.mouse.move(*start)
+    page.mouse.down()
+    for place in places:
+        page.mouse.move(*place, steps=3)
+    page.mouse.up()
+
+
+@pytest.fixture
+def show(visit, fake):
+    """Open the page with a text that is cut finely."""
+
+    def go(text, look="desktop", **options):
+        task = cut(TEXTS.get(text, text))
+        fake.reset(SPANS, [span_task(**task)])
+        page = visit(look, **options)
+        if page.locator("#start").is_visible():
+            page.tap("#start")
+        return page, task
+
+    return go
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_stands_on_the_page_letter_for_letter(show, name):
+    page, task = show(name)
+    assert page.evaluate("document.querySelector('.text').textContent") == task["text"]
+    assert page.locator(".token").all_text_contents() == task["tokens"]
+    assert page.evaluate("getComputedStyle(document.querySelector('.text')).whiteSpace") in {
+        "break-spaces",
+        "pre-wrap",
+    }
+
+
+def test_blanks_are_seen(show):
+    page, task = show("blanks")
+    first, after = (
+        page.locator(".token").nth(i).bounding_box() for i in (0, number(task, "Apple"))
+    )
+    left = page.locator(".text").bounding_box()["x"]
+    padding = page.evaluate(
+        "parseFloat(getComputedStyle(document.querySelector('.text')).paddingLeft)"
+    )
+    assert first["x"] > left + padding + 5  # two blanks in front
+    s = page.locator(".token").nth(number(task, "'s") + 1).bounding_box()
+    assert after["x"] - s["x"] - s["width"] > 10  # a tab
+    url = page.locator(".token").nth(number(task, "www")).bounding_box()
+    assert url["y"] > first["y"] + 1.5 * first["height"]  # an empty line between
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "word"),
+    [
+        ("blanks", "Toyota", "Toyota's"),
+        ("blanks", "Watch", "Watch"),
+        ("blanks", "apple.com", "apple"),
+        ("blanks", "299", "1,299"),
+        ("arabic", "سامسونج", "سامسونج"),
+        ("hebrew", "רח", "רח׳"),
+        ("chinese", "京", "北京大学"),
+        ("thai", "ฉั", "ฉัน"),
+        ("emoji", "Zoe", "Zoe\u0301"),
+        ("emoji", "🇵🇹", "🇵🇹"),
+        ("emoji", "👩", "👩🏽\u200d🚀"),
+    ],
+)
+def test_a_double_click_takes_the_word_that_a_reader_sees(show, name, at, word):
+    page, task = show(name)
+    page.locator(".token").nth(number(task, at)).dblclick()
+    found = selected(page, task)
+    # Dictionaries differ: a long compound may be one word or two.
+    assert found == word or (name == "chinese" and found in {"北京", "京", "大学"})
+
+
+def test_without_a_dictionary_a_double_click_takes_letters_and_digits(browser, running, fake):
+    task = cut("Ann's shop at 3M.")
+    fake.reset(SPANS, [span_task(**task)])
+    context = browser.new_context()
+    context.add_init_script("delete Intl.Segmenter;")
+    page = context.new_page()
+    page.goto(f"{running.address}/label")
+    for at, word in [("Ann", "Ann's"), ("shop", "shop"), ("3", "3M"), (".", ".")]:
+        page.locator(".token").nth(number(task, at)).dblclick()
+        assert selected(page, task) == word
+    context.close()
+
+
+def test_with_a_kind_chosen_a_double_click_labels_the_word_and_loses_nothing(show, fake):
+    page, task = show("blanks")
+    page.click(".type-0.type")
+    page.locator(".token").nth(number(task, "Toyota")).dblclick()
+    assert page.locator(".token.marked").all_text_contents() == ["Toyota", "'", "s"]
+    assert page.locator(".notice").is_hidden()
+    page.keyboard.press("u")
+    assert page.locator(".token.marked").count() == 0
+    assert fake.answers == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("Apple", "Hülle"), ("Hülle", "Apple"), ("Watch", "www"), ("www", "Watch")]
+)
+def test_a_drag_takes_whole_tokens_either_way_and_over_lines(show, first, last):
+    page, task = show("blanks")
+    a, b = number(task, first), number(task, last)
+    drag(page, middle(page, a), middle(page, b))
+    low, high = sorted([a, b])
+    assert page.locator(".token.selected").all_text_contents() == task["tokens"][low : high + 1]
+
+
+def test_a_drag_from_one_blank_to_another_takes_what_is_between(show):
+    page, task = show("blanks")
+    first, last = number(task, "Apple"), number(task, "Hülle")
+    boxes = [page.locator(".token").nth(i).bounding_box() for i in (first, last)]
+    before = boxes[0]["x"] - 4, boxes[0]["y"] + 10  # within the tab
+    behind = boxes[1]["x"] + boxes[1]["width"] - 1, boxes[1]["y"] + 10
+    drag(page, before, behind)
+    assert selected(page, task) == "Apple-Watch-Hülle"
+    drag(page, behind, before)
+    assert selected(page, task).startswith("Apple-Watch-Hülle") or selected(page, task).startswith(
+        "s\t"
+    )
+
+
+def test_a_drag_ends_at_the_end_of_a_line_though_the_mouse_is_beyond_it(show):
+    page, task = show("One two\nthree four five\nsix")
+    line = middle(page, 1)
+    drag(page, middle(page, 0), (line[0] + 400, line[1]))
+    assert selected(page, task) == "One two"
+    below = middle(page, 5)
+    drag(page, middle(page, 3), (below[0] + 500, below[1] + 5))
+    assert selected(page, task) == "four five\nsix"
+
+
+def test_a_click_between_words_selects_nothing(show):
+    page, _ = show("One    two")
+    page.locator(".token").nth(1).click()
+    box = page.locator(".token").nth(0).bounding_box()
+    page.mouse.click(box["x"] + box["width"] + 8, box["y"] + 10)
+    assert page.locator(".token.selected").count() == 0
+
+
+@pytest.mark.parametrize("name", ["arabic", "hebrew"])
+def test_a_drag_in_a_text_from_right_to_left(show, name):
+    page, task = show(name)
+    left, right = middle(page, 2), middle(page, 0)
+    assert left[0] < right[0]
+    for start, end in [(right, left), (left, right)]:
+        drag(page, start, end)
+        assert page.locator(".token.selected").all_text_contents() == task["tokens"][:3]
+
+
+def test_every_paragraph_runs_as_its_letters_do_and_arrows_follow(show):
+    page, task = show("One two\nאחת שתיים\nthree")
+    x = [middle(page, i)[0] for i in range(4)]
+    assert x[0] < x[1]
+    assert x[2] > x[3]
+    page.locator(".token").nth(0).click()
+    for key, at in [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 3), ("ArrowRight", 2)]:
+        page.keyboard.press(key)
+        assert page.evaluate("Number(document.activeElement.dataset.i)") == at
+    assert task["tokens"][2] == "אחת"
+
+
+def test_keys_go_from_word_to_word(show):
+    page, task = show("blanks")
+    seen = []
+    for _ in range(6):
+        seen.append(page.evaluate("document.activeElement.textContent"))
+        page.keyboard.press("Control+ArrowRight")
+    assert seen == ["Toyota", "Apple", "Watch", "Hülle", "3", "1"]
+    page.keyboard.press("Control+ArrowLeft")
+    assert page.evaluate("document.activeElement.textContent") == "1"
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("Control+Shift+ArrowRight")
+    assert selected(page, task) == "Toyota's"
+    page.keyboard.press("Control+Shift+ArrowRight")
+    assert selected(page, task) == "Toyota's\tApple"
+
+
+def test_home_and_end_are_of_the_line_and_with_control_of_the_text(show):
+    page, _ = show("One two\nthree four five\nsix")
+    page.locator(".token").nth(3).click()
+    at = []
+    for key in ("End", "Home", "Control+End", "Control+Home"):
+        page.keyboard.press(key)
+        at.append(page.evaluate("document.activeElement.textContent"))
+    assert at == ["five", "three", "six", "One"]
+
+
+def test_space_takes_the_token_then_the_word_then_nothing(show):
+    page, task = show("blanks")
+    found = []
+    for _ in range(3):
+        page.keyboard.press("Space")
+        found.append(selected(page, task))
+    assert found == ["Toyota", "Toyota's", ""]
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_either_end_is_moved_by_one_token_with_keys(show, fake, labelled):
+    page, task = show("a b c d e f g")
+    page.locator(".token").nth(3).click()
+    page.keyboard.press("2" if labelled else "Space")
+    if not labelled:
+        page.keyboard.press("Space")  # a click has selected it: Space puts it down
+    for key in (",", ",", ".", "Shift+Comma", ".", "Shift+Period"):
+        page.keyboard.press(key)
+    if not labelled:
+        assert selected(page, task) == "c d e"
+        page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not([hidden])")
+    assert fake.sent == [{"spans": [{"start": 2, "end": 5, "type": "LOC"}]}]
+
+
+def test_two_taps_on_one_place_take_the_word(show):
+    page, task = show("blanks", "phone")
+    at = f".token >> nth={number(task, 'Toyota')}"
+    page.tap(at)
+    assert selected(page, task) == "Toyota"
+    page.tap(at)
+    assert selected(page, task) == "Toyota's"
+    page.tap(f".token >> nth={number(task, 'Watch')}")
+    page.tap(f".token >> nth={number(task, 'Hülle')}")
+    assert selected(page, task) == "Watch-Hülle"
+
+
+def test_a_span_laid_over_others_says_so_and_they_come_back(show):
+    page, _ = show("Ann Lee went to Rome with Bo")
+    spans = [(0, 1, "1"), (4, 4, "2")]
+    for first, last, key in spans:
+        drag(page, middle(page, first), (middle(page, last)[0] + 3, middle(page, last)[1]))
+        page.keyboard.press(key)
+    before = page.locator(".token.marked").all_text_contents()
+    drag(page, middle(page, 1), middle(page, 4))
+    page.keyboard.press("3")
+    assert page.text_content(".notice span") == "Replaced: PER “Ann Lee”, LOC “Rome”"
+    assert page.text_content("#live").strip() == (
+        "Replaced: PER “Ann Lee”, LOC “Rome”. Press U to undo."
+    )
+    page.click(".notice button")
+    assert page.locator(".token.marked").all_text_contents() == before
+    assert page.locator(".notice").is_hidden()
+    page.keyboard.press("n")
+    assert page.text_content(".notice span").startswith("Removed: PER “Ann Lee”")
+    page.keyboard.press("Control+z")
+    assert page.locator(".token.marked").all_text_contents() == before
+    # A label of the same words is changed, which is what was asked for.
+    page.locator(".token").nth(4).click()
+    page.keyboard.press("1")
+    assert page.locator(".notice").is_hidden()
+
+
+def test_the_notice_hides_nothing_of_the_text(show):
+    for look in ("desktop", "phone"):
+        page, _ = show("Ann Lee went", look)
+        page.locator(".token").nth(1).focus()
+        page.keyboard.press("1")
+        page.keyboard.press("Escape")
+        page.locator(".token").nth(0).focus()
+        page.keyboard.press("Control+Shift+ArrowRight")
+        page.keyboard.press("2")
+        notice, text = page.locator(".notice").bounding_box(), page.locator(".text").bounding_box()
+        assert notice["y"] >= text["y"] + text["height"] or look == "phone"
+        dock = page.locator("#dock").bounding_box()
+        assert dock["y"] <= notice["y"] <= dock["y"] + dock["height"]
+
+
+def pixels(page, clip, decoder):
+    """The colours of a part of the page: a list of [red, green, blue, alpha]."""
+    picture = page.screenshot(clip=clip)
+    return decoder.evaluate(
+        """async (bytes) => {
+        const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
+        const canvas = new OffscreenCanvas(image.width, image.height);
+        const context = canvas.getContext("2d");
+        context.drawImage(image, 0, 0);
+        return Array.from(context.getImageData(0, 0, image.width, image.height).data);
+        }""",
+        list(picture),
+    )
+
+
+def test_the_ring_of_the_focus_hides_no_letter(show, browser):
+    page, _ = show("xx-ABC-yy")
+    boxes = [page.locator(".token").nth(i).bounding_box() for i in (0, 4)]
+    clip = {
+        "x": boxes[0]["x"] - 4, "y": boxes[0]["y"] - 2,
+        "width": boxes[1]["x"] + boxes[1]["width"] - boxes[0]["x"] + 8,
+        "height": boxes[0]["height"] + 4,
+    }  # fmt: skip
+    context = browser.new_context()
+    decoder = context.new_page()
+    page.locator("#show-help").focus()
+    without = pixels(page, clip, decoder)
+    page.locator(".token").nth(2).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.textContent") == "ABC"
+    with_ring = pixels(page, clip, decoder)
+    context.close()
+    assert with_ring != without  # the ring is seen
+    dark = [i for i in range(0, len(without), 4) if max(without[i : i + 3]) < 60]
+    assert len(dark) > 100
+    assert all(max(with_ring[i : i + 3]) < 100 for i in dark)
+
+
+def luminance(colour):
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_disabled_button_can_be_read_also_under_the_mouse(show, scheme):
+    page, _ = show("Ann Lee", color_scheme=scheme)
+    for name in ("#send", ".acts >> button:has-text('Undo')", ".acts >> button:has-text('Clear')"):
+        assert page.get_attribute(name, "aria-disabled") == "true"
+        page.hover(name, force=True)
+        text, ground = page.locator(name).evaluate(
+            """(button) => {
+            let back = button;
+            const ground = () => getComputedStyle(back).backgroundColor;
+            while (ground() === "rgba(0, 0, 0, 0)") back = back.parentElement;
+            return [getComputedStyle(button).color, ground()];
+            }"""
+        )
+        high, low = sorted([luminance(text), luminance(ground)], reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (name, text, ground)
+
+
+LONG = " ".join(["The company's low-cost phone, which Ann Lee bought in 2019,"] * 300)
+
+
+def test_long_texts_stand_close_together_unless_it_is_wished_otherwise(show):
+    page, task = show(LONG)
+    assert len(LONG.split()) == 3000
+    height = "document.querySelector('.text').getBoundingClientRect().height"
+    room = page.evaluate(
+        "innerHeight - document.querySelector('#dock').getBoundingClientRect().height"
+    )
+    assert page.evaluate(height) / room < 7
+    close = page.evaluate(height)
+    page.click("text=Settings")
+    page.select_option("#spacing", "wide")
+    assert page.evaluate(height) > 1.5 * close
+    assert page.evaluate("document.querySelector('.text').textContent") == task["text"]
+    page.reload()
+    page.wait_for_selector(".token")
+    assert page.evaluate(height) > 1.5 * close  # the wish is kept
+
+
+def test_short_texts_stand_wide_unless_it_is_wished_otherwise(show):
+    page, _ = show("Ann Lee went")
+    assert page.locator(".text.close").count() == 0
+    page.click("text=Settings")
+    page.select_option("#spacing", "close")
+    assert page.locator(".text.close").count() == 1
+
+
+def test_a_drag_over_a_long_text_touches_only_what_changes(show):
+    page, _ = show(LONG)
+    a, b = middle(page, 40), middle(page, 400)
+    page.mouse.move(*a)
+    page.mouse.down()
+    page.mouse.move(*b)
+    page.evaluate(
+        """() => {
+        window.touched = 0;
+        const watch = new MutationObserver((list) => { window.touched += list.length; });
+        const options = { subtree: true, attributes: true, attributeFilter: ["class"] };
+        watch.observe(document.querySelector(".text"), options);
+        }"""
+    )
+    page.mouse.move(*middle(page, 402))
+    page.mouse.up()
+    assert page.locator(".token.selected").count() == 363
+    assert 0 < page.evaluate("window.touched") < 20

@@ -1,0 +1,128 @@
+"""The worker's pages and their files, without a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from goldspan.web.pages import Piece, assets, message_page, read_instructions, static_files
+from goldspan.web.routes.pages import KEYS, Visitor, label_keys, worker_pages
+from web.pages.fake import SPANS
+
+
+@pytest.fixture
+def client():
+    app = FastAPI()
+    app.include_router(worker_pages(SPANS, lambda _: Visitor(scope="w1", csrf="</script>")))
+    app.include_router(static_files())
+    return TestClient(app)
+
+
+def test_the_page_holds_what_its_script_needs(client):
+    page = client.get("/label")
+    data = json.loads(re.search(r'id="page">(.*?)</script>', page.text)[1])
+    assert data["csrf"] == "</script>"
+    assert data["labels"][0] == {"name": "PER", "key": "1"}
+    assert (data["kind"], data["scope"], data["campaign"]) == ("spans", "w1", "names-1a2b")
+    assert page.headers["cache-control"] == "no-store"
+
+
+def test_the_page_has_no_script_or_style_of_its_own(client):
+    for path in ("/label", "/help"):
+        html = client.get(path).text
+        scripts = re.findall(r"<script([^>]*)>", html)
+        assert all("src=" in one or "application/json" in one for one in scripts)
+        assert not re.search(r"<style|style=|\son\w+=|https?://", html)
+
+
+def test_all_files_of_the_page_are_there_and_kept_for_ever(client):
+    addresses = re.findall(r'(?:src|href)="(/static/[^"]+)"', client.get("/label").text)
+    assert len(addresses) >= 10
+    for address in addresses:
+        reply = client.get(address)
+        assert reply.status_code == 200
+        assert "immutable" in reply.headers["cache-control"]
+
+
+def test_every_module_that_is_imported_is_loaded_ahead(client):
+    names = {name for name in assets().files if name.endswith(".js")}
+    needed, new = set(), {"label.js"}
+    while new:
+        needed |= new
+        texts = [assets().files[name].decode() for name in new]
+        new = {found for text in texts for found in re.findall(r'from "\./([^"]+)"', text)} - needed
+    assert needed <= names
+    ahead = re.findall(r'rel="modulepreload" href="/static/\w+/([^"]+)"', client.get("/label").text)
+    assert sorted(ahead) == sorted(needed)
+    desk = [address.rpartition("/")[2] for address in assets().modules("desk_item.js")]
+    assert {"desk_item.js", "desk_charts.js", "state.js", "drag.js"} < set(desk)
+    assert len(desk) == len(set(desk))
+
+
+@pytest.mark.parametrize("name", ["label.py", "../rendering.py", "%2e%2e%2frendering.py", "x.js"])
+def test_nothing_else_is_served(client, name):
+    assert client.get(f"/static/{assets().version}/{name}").status_code == 404
+
+
+def test_the_files_of_another_version_are_not_mixed_in(client):
+    assert client.get("/static/0123/label.js").status_code == 404
+
+
+def test_an_asset_that_is_not_there_is_an_error():
+    with pytest.raises(LookupError, match=r"nothing\.js"):
+        assets().address("nothing.js")
+
+
+def test_keys_of_labels_differ_and_none_is_a_command():
+    keys = [row["key"] for row in label_keys([str(n) for n in range(40)])]
+    assert len(set(keys) - {""}) == len(KEYS) == len(set(KEYS))
+    assert not set(KEYS) & set("bcfhnsuyz")
+    commands = re.search(r"LETTERS = \{(.*?)\}", assets().files["keys.js"].decode())[1]
+    assert not set(KEYS) & set(re.findall(r"(\w):", commands))
+
+
+def test_a_message_is_escaped():
+    page = message_page("<b>No</b>", "first\n\nsecond & last", 404)
+    assert page.status_code == 404
+    assert b"<h1>&lt;b&gt;No&lt;/b&gt;</h1>" in page.body
+    assert b"<p>second &amp; last</p>" in page.body
+
+
+def test_instructions_are_read_into_blocks():
+    text = "# Names\nAll of\nthem.\n\n- one\n\n- two\n1. first\n> [Ann](PER) sang\n> in *Rome*\n"
+    blocks = read_instructions(text, ["PER"])
+    found = [
+        (block.kind, ["".join(p.text for p in line) for line in block.lines]) for block in blocks
+    ]
+    assert found == [
+        ("heading", ["Names"]), ("paragraph", ["All of them."]), ("list", ["one", "two"]),
+        ("numbers", ["first"]), ("example", ["Ann sang", "in Rome"]),
+    ]  # fmt: skip
+    assert blocks[-1].lines[0][0] == Piece("span", "Ann", "PER")
+    assert blocks[-1].lines[1][1] == Piece("italic", "Rome")
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("**a** `b`", [Piece("bold", "a"), Piece("text", " "), Piece("code", "b")]),
+        ("[a](https://b.org/c)", [Piece("link", "a", "https://b.org/c")]),
+        ("[a](javascript:b)", [Piece("text", "[a](javascript:b)")]),
+        ("2 * 3 * 4 <b>", [Piece("text", "2 * 3 * 4 <b>")]),
+    ],
+)
+def test_styles_in_a_line(text, pieces):
+    (block,) = read_instructions(text)
+    assert list(block.lines[0]) == pieces
+
+
+def test_reading_instructions_takes_time_in_line_with_their_length():
+    begin = time.process_time()
+    for text in ("[" * 20_000, "**" * 20_000, "*a" * 20_000, "* " * 20_000, "[a](" * 10_000):
+        read_instructions(text)
+    assert time.process_time() - begin < 5  # a tenth of it on a machine that is not busy

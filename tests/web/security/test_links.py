@@ -1,0 +1,133 @@
+"""A worker's link holds for its worker, its campaign and its days, until it is taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from goldspan.errors import FaultsError, InputError
+from goldspan.web import Entrance, Keys, ServerSettings
+from goldspan.web.errors import Refused
+from web.houses import BEGIN, DAY, KEYS, Clock, Records
+
+
+def entrance(ledger=None, clock=None, campaign="names-1", keys=KEYS):
+    settings = ServerSettings(keys, clock=clock or Clock())
+    return Entrance.of(ledger or Records(), campaign, settings)
+
+
+def one(links, worker="ann", days=30.0):
+    ((link, token),) = links.make([worker], days)
+    return link, token
+
+
+def test_a_link_is_read_as_it_was_made():
+    links = entrance().links
+    link, token = one(links, days=2)
+    assert links.read(token) == link
+    assert (link.worker, link.issued, link.expires) == ("ann", BEGIN, BEGIN + 2 * DAY)
+    assert links.all() == [link]
+
+
+def test_the_token_itself_is_kept_nowhere():
+    ledger = Records()
+    _, token = one(entrance(ledger).links)
+    assert token not in str(ledger.kept)
+    assert token.rpartition(".")[2] not in str(ledger.kept)
+
+
+def test_it_holds_until_its_last_millisecond():
+    clock = Clock()
+    links = entrance(clock=clock).links
+    link, token = one(links, days=1)
+    clock.now = link.expires - 1
+    assert links.read(token)
+    clock.now += 1
+    with pytest.raises(Refused, match="expired"):
+        links.read(token)
+
+
+def test_one_that_was_revoked_holds_no_more_and_another_does():
+    links = entrance().links
+    (first, gone), (_, kept) = *links.make(["ann"], 1), *links.make(["bob"], 1)
+    links.revoke(first.id)
+    links.revoke(first.id)
+    with pytest.raises(Refused, match="taken back"):
+        links.read(gone)
+    assert links.read(kept).worker == "bob"
+    assert [link.revoked for link in links.all()] == [True, False]
+
+
+def test_what_another_process_revokes_ends_within_a_second():
+    ledger, clock = Records(), Clock()
+    here, there = entrance(ledger, clock).links, entrance(ledger, clock).links
+    link, token = one(here)
+    assert here.read(token)
+    there.revoke(link.id)
+    clock.now += 1_000
+    with pytest.raises(Refused, match="taken back"):
+        here.read(token)
+
+
+def test_one_that_there_is_not_cannot_be_revoked():
+    with pytest.raises(Refused, match="no link") as refused:
+        entrance().links.revoke("0" * 32)
+    assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("other", [{"campaign": "names-2"}, {"keys": Keys(bytes(32))}])
+def test_one_of_another_campaign_or_server_does_not_hold(other):
+    _, token = one(entrance(**other).links)
+    with pytest.raises(Refused, match="does not hold here"):
+        entrance().links.read(token)
+
+
+def test_a_cookie_is_no_link_and_a_link_no_cookie():
+    made = entrance()
+    link, token = one(made.links)
+    cookie = made.sessions.cookie(made.sessions.begin_work(link))
+    with pytest.raises(Refused):
+        made.links.read(cookie)
+    with pytest.raises(Refused):
+        made.sessions.read("worker", token)
+
+
+def test_a_link_with_other_facts_needs_the_secret():
+    links = entrance().links
+    link, token = one(links)
+    body, _, mark = token.rpartition(".")
+    forged = links.token(replace(link, worker="bob")).rpartition(".")[0]
+    for bad in (f"{forged}.{mark}", f"{body}.", body, "", f"{token}x", f".{token}"):
+        with pytest.raises(Refused, match="does not hold"):
+            links.read(bad)
+
+
+@pytest.mark.parametrize("days", [0, -1, 367, float("nan"), float("inf")])
+def test_days_that_make_no_sense_are_refused(days):
+    with pytest.raises(InputError, match="up to 366 days"):
+        entrance().links.make(["ann"], days)
+
+
+def test_all_faulty_names_are_told_at_once_and_nothing_is_made():
+    links = entrance().links
+    with pytest.raises(FaultsError) as refused:
+        links.make(["ann", "", " ", "a\nb", "a\0", "x" * 201, "ann", "\ud800"], 1)
+    assert len(refused.value.faults) == 7
+    assert links.all() == []
+    with pytest.raises(InputError, match="at least one"):
+        links.make([], 1)
+
+
+def test_links_lead_to_where_the_server_was_last():
+    links = entrance().links
+    assert links.place() is None
+    for url in (
+        "http://127.0.0.1:8080",
+        "https://labels.example.org",
+        "https://labels.example.org",
+    ):
+        links.move(url)
+        assert links.place() == url
+    links.move("http://127.0.0.1:8080")
+    assert links.place() == "http://127.0.0.1:8080"

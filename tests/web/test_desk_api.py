@@ -1,0 +1,223 @@
+"""The requester's API: what the desk gives, for nobody else, and as it changes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from goldspan.web.routes import desk_api as live
+from web.desk.conftest import worked
+from web.desks import Served
+from web.houses import HOUR, code_of
+from web.loops import run_loop
+
+WAYS = [
+    ("GET", "overview"), ("GET", "workers"), ("GET", "agreement"), ("GET", "doubts"),
+    ("GET", "items"), ("GET", "items/d1"), ("GET", "links"), ("GET", "exports"),
+    ("GET", "exports/bill.csv"), ("GET", "report.html"), ("GET", "live"), ("POST", "pause"),
+    ("POST", "resume"), ("POST", "stop"), ("POST", "workers/ann.k/verdict"),
+    ("POST", "items/d1/gold"), ("POST", "links"), ("DELETE", "links/x"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    service = worked(tmp_path_factory.mktemp("api"))
+    yield Served(service=service)
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def desk(served):
+    browser = served.requester()
+    browser.base_url = f"{served.settings.public_url}/api/desk/"
+    return browser
+
+
+@pytest.mark.parametrize(("method", "path"), WAYS)
+def test_nobody_else_is_served(served, method, path):
+    for browser in (served.browser(), served.worker("ann.k")):
+        answer = browser.request(method, f"/api/desk/{path}", json={})
+        assert (answer.status_code, code_of(answer)) == (401, "session")
+
+
+@pytest.mark.parametrize(("method", "path"), [way for way in WAYS if way[0] != "GET"])
+def test_a_change_needs_the_token_of_the_page(desk, method, path):
+    answer = desk.request(method, path, json={}, headers={"X-Goldspan-CSRF": "x"})
+    assert (answer.status_code, code_of(answer)) == (403, "csrf")
+
+
+@pytest.mark.parametrize("name", ["overview", "workers", "agreement", "doubts", "exports"])
+def test_what_the_desk_knows_is_given_whole(served, desk, name):
+    given = json.loads(json.dumps(getattr(served.service.desk, name)()))
+    assert _without_none(desk.get(name).json()) == _without_none(given)
+
+
+def test_items_are_given_by_page_and_whole(served, desk):
+    page = desk.get("items", params={"limit": 2, "state": "all"}).json()
+    assert [len(page["items"]), page["more"]] == [2, True]
+    item = page["items"][0]["item"]
+    assert desk.get(f"items/{item}").json()["answers"] == served.service.desk.item(item)["answers"]
+    assert code_of(desk.get("items/nothing")) == "unknown"
+    assert desk.get("items", params={"state": "lost"}).status_code == 422
+    assert desk.get("items", params={"limit": 201}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"label": "rain", "spans": []}, {"label": "rain", "more": 1}, {"label": 1}, {"spans": [1]},
+     {"label": "snow"}, {"spans": []}],
+)  # fmt: skip
+def test_a_decision_that_does_not_fit_is_refused(desk, body):
+    item = desk.get("doubts").json()[0]["item"]
+    assert desk.post(f"items/{item}/gold", json=body).status_code == 422
+
+
+def test_decisions_are_taken(served, desk):
+    item = desk.get("doubts").json()[0]["item"]
+    decided = desk.post(f"items/{item}/gold", json={"label": "rain"}).json()
+    assert decided == {"item": item, "gold": "rain"}
+    assert desk.post("workers/cat.k/verdict", json={"verdict": "drop"}).json()["verdict"] == "drop"
+    assert served.service.ledger.standing()["cat.k"]
+    assert desk.post("workers/cat.k/verdict", json={"verdict": "keep"}).status_code == 200
+    assert desk.post("workers/zoe/verdict", json={"verdict": "keep"}).status_code == 404
+    assert desk.post("workers/cat.k/verdict", json={"verdict": "fire"}).status_code == 422
+    assert desk.post("pause").json() == {"paused": True}
+    assert desk.get("overview").json()["state"] == "paused"
+    assert desk.post("resume").json() == {"paused": False}
+
+
+def test_links_are_made_shown_without_their_address_and_taken_back(served, desk):
+    (made,) = desk.post("links", json={"workers": ["Lee, Bo"], "days": 2}).json()
+    assert made["url"].startswith(f"{served.settings.public_url}/w/")
+    listed = {one["id"]: one for one in desk.get("links").json()}[made["id"]]
+    assert listed == {name: value for name, value in made.items() if name != "url"}
+    assert listed["holds"]
+    assert desk.delete(f"links/{made['id']}").json() == {"id": made["id"], "revoked": True}
+    assert not {one["id"]: one["holds"] for one in desk.get("links").json()}[made["id"]]
+    assert desk.delete("links/none").status_code == 404
+    assert desk.post("links", json={"workers": ["a", "a"]}).status_code == 422
+    assert desk.post("links", json={"workers": ["a"], "days": 0}).status_code == 422
+
+
+def test_a_download_is_a_file_that_runs_nothing(desk):
+    answer = desk.get("exports/bill.csv")
+    assert answer.text.splitlines()[0].startswith("worker")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''bill.csv"
+    assert answer.headers["content-security-policy"].endswith("sandbox")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert desk.get("exports/..%2Fserver.key").status_code == 404
+    assert desk.get("report.html").status_code == 404  # none is made here
+
+
+def test_pages_lead_to_the_login_and_are_there_afterwards(served):
+    browser = served.browser()
+    for path in (
+        "",
+        "/workers",
+        "/doubts",
+        "/items",
+        "/items/d1",
+        "/links",
+        "/exports",
+        "/items/x",
+    ):
+        answer = browser.get(f"/desk{path}")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    browser = served.requester()
+    for path in ("", "/workers", "/doubts", "/items", "/items/d1", "/links", "/exports"):
+        assert "<main" in browser.get(f"/desk{path}").text
+    assert browser.get("/desk/items/x").status_code == 404
+    assert browser.get("/desk/overview").status_code == 404
+    assert browser.get("/desk/nothing").status_code == 404
+
+
+# ---- the stream ----
+
+
+@pytest.fixture
+def stream(served, desk, monkeypatch):
+    """Give the events of the requester's stream, as a function of what to do before each."""
+    monkeypatch.setattr(live, "PACE", 0.0)
+    house = served.app.state.house
+    session = house.entrance.sessions.read("desk", desk.cookies["goldspan_desk"])
+
+    def hear(*acts):
+        async def run():
+            events, heard = live.events(house, session), []
+            for act in acts:
+                act()
+                heard.append(await anext(events, "over"))
+            await events.aclose()
+            return heard
+
+        return run_loop(run)
+
+    yield hear
+    house.leaving.clear()
+
+
+def read(event):
+    kind, data = event.rstrip("\n").split("\n")
+    return kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+def test_the_stream_tells_what_is_and_then_what_changes(served, stream):
+    desk = served.service.desk
+    heard = stream(lambda: None, desk.pause, lambda: desk.pause(paused=False))
+    kinds, bodies = zip(*map(read, heard), strict=True)
+    assert set(kinds) == {"overview"}
+    assert bodies[0]["money"] == desk.overview()["money"]
+    assert [body["state"] == "paused" for body in bodies] == [False, True, False]
+
+
+def test_the_stream_is_no_use_of_the_session_and_ends_with_it(served, stream):
+    clock = served.service.clock
+    begin = clock.time
+
+    def wait():
+        clock.pass_seconds(2 * HOUR / 1000)
+
+    try:
+        heard = stream(lambda: None, wait, lambda: None)
+    finally:
+        clock.time = begin
+    assert read(heard[1]) == ("ended", {})
+    assert heard[2] == "over"
+
+
+def test_the_stream_ends_when_the_server_stops(served, stream):
+    assert stream(lambda: None, served.app.state.house.leaving.set)[1] == "over"
+
+
+def test_a_quiet_stream_tells_that_time_passes(stream, monkeypatch):
+    monkeypatch.setattr(live, "HEARTBEAT", 0.0)
+    first, second = stream(lambda: None, lambda: None)
+    assert read(first)[0] == read(second)[0] == "overview"
+
+
+def test_a_store_that_cannot_be_read_does_not_end_the_stream(served, stream, monkeypatch):
+    from goldspan.store import StoreError
+
+    desk = served.service.desk
+    failed = []
+
+    def mark():
+        if not failed:
+            failed.append(True)
+            raise StoreError("busy")
+        return (1, 1)
+
+    monkeypatch.setattr(desk, "mark", mark)
+    heard = stream(lambda: None, lambda: None)
+    assert [read(one)[0] for one in heard] == ["trouble", "overview"]
+    assert "log of goldspan serve" in read(heard[0])[1]["error"]
+    assert failed
+
+
+def _without_none(value):
+    """Leave out what is null: an answer's model may name more than the desk."""
+    if isinstance(value, dict):
+        return {name: _without_none(one) for name, one in value.items() if one is not None}
+    return [_without_none(one) for one in value] if isinstance(value, list) else value

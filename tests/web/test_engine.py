@@ -1,0 +1,300 @@
+"""The loop beside the pages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from contextlib import closing, suppress
+
+import pytest
+
+from goldspan.errors import GoldspanError, InputError
+from goldspan.store import StoreError
+from goldspan.web import engine, open_service
+from goldspan.web.desk.views import GOLD
+from goldspan.web.ending import end
+from web.serving import KEYS, answer, key, right_answer, serve
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(engine, "LOOK", 0.05)
+    monkeypatch.setattr(engine, "LEAST", 0.05)
+
+
+def wait_until(holds, seconds=30.0):
+    begin = time.monotonic()
+    while not holds():
+        assert time.monotonic() - begin < seconds, "it took too long"
+        time.sleep(0.01)
+
+
+def label_all(service, workers=("ann", "bob", "cid")):
+    """Work until the campaign has ended."""
+
+    def work():
+        done = [answer(service, worker) for worker in workers]
+        if not any(done):
+            time.sleep(0.1)  # the loop computes, and would wait for who asks for tasks
+        return service.engine.is_over()
+
+    wait_until(work)
+
+
+def test_a_served_campaign_runs_to_its_end_and_writes_its_files(tmp_path, monkeypatch):
+    failed = []
+    with serve(tmp_path) as service:
+        monkeypatch.setattr(service.engine, "_fail", failed.append)
+        label_all(service)
+        live = service.engine.live
+        assert failed == []
+        assert live.decision.rule == "rounds"
+        assert live.n_answers == len(live.crowd.latest) > 20
+        assert (tmp_path / "out" / "gold.csv").exists()
+        assert service.work.next("ann")["state"] == "done"
+
+
+def test_answers_that_come_while_it_is_looked_at_wait_for_the_next_look(tmp_path):
+    service = serve(tmp_path)
+    service.campaign.run()
+    progress = service.campaign.progress
+    for worker in ("ann", "bob"):
+        answer(service, worker)
+    with progress.still():
+        crowd = progress.crowd
+        answer(service, "cid")
+        assert len(progress.result.crowd.latest) == len(crowd.latest) == 2
+        assert len(progress.crowd.latest) == 2
+    assert len(progress.crowd.latest) == len(progress.result.crowd.latest) == 3
+    service.close()
+
+
+def test_labels_are_seen_while_people_answer(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        version = service.engine.live.version
+        for _ in range(4):
+            answer(service, "ann")
+        wait_until(lambda: service.engine.live.n_answers == 4)
+        live = service.engine.wait_for(version, 5)
+        assert live.version > version
+        assert live.result is not None
+        assert "ann" in live.workers
+
+
+def test_the_requester_ends_a_campaign_at_once(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        for _ in range(4):
+            answer(service, "ann")
+        end(service.ledger, service.clock())
+        service.engine.notify()
+        wait_until(service.engine.is_over)
+        assert service.engine.live.decision.rule == "requester"
+        assert service.work.next("ann")["state"] == "done"
+
+
+def test_a_served_campaign_goes_on_where_it_was(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        for _ in range(4):
+            answer(service, "ann")
+    with serve(tmp_path) as again:
+        wait_until(lambda: again.engine.live.state == "waiting")
+        assert again.work.me("ann")["done"] == 4
+        label_all(again)
+
+
+def test_gold_that_another_process_wrote_is_noticed_without_an_answer(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        answered = [answer(service, "ann")[0] for _ in range(4)]
+        wait_until(lambda: service.engine.live.n_answers == 4)
+        item = next(name for name in answered if name not in service.setting.control)
+        said = service.engine.live.result.tagged_by_id()[item]
+        beside = serve(tmp_path)
+        other = {"rain": "sun", "sun": "rain"}[said[0]]
+        beside.desk.adjudicate(item, other)
+        beside.close()
+        wait_until(lambda: service.engine.live.result.tagged_by_id()[item] == [other])
+
+
+def test_gold_that_is_kept_just_after_its_decision_is_noticed(tmp_path):
+    service = serve(tmp_path)
+    service.campaign.run()
+    answered = [answer(service, "ann")[0] for _ in range(4)]
+    item = next(name for name in answered if name not in service.setting.control)
+    service.engine.look()
+    other = {"rain": "sun", "sun": "rain"}[service.engine.live.result.tagged_by_id()[item][0]]
+    # Another process writes the decision, the engine looks, and then comes the gold.
+    service.ledger.record(GOLD, "one", {"item": item, "labels": [other]}, service.clock())
+    service.engine._next_look = 0.0
+    service.engine.look()
+    service.ledger.set_gold({item: [other]}, service.clock())
+    service.engine._next_look = 0.0
+    service.engine.look()
+    assert service.engine.live.result.tagged_by_id()[item] == [other]
+    service.close()
+
+
+def test_a_round_that_is_open_is_not_opened_again(tmp_path, monkeypatch):
+    service = serve(tmp_path)
+    service.campaign.run()
+    n_events, real = service.ledger.n_events, service.ledger.open_batch
+    monkeypatch.setattr(service.ledger, "open_batch", lambda *_: pytest.fail("it was"))
+    service.campaign.run()
+    assert service.ledger.n_events == n_events
+    monkeypatch.setattr(service.ledger, "open_batch", real)
+    service.close()
+
+
+def test_the_record_and_the_report_that_are_left_name_nobody(tmp_path):
+    told = []
+    with serve(tmp_path) as service:
+        service.report = lambda findings, path: told.append((findings, path))
+        label_all(service)
+        shown = service.desk.names("ann")
+    findings, path = told[-1]
+    assert path == tmp_path / "out" / "report.html"
+    assert shown in findings.record.workers
+    words = (tmp_path / "out" / "record.json").read_text(encoding="utf-8")
+    assert f'"{shown}"' in words
+    assert '"ann"' not in words
+
+
+def test_an_answer_that_comes_after_the_end_is_in_the_files(tmp_path):
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        for _ in range(4):
+            answer(service, "ann")
+        held = service.work.next("bob")["task"]["id"]
+        end(service.ledger, service.clock())
+        service.engine.notify()
+        wait_until(service.engine.is_over)
+        said = right_answer(service, service.work.tasks.item("bob", held))
+        assert service.work.submit("bob", held, key(), said)["status"] == "accepted"
+        bill = tmp_path / "out" / "bill.csv"
+        wait_until(lambda: "bob" in bill.read_text(encoding="utf-8"))
+        assert service.engine.is_over()
+
+
+def labels_in(table):
+    """The label of every item in a table of labels."""
+    return {row["item"]: row["label"] for row in csv.DictReader(io.StringIO(table))}
+
+
+def test_what_is_decided_after_the_end_is_in_the_files_and_the_downloads(tmp_path, caplog):
+    with serve(tmp_path) as service, caplog.at_level("INFO", logger="goldspan.web"):
+        label_all(service)
+        wait_until(lambda: "the campaign has ended: " in caplog.text)
+        gold = tmp_path / "out" / "gold.csv"
+        found = labels_in(gold.read_text(encoding="utf-8"))
+        mine = [item for item in found if item not in service.setting.control]
+        for item in mine[:2]:
+            label = found[item]
+            other = next(name for name in service.setting.plan.task.labels if name != label)
+            service.desk.adjudicate(item, other)
+            wait_until(lambda: labels_in(gold.read_text(encoding="utf-8"))[item] == other)  # noqa: B023
+            assert labels_in(service.desk.export("gold.csv").content.decode())[item] == other
+        assert service.engine.is_over()
+
+
+def test_what_fails_in_the_loop_is_shown_and_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "AFTER_ERROR", 0.05)
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        real = service.campaign.run
+        monkeypatch.setattr(service.campaign, "run", lambda: 1 / 0)
+        answer(service, "ann")
+        wait_until(lambda: service.engine.live.state == "failed")
+        assert "ZeroDivisionError" in service.engine.live.error
+        monkeypatch.setattr(service.campaign, "run", real)
+        wait_until(lambda: service.engine.live.error == "")
+        assert service.engine.live.state == "waiting"
+
+
+def aggregation_fails(service, patch):
+    def fail(*_):
+        raise RuntimeError("no step worked")
+
+    patch.setattr(type(service.campaign.steps.aggregate), "fit", fail, raising=False)
+    patch.setattr(type(service.campaign.progress), "result", property(fail))
+    return "RuntimeError: no step worked"
+
+
+def store_is_gone(service, patch):
+    def fail(*_, **__):
+        raise StoreError("campaign.sqlite: unable to open database file; is it gone?")
+
+    patch.setattr(service.ledger, "slots", fail)
+    return "unable to open database file"
+
+
+def disk_is_full(service, patch):
+    def fail(*_, **__):
+        raise InputError("cannot write gold.csv: No space left on device: make room on the disk")
+
+    patch.setattr(service.ledger, "records", fail)
+    return "make room on the disk"
+
+
+@pytest.mark.parametrize("spoil", [aggregation_fails, store_is_gone, disk_is_full])
+def test_what_stops_the_loop_is_logged_shown_beside_the_server_and_taken_back(
+    tmp_path, monkeypatch, caplog, spoil
+):
+    monkeypatch.setattr(engine, "AFTER_ERROR", 0.05)
+    caplog.set_level("INFO", logger="goldspan")
+    with serve(tmp_path) as service:
+        wait_until(lambda: service.engine.live.state == "waiting")
+        with pytest.MonkeyPatch.context() as patch:
+            told = spoil(service, patch)
+            answer_quietly(service)
+            wait_until(lambda: service.engine.live.state == "failed")
+            live = service.engine.live
+            assert told in live.error
+            assert "no round closes" in live.advice
+            wait_until(lambda: told in service.engine.trouble.read()["error"])
+        beside = desk_of(tmp_path)
+        if beside["error"]:  # it may work again by now
+            assert (beside["state"], told in beside["error"]) == ("failed", True)
+            assert beside["advice"]
+        wait_until(lambda: service.engine.live.error == "")
+        wait_until(lambda: desk_of(tmp_path)["error"] == "")
+        assert service.desk.overview()["state"] in {"waiting", "working"}
+    (said,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert told in said.getMessage()
+    assert "no round closes" in said.getMessage()
+    assert bool(said.exc_info) == (spoil is aggregation_fails)  # what is not foreseen is traced
+    assert any("goes on again" in one.getMessage() for one in caplog.records)
+    assert not (tmp_path / "out" / "trouble.json").exists()
+
+
+def answer_quietly(service):
+    """Do a task where the fault lets somebody."""
+    with suppress(GoldspanError):
+        answer(service, "ann")
+    service.engine.notify()
+
+
+def desk_of(folder):
+    """Look at the desk from another process's point of view."""
+    with closing(open_service(folder / "campaign.toml", folder / "out", KEYS)) as service:
+        return service.desk.overview()
+
+
+def test_a_failure_is_kept_where_the_disk_has_no_more_room(tmp_path):
+    kept = engine.TroubleFile(tmp_path / "trouble.json")
+    assert kept.read() == {"error": "", "advice": ""}
+    kept.write()
+    size = kept.path.stat().st_size
+    kept.write("no room: ü" * 500, "make some")
+    assert kept.path.stat().st_size == size
+    assert kept.read()["error"].startswith("no room: ü")
+    kept.write()
+    assert kept.read() == {"error": "", "advice": ""}
+
+
+def test_a_campaign_of_another_crowd_is_not_served(tmp_path):
+    with pytest.raises(InputError, match="goldspan run"):
+        serve(tmp_path, crowd={"source": "files"})

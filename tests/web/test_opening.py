@@ -1,0 +1,136 @@
+"""A campaign keeps its id whatever changes in its plan, and its store is its owner's alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import closing
+
+import pytest
+
+from goldspan.campaign import open_setting, read_plan
+from goldspan.store import backup_ledger, restore_ledger
+from goldspan.web import Entrance, ServerSettings, open_service
+from goldspan.web.errors import Refused
+from goldspan.web.opening import FILE, ID, SERVER, open_store, with_id
+from web.houses import BEGIN
+from web.serving import KEYS, Clock, answer, key, open_round, plan_file
+
+
+@pytest.fixture
+def wide():
+    """A mask as most machines have it: what is made can be read by all."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def opened(folder, out="out"):
+    """Open a campaign without starting its loop."""
+    return closing(open_service(folder / "campaign.toml", folder / out, KEYS, clock=Clock()))
+
+
+def entrance_of(service):
+    settings = ServerSettings(KEYS, clock=service.clock)
+    return Entrance.of(service.ledger, service.setting.key, settings)
+
+
+def raise_money(folder):
+    path = folder / "campaign.toml"
+    before = path.read_text()
+    path.write_text(before.replace('money = "8"', 'money = "9"'))
+    assert path.read_text() != before
+
+
+def test_links_sessions_and_tasks_hold_on_when_the_plan_changes(tmp_path):
+    plan_file(tmp_path)
+    with opened(tmp_path) as service:
+        open_round(service)
+        entrance = entrance_of(service)
+        ((link, token),) = entrance.links.make(["ann"], 30)
+        worker = entrance.sessions.cookie(entrance.sessions.begin_work(link))
+        desk = entrance.sessions.cookie(entrance.sessions.begin_desk())
+        scope = entrance.sessions.scope(entrance.sessions.read("worker", worker))
+        answer(service, "ann")
+        task = service.work.next("ann")["task"]["id"]
+        shown = service.desk.names("ann")
+    raise_money(tmp_path)
+    with opened(tmp_path) as service:
+        entrance = entrance_of(service)
+        assert entrance.links.read(token) == link
+        assert entrance.sessions.read("desk", desk).role == "desk"
+        assert entrance.sessions.scope(entrance.sessions.read("worker", worker)) == scope
+        assert service.desk.names("ann") == shown
+        assert service.work.submit("ann", task, key(), "sun")["status"] == "accepted"
+
+
+def test_campaigns_of_one_plan_and_secret_do_not_know_each_others_people(tmp_path):
+    plan_file(tmp_path)
+    with opened(tmp_path, "one") as one, opened(tmp_path, "two") as two:
+        entrance, other = entrance_of(one), entrance_of(two)
+        ((link, token),) = other.links.make(["ann"], 30)
+        with pytest.raises(Refused, match="does not hold here"):
+            entrance.links.read(token)
+        with pytest.raises(Refused, match="personal link"):
+            entrance.sessions.read("worker", other.sessions.cookie(other.sessions.begin_work(link)))
+        assert one.desk.names("ann") != two.desk.names("ann")
+
+
+def test_the_id_goes_with_a_backup(tmp_path):
+    plan_file(tmp_path)
+    with opened(tmp_path) as service:
+        backup_ledger(service.ledger, tmp_path / "copy.db")
+        before = service.setting.key
+    (tmp_path / "new").mkdir()
+    restore_ledger(tmp_path / "copy.db", tmp_path / "new" / FILE).close()
+    with opened(tmp_path, "new") as service:
+        assert service.setting.key == before
+
+
+@pytest.mark.parametrize("begun", ["plan", "link"])
+def test_a_campaign_from_before_there_were_ids_keeps_what_it_was_known_by(tmp_path, begun):
+    setting = open_setting(read_plan(plan_file(tmp_path)), tmp_path)
+    with open_store(setting, tmp_path / "out", None, BEGIN) as ledger:
+        facts = {"id": "weather-0badcafe"} if begun == "plan" else {"worker": "ann"}
+        ledger.record(begun, begun, facts, BEGIN)
+        named = with_id(setting, ledger, BEGIN)
+        assert named.key == ("weather-0badcafe" if begun == "plan" else setting.key)
+        assert ledger.records(SERVER)[ID] == {"id": named.key}
+
+
+def test_what_was_worked_out_of_a_setting_is_kept_under_its_id(tmp_path):
+    setting = open_setting(read_plan(plan_file(tmp_path)), tmp_path)
+    words, before = setting.words, setting.key
+    assert setting.named("other").words is words
+    assert (setting.named("other").key, setting.key) == ("other", before)
+
+
+def modes(folder):
+    """Give the modes of a folder and of the files of its store; a lock is empty."""
+    files = [folder, *(path for path in folder.glob(f"{FILE}*") if path.suffix != ".lock")]
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in files}
+
+
+@pytest.mark.usefixtures("wide")
+def test_the_store_and_its_folder_are_for_their_owner_alone(tmp_path):
+    plan_file(tmp_path)
+    with opened(tmp_path) as service:
+        open_round(service)
+        found = modes(service.out)
+    assert found.pop("out") == 0o700
+    assert {FILE, f"{FILE}-wal"} <= set(found)
+    assert set(found.values()) == {0o600}
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_store_that_others_could_read_is_closed_and_a_folder_that_was_there_is_not(tmp_path):
+    plan_file(tmp_path)
+    with opened(tmp_path, "old"):
+        pass
+    (tmp_path / "out").mkdir()
+    shutil.copyfile(tmp_path / "old" / FILE, tmp_path / "out" / FILE)
+    assert modes(tmp_path / "out")[FILE] == 0o644
+    with opened(tmp_path):
+        pass
+    assert modes(tmp_path / "out") == {"out": 0o755, FILE: 0o600}

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from goldspan.errors import UnknownNameError
+from goldspan.workers import Reliability, worker_scores
+from goldspan.workers.selection import SCORES, error_bound, score_ranges, team_values
+
+
+def _all_results(n, labels, **options):
+    return Reliability.from_counts(np.arange(n + 1), n, n_labels=labels, prior=(1, 1), **options)
+
+
+@pytest.mark.parametrize("labels", [2, 3, 7])
+@pytest.mark.parametrize("n", [2, 3, 10, 40])
+@pytest.mark.parametrize("chance", [0.0, 0.2, 0.5, 0.93, 1.0])
+def test_the_mean_of_the_unbiased_score_over_all_results_is_the_true_one(labels, n, chance):
+    weight = binom.pmf(np.arange(n + 1), n, chance)
+    found = weight @ worker_scores(_all_results(n, labels), "unbiased")
+    assert found == pytest.approx((labels * chance - 1) ** 2, abs=1e-9)
+
+
+@pytest.mark.parametrize("labels", [2, 4])
+def test_the_plugin_score_is_too_high_by_the_variance(labels):
+    n, chance = 6, 0.7
+    found = binom.pmf(np.arange(n + 1), n, chance) @ worker_scores(
+        _all_results(n, labels), "plugin"
+    )
+    bias = labels**2 * chance * (1 - chance) / n
+    assert found == pytest.approx((labels * chance - 1) ** 2 + bias, abs=1e-9)
+
+
+def test_the_posterior_score_takes_the_untested_for_guessers_whatever_the_pools_prior():
+    tested = Reliability.from_counts([2, 55, 0], [2, 60, 3], n_labels=4, prior=(3, 1))
+    means = np.array([3 / 6, 56 / 64, 1 / 7])
+    assert worker_scores(tested, "posterior") == pytest.approx((4 * means - 1) ** 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("score", "known"),
+    [
+        ("posterior", [False, True, True]),
+        ("unbiased", [False, False, True]),
+        ("plugin", [False, True, True]),
+    ],
+)
+def test_workers_without_enough_answers_have_no_score(score, known):
+    tested = Reliability.from_counts([0, 1, 2], [0, 1, 2])
+    assert np.isfinite(worker_scores(tested, score)).tolist() == known
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_all_right_and_all_wrong_have_finite_scores(score):
+    assert np.isfinite(
+        worker_scores(Reliability.from_counts([0, 2, 0, 50], [2, 2, 50, 50]), score)
+    ).all()
+
+
+def test_an_unknown_score_is_refused():
+    with pytest.raises(UnknownNameError, match="choose from posterior, unbiased, plugin"):
+        worker_scores(Reliability.from_counts([1], 2), "posteriour")
+
+
+@pytest.mark.parametrize(("labels", "n"), [(2, 2), (2, 9), (4, 3), (7, 12)])
+def test_unbiased_scores_lie_within_the_range_that_hoeffding_uses(labels, n):
+    tested = _all_results(n, labels)
+    found = worker_scores(tested, "unbiased")
+    spread = found.max() - found.min()
+    # The least value needs a C that may be no whole number: many questions come near it.
+    assert spread <= score_ranges(tested)[0] + 1e-12
+    many = _all_results(4000, labels)
+    assert np.ptp(worker_scores(many, "unbiased")) == pytest.approx(score_ranges(many)[0], rel=1e-5)
+
+
+def test_the_value_of_a_prefix_is_the_sum_by_the_root_of_its_size():
+    assert team_values(np.array([4.0, 2.0, 3.0])) == pytest.approx([4, 6 / 2**0.5, 9 / 3**0.5])
+
+
+@pytest.mark.parametrize(("value", "labels", "bound"), [(2, 2, np.exp(-2)), (0, 2, 1), (1, 4, 1)])
+def test_the_bound_of_the_error_is_the_papers(value, labels, bound):
+    assert error_bound(value, labels) == pytest.approx(bound)

@@ -1,0 +1,280 @@
+"""Signs on simulated workers: the careless are found, the honest left alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import goldspan
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.simulation import draw_truth, simulate_crowd
+from goldspan.workers import find_signs
+from goldspan.workers.signs import Sign, Thresholds, at_least, at_most, equal_answers, others_choice
+
+TEAM = (
+    "flip(0.2) x14",
+    "con=spammer(constant)",
+    "ran=spammer(random)",
+    "dri=drift(flip(0.05), flip(0.5))",
+    "cop=copier(w3)",
+)
+
+
+def crowd_of(team: tuple[str, ...], n_labels: int, seed: int, **options: object) -> Crowd:
+    items = 2000 if options.get("per_item") else 400
+    return simulate_crowd(draw_truth(items, n_labels, seed=seed), team, seed=seed, **options)
+
+
+def kinds_of(signs: list[Sign], worker: str) -> set[str]:
+    return {sign.kind for sign in signs if sign.worker == worker}
+
+
+def reread(crowd: Crowd, **columns: np.ndarray) -> Crowd:
+    return replace(crowd, answers=replace(crowd.answers, **columns))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("shape", [(2, {}), (4, {"per_item": 5})], ids=["all", "some"])
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_the_careless_are_found_and_nobody_else(shape, seed, has_gold):
+    n_labels, options = shape
+    crowd = crowd_of(TEAM, n_labels, seed, times=True, **options)
+    signs = find_signs(crowd if has_gold else crowd.with_gold(None))
+    assert "constant" in kinds_of(signs, "con")
+    assert "base rate" in kinds_of(signs, "ran")
+    if has_gold:
+        assert "drift" in kinds_of(signs, "dri")
+    if has_gold or not options:  # without gold the two outvote the truth on their items
+        assert "copies" in kinds_of(signs, "cop")
+    honest = {f"w{n}" for n in range(1, 15)} - {"w3"}
+    assert not {sign.worker for sign in signs} & honest
+
+
+@pytest.mark.parametrize(
+    "team", ["flip(0.2) x20", "cm x20", "mace x20", "cv x20"], ids=lambda team: team[:-4]
+)
+def test_honest_crowds_are_left_alone(team):
+    marked, n = 0, 0
+    for seed in range(6):
+        crowd = crowd_of((team,), 3, seed, per_item=5, workload="zipf")
+        for one in (crowd, crowd.with_gold(None)):
+            marked += len({sign.worker for sign in find_signs(one)})
+            n += crowd.n_workers
+    assert marked / n < 0.03
+
+
+def test_a_rare_label_does_not_make_careful_workers_constant():
+    truth = draw_truth(400, ["no", "yes"], shares=[9, 1], seed=3)
+    team = ["flip(0.05) x10", "con=spammer(frequent)"]
+    signs = find_signs(simulate_crowd(truth, team, seed=3), kinds=["constant", "base rate"])
+    assert {sign.worker for sign in signs} == {"con"}
+
+
+def test_the_constant_sign_says_what_was_seen():
+    truth = draw_truth(300, ["no", "yes"], seed=4)
+    crowd = simulate_crowd(truth, ["flip(0.1) x4", "con=spammer(constant, label=yes)"], seed=4)
+    sign = find_signs(crowd, kinds=["constant"])[0]
+    assert sign.evidence.startswith("100 % of 300 answers say yes, of the others'")
+    assert (sign.strength, sign.numbers["answers"]) == (1.0, 300)
+    assert str(sign).startswith("constant: 100 %")
+
+
+@pytest.fixture(scope="module")
+def texts(root) -> Crowd:
+    """Honest and careless workers on tagged texts."""
+    truth = read_crowd(root / "examples" / "crowd.tsv")
+    team = {f"w{n}": "misses(0.15) + flip(0.03)" for n in range(6)}
+    team |= {"con": "spammer(frequent)", "ran": "spammer(random)", "cop": "copier(w1)"}
+    return simulate_crowd(truth, team, seed=1, times=True)
+
+
+def test_texts_have_signs_too(texts):
+    signs = find_signs(texts)
+    assert kinds_of(signs, "con") == {"constant"}
+    assert "base rate" in kinds_of(signs, "ran")
+    assert "copies" in kinds_of(signs, "cop")
+    assert "mark nothing" in next(s.evidence for s in signs if s.worker == "con")
+    copied = next(s.evidence for s in signs if s.worker == "cop" and s.kind == "copies")
+    assert " wrong answers of cop that mark something to shared items " in copied
+    assert {sign.worker for sign in signs} <= {"con", "ran", "cop", "w1"}
+
+
+def test_times_tell_who_copied_whom():
+    crowd = crowd_of(("flip(0.3) x8", "cop=copier(w2)"), 3, 5, times=True)
+    submitted = crowd.answers.submitted.copy()
+    source, copier = crowd.worker_index("w2"), crowd.worker_index("cop")
+    taken = crowd.answers.worker == copier
+    # The copier answers a minute after the source; both answered everything.
+    submitted[taken] = submitted[crowd.answers.worker == source] + 60_000
+    signs = find_signs(reread(crowd, submitted=submitted), kinds=["copies"])
+    assert [sign.worker for sign in signs] == ["cop"]
+    assert "100 % of them after w2" in signs[0].evidence
+    assert signs[0].numbers["other"] == "w2"
+
+
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
+    crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 2, 6)
+    crowd = crowd if has_gold else crowd.with_gold(None)
+    signs = {sign.worker: sign for sign in find_signs(crowd, kinds=["copies"])}
+    assert set(signs) == {"cop", "w2"}
+    answers = crowd.answers
+    table = np.full((crowd.n_items, crowd.n_workers), -1)
+    table[answers.item, answers.worker] = answers.codes
+    cop, source = crowd.worker_index("cop"), crowd.worker_index("w2")
+    for worker, other in ((cop, source), (source, cop)):
+        wrong = table[:, worker] != crowd.gold
+        if not has_gold:  # more third workers say the other thing
+            third = np.delete(table, [worker, other], axis=1)
+            wrong = (third != table[:, [worker]]).sum(axis=1) > third.shape[1] / 2
+        equal = wrong & (table[:, worker] == table[:, other])
+        name, its = str(crowd.worker_ids[worker]), str(crowd.worker_ids[other])
+        words = f"{equal.sum()} of the {wrong.sum()} wrong answers of {name} to shared items are "
+        assert signs[name].evidence.startswith(f"{words}those of {its}, where ")
+        assert signs[name].strength == equal.sum() / wrong.sum()
+    assert signs["cop"].numbers["wrong"] != signs["w2"].numbers["wrong"]
+
+
+def test_half_copies_are_found_with_gold():
+    crowd = crowd_of(("flip(0.3) x9", "cop=flip(0.3) + copier(w2, 0.5)"), 4, 6)
+    assert "copies" in kinds_of(find_signs(crowd, kinds=["copies"]), "cop")
+
+
+def test_hard_items_make_no_copies():
+    """On a third of the items everybody tends to the same wrong answer."""
+    rng = np.random.default_rng(7)
+    n_items, n_workers = 300, 15
+    hard = rng.random(n_items) < 0.33
+    rows = ["task,worker,label,gold"]
+    for n in range(n_items):
+        for w in range(n_workers):
+            wrong = rng.random() < (0.7 if hard[n] else 0.1)
+            label = "x" if not wrong else "y" if hard[n] else rng.choice(["y", "z"])
+            rows.append(f"{n},{w},{label},x")
+    assert not find_signs(read_crowd("\n".join(rows).encode()), kinds=["copies"])
+
+
+def test_too_fast_needs_times_and_gives_the_quality_beside():
+    crowd = crowd_of(("flip(0.1) x9", "eve=flip(0.4)"), 2, 8, times=True)
+    rng = np.random.default_rng(8)
+    assert not find_signs(crowd, kinds=["too fast"])
+    seconds = rng.lognormal(np.log(8), 0.5, len(crowd.answers))
+    seconds[crowd.answers.worker == crowd.worker_index("eve")] /= 8
+    started = crowd.answers.submitted - (1000 * seconds).astype(np.int64)
+    sign, *others = find_signs(reread(crowd, started=started), kinds=["too fast"])
+    assert not others
+    assert sign.worker == "eve"
+    assert sign.numbers["seconds"] == pytest.approx(1, rel=0.2)
+    assert "s for an answer in the median, the median worker 8" in sign.evidence
+    assert "of the labels right, the others 89 %" in sign.evidence
+
+
+def test_drift_goes_by_time_and_not_by_the_order_in_the_file():
+    crowd = crowd_of(("flip(0.1) x6", "dri=drift(flip(0.05), flip(0.5), at=0.5)"), 2, 9, times=True)
+    sign = find_signs(crowd, kinds=["drift"])[0]
+    assert sign.worker == "dri"
+    assert sign.numbers["before"] == pytest.approx(0.95, abs=0.05)
+    assert sign.numbers["after"] == pytest.approx(0.5, abs=0.1)
+    assert sign.numbers["before_change"] == pytest.approx(200, abs=30)
+    order = np.argsort(crowd.answers.submitted)
+    shuffled = replace(crowd, answers=crowd.answers.take(order))
+    assert find_signs(shuffled, kinds=["drift"])[0].evidence == sign.evidence
+    assert not find_signs(reread(crowd, submitted=None), kinds=["drift"])
+
+
+def test_items_that_become_harder_are_no_drift():
+    truth = draw_truth(400, 2, seed=10)
+    easy = simulate_crowd(truth.select_items(np.arange(200)), ["flip(0.02) x8"], seed=1)
+    hard = simulate_crowd(truth.select_items(np.arange(200, 400)), ["flip(0.4) x8"], seed=2)
+    rows = [
+        f"{prefix}{n},{w},{tags[0]},{gold[0]}"
+        for prefix, part in (("a", easy), ("b", hard))
+        for n, gold in enumerate(part.tagset.decode(part.gold_tagged))
+        for w, tags in part.answers_of(n).items()
+    ]
+    crowd = read_crowd(("task,worker,label,gold\n" + "\n".join(rows)).encode())
+    assert not find_signs(crowd, kinds=["drift"])
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40, unique=True))
+def test_the_choice_of_the_others_is_that_of_counting_without_oneself(rows):
+    cells = {(item, worker): label for item, worker, label in rows}
+    text = "".join(f"{i},w{w},{c}\n" for (i, w), c in cells.items())
+    crowd = read_crowd(f"task,worker,label\n{text}".encode())
+    groups, answers = equal_answers(crowd), crowd.latest
+    item = answers.item.astype(np.int64)
+    found = others_choice(item, groups.of, groups.size, groups.best)
+    for a in range(len(answers)):
+        rest = Counter(
+            groups.of[b] for b in range(len(answers)) if item[b] == item[a] and b != a
+        ).most_common()
+        is_clear = rest and (len(rest) == 1 or rest[0][1] > rest[1][1])
+        assert found[a] == (rest[0][0] if is_clear else -1)
+    same = groups.of[:, None] == groups.of[None]
+    assert (same == ((item[:, None] == item) & (answers.codes[:, None] == answers.codes))).all()
+
+
+def test_tails_are_those_of_the_binomial():
+    from scipy.stats import binom
+
+    count, n = np.array([0, 3, 9]), np.array([5, 7, 9])
+    assert at_least(count, n, 0.3) == pytest.approx(binom.sf(count - 1, n, 0.3), abs=1e-9)
+    assert at_most(count, n, 0.3) == pytest.approx(binom.cdf(count, n, 0.3), abs=1e-9)
+
+
+def test_signs_come_strongest_first_and_always_the_same():
+    crowd = crowd_of(TEAM, 2, 0, times=True)
+    signs = find_signs(crowd)
+    assert [s.strength for s in signs] == sorted([s.strength for s in signs], reverse=True)
+    assert find_signs(crowd) == signs
+    assert all(0 <= s.strength <= 1 and s.p_value < 0.05 for s in signs)
+
+
+def test_a_result_says_what_is_right_where_there_is_no_gold():
+    crowd = crowd_of(TEAM, 2, 0, times=True).with_gold(None)
+    by_default = find_signs(crowd, kinds=["drift"])
+    assert by_default == find_signs(crowd, result=goldspan.aggregate(crowd, "ds"), kinds=["drift"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["task,worker,label\n1,a,x\n", "task,worker,label\n1,a,x\n1,b,x\n2,a,x\n2,b,x\n"],
+    ids=["one answer", "one label"],
+)
+def test_tiny_crowds_have_no_signs(text):
+    assert find_signs(read_crowd(text.encode()), thresholds=Thresholds(least=2)) == []
+
+
+def test_a_crowd_without_answers_has_no_signs():
+    assert find_signs(draw_truth(5)) == []
+
+
+def test_unknown_signs_and_impossible_thresholds_are_refused():
+    with pytest.raises(UnknownNameError, match="constant, base rate, copies, too fast, drift"):
+        find_signs(draw_truth(5), kinds=["bot"])
+    with pytest.raises(InputError, match="alpha lies between 0 and 1"):
+        Thresholds(alpha=2)
+    with pytest.raises(InputError, match="at least 2 answers"):
+        Thresholds(least=1)
+
+
+@pytest.mark.realdata
+def test_few_real_workers_have_signs(data):
+    flagged, n = 0, 0
+    for name in ("dog", "face_sentiment", "snow_rte", "web", "weather_tweets_amt"):
+        folder = data / "classification" / name
+        crowd = read_crowd(folder / "labels.csv", gold=folder / "truth.csv")
+        flagged += len({sign.worker for sign in find_signs(crowd)})
+        n += crowd.n_workers
+    assert 0 < flagged / n < 0.05
+
+
+def test_one_sign_can_be_named_alone():
+    crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
+    assert find_signs(crowd, kinds="drift") == find_signs(crowd, kinds=["drift"])
