@@ -111,7 +111,7 @@ def _account(mine: Outcome, theirs: Outcome) -> str:
 
 @cache
 def our_tol() -> float:
-    """Give the relative tolerance that is `TOL` per label."""
+    """Return the relative tolerance that is `TOL` per label."""
     made = single_labels(100_000, N_WORKERS, per_task=PER_TASK)
     objective = goldspan.aggregate(made.frame(), "ds", max_iter=5).trace[-1]
     return TOL / abs(objective / len(made.label))
@@ -217,7 +217,7 @@ def real_crowd() -> list[Row]:
 
 @cache
 def _real() -> tuple[Any, numpy_bsc.Task, numpy_bsc.Task]:
-    """Give a result, which holds the layout for our engine, and the peer's two layouts."""
+    """Return a result, which holds the layout for our engine, and the peer's two layouts."""
     crowd = read_crowd(REAL)
     result = goldspan.aggregate(crowd, "bsc-seq")
     return result, numpy_bsc.prepare(crowd), numpy_bsc.prepare(crowd, sparse=True)

@@ -96,7 +96,7 @@ class Prepared:
         return self.numbers.n_features, len(self.codec.tags)
 
     def strings(self, features: Features) -> list[list[list[str]]]:
-        """Give the names of every token's features."""
+        """Return the names of every token's features."""
         names = [self.numbers.name(n) for n in range(self.shape[0])]
         flat = [names[i] for i in features.ids.tolist()]
         bounds = features.bounds.tolist()

@@ -104,7 +104,7 @@ def _child(there: Any, work: Work, little: Any, much: Any) -> None:
 
 
 def settled_memory() -> float:
-    """Give memory back, reset the high-water mark, and give the resident memory in MiB."""
+    """Return memory back, reset the high-water mark, and give the resident memory in MiB."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
@@ -113,7 +113,7 @@ def settled_memory() -> float:
 
 
 def peak_memory() -> float:
-    """Give the high-water mark in MiB."""
+    """Return the high-water mark in MiB."""
     return _status("VmHWM")
 
 

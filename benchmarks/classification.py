@@ -56,7 +56,7 @@ def report() -> str:
 
 
 def public_sets(folders: list[Path]) -> str:
-    """Give the tables of accuracy and of seconds."""
+    """Return the tables of accuracy and of seconds."""
     names = [
         r"plurality\*",
         *(f"goldspan {name}" for name in OURS),
@@ -102,7 +102,7 @@ def read_set(folder: Path) -> Crowd:
 
 
 def as_frame(crowd: Crowd) -> pd.DataFrame:
-    """Give the answers that count, as crowd-kit takes them."""
+    """Return the answers that count, as crowd-kit takes them."""
     answers, tags = crowd.latest, np.array(crowd.tagset.tags, object)
     tasks, workers = crowd.item_ids.to_pandas(), crowd.worker_ids.to_pandas()
     return pd.DataFrame(
@@ -115,7 +115,7 @@ def as_frame(crowd: Crowd) -> pd.DataFrame:
 
 
 def methods(crowd: Crowd, frame: pd.DataFrame) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Give every method as a function of nothing, which gives labels by task."""
+    """Yield every method as a function of nothing, which gives labels by task."""
     ids = crowd.item_ids.to_pylist()
     for name in OURS:
         yield (
@@ -137,7 +137,7 @@ def peer_labels(name: str, frame: pd.DataFrame) -> Any:
 
 
 def right(crowd: Crowd, labels: Any) -> float:
-    """Give the accuracy over tasks with known truth."""
+    """Return the accuracy over tasks with known truth."""
     assert crowd.gold is not None
     known = np.flatnonzero(crowd.gold >= 0)
     truth = np.array(crowd.tagset.tags, object)[crowd.gold[known]]
@@ -146,7 +146,7 @@ def right(crowd: Crowd, labels: Any) -> float:
 
 
 def plurality(crowd: Crowd) -> float:
-    """Give the expected accuracy of a vote whose ties are drawn."""
+    """Return the expected accuracy of a vote whose ties are drawn."""
     assert crowd.gold is not None
     known = np.flatnonzero(crowd.gold >= 0)
     counts, truth = vote_counts(crowd)[known], crowd.gold[known]

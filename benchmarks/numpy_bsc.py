@@ -180,7 +180,7 @@ def _from_votes(task: Task) -> tuple[Floats, Floats]:
 
 
 def _expected_log(alpha: Floats, prior: Floats, axis: int) -> tuple[Floats, float]:
-    """Give E ln p under Dirichlets along an axis, and their divergence from the prior.
+    """Return E ln p under Dirichlets along an axis, and their divergence from the prior.
 
     Components with parameter 0 do not exist: -inf, and they add nothing.
     """
@@ -217,7 +217,7 @@ def _count(task: Task, marginals: Floats) -> Floats:
 
 
 def _forward_backward(task: Task, evidence: Floats, truth: Floats) -> tuple[float, Floats, Floats]:
-    """Give ln Z, the marginals [n_tokens, J] and the expected steps."""
+    """Return ln Z, the marginals [n_tokens, J] and the expected steps."""
     steps, start, step = task.steps, truth[0], truth[1:]
     most = evidence.max(axis=0)
     local = np.ascontiguousarray(np.exp(evidence - most).T)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 @contextmanager
 def server() -> Iterator[str | None]:
-    """Give the folder of its Unix socket, None without PostgreSQL.
+    """Return the folder of its Unix socket, None without PostgreSQL.
 
     It waits for the disk as it does by default (`fsync`, `synchronous_commit`).
     """

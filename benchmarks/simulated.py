@@ -35,7 +35,7 @@ class Labels:
     truth: NDArray[np.int64]
 
     def frame(self) -> pd.DataFrame:
-        """Give columns task, worker, label; ids are strings, as in the crowds that are shared."""
+        """Return columns task, worker, label; ids are strings, as in the crowds that are shared."""
         tasks = np.char.add("t", self.task.astype(str))
         workers = np.char.add("w", self.worker.astype(str))
         return pd.DataFrame(
@@ -47,7 +47,7 @@ class Labels:
         )
 
     def accuracy(self, labels: pd.Series) -> float:
-        """Give the share of right labels; the index is `frame`'s tasks, labels may be strings."""
+        """Return the share of right labels; the index is `frame`'s tasks, labels may be strings."""
         tasks = labels.index.astype(str).str.slice(1).astype("int64").to_numpy()
         assert len(tasks) == len(self.truth)
         return float((self.truth[tasks] == labels.astype("int64").to_numpy()).mean())

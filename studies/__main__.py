@@ -116,7 +116,7 @@ def study(
 
 
 def _places(name: str, output: str | None, state: str | None) -> dict[str, Any]:
-    """Say where finished runs are kept.
+    """Return where finished runs are kept.
 
     Raises:
         InputError: The study keeps none, or there is no such folder.
@@ -133,7 +133,7 @@ def _places(name: str, output: str | None, state: str | None) -> dict[str, Any]:
 
 
 def _picture_file(name: str, output: str | None, plot: str | None) -> str | None:
-    """Say where the picture goes: as wished, or beside the output if it can be drawn at all.
+    """Return where the picture goes: as wished, or beside the output if it can be drawn at all.
 
     Raises:
         InputError: The study has none.

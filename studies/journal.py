@@ -66,7 +66,7 @@ class Journal(ABC, Generic[Run]):
 
     @abstractmethod
     def plain(self, run: Run) -> dict[str, Any]:
-        """Give a run as values that JSON can hold."""
+        """Return a run as values that JSON can hold."""
 
     @abstractmethod
     def made(self, found: Mapping[str, Any]) -> Run:

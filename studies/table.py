@@ -44,7 +44,7 @@ class Table:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain dictionaries and lists, for JSON."""
+        """Return plain dictionaries and lists, for JSON."""
         rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
         return {"caption": self.caption, "rows": rows}
 
@@ -80,6 +80,6 @@ class Study:
         return "\n\n".join(parts) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain dictionaries and lists, for JSON."""
+        """Return plain dictionaries and lists, for JSON."""
         tables = [table.to_dict() for table in self.tables]
         return {"title": self.title, "tables": tables, "notes": list(self.notes)}

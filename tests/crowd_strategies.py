@@ -244,7 +244,7 @@ def _with_texts(crowd: Crowd) -> Crowd:
 
 
 def alike(found: Crowd | None, wanted: Crowd) -> bool:
-    """Say whether two crowds are the same, but for what follows from a text that is known.
+    """Return whether two crowds are the same, but for what follows from a text that is known.
 
     The places of tokens do, and the one token of a single label. None is what was refused.
     """

@@ -33,7 +33,7 @@ def _commands(page: Path) -> list[str]:
 
 
 def _alike() -> list[list[Path]]:
-    """Give the pages with commands, those together that begin with the same one."""
+    """Return the pages with commands, those together that begin with the same one."""
     found: dict[str, list[Path]] = {}
     for page in PAGES:
         for first in _commands(page)[:1]:

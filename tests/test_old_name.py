@@ -89,7 +89,7 @@ WORKS = re.compile(
 
 
 def faults(text):
-    """Give the commands that install something else than a wheel or a checkout of ours."""
+    """Return the commands that install something else than a wheel or a checkout of ours."""
     wrong = [found[0] for found in re.finditer(rf"\b(?:goldspan|{OLD_NAME})\[\w+", text)]
     for found in INSTALL.finditer(text):
         words = [

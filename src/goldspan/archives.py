@@ -111,7 +111,7 @@ class Allowance:
             raise self._refused()
 
     def check(self, n_bytes: int) -> None:
-        """Refuse what says of itself that it is larger, and take nothing."""
+        """Reject what says of itself that it is larger, and take nothing."""
         if n_bytes > self.left:
             raise self._refused()
 

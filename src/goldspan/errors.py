@@ -104,7 +104,7 @@ class Fault:
     kind: str = "fault"
 
     def __str__(self) -> str:
-        """Give the place and then the message, leaving out what is unknown."""
+        """Return the place and then the message, leaving out what is unknown."""
         place = self.file + (f" line {self.line}" if self.line else "")
         within = f"item {self.item}" if self.item else ""
         if self.token >= 0:

@@ -56,7 +56,7 @@ class Checkpoint(Protocol):
     """Where the state of iterative work is kept."""
 
     def load(self, fingerprint: str) -> Mapping[str, Any] | None:
-        """Give the last state, None if there is none.
+        """Return the last state, None if there is none.
 
         Raises:
             InputError: What is there belongs to another run, or is damaged.
@@ -227,11 +227,11 @@ class Ledger(Protocol):
         ...
 
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Give a place back; with a reason to skip, the worker is not asked again."""
+        """Return a place back; with a reason to skip, the worker is not asked again."""
         ...
 
     def expire(self, now: int) -> int:
-        """Give back the places whose time is over; count them."""
+        """Return back the places whose time is over; count them."""
         ...
 
     def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
@@ -269,7 +269,7 @@ class Ledger(Protocol):
         ...
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Give all facts of a kind by name, in the order in which they came."""
+        """Return all facts of a kind by name, in the order in which they came."""
         ...
 
     def is_sent(self, key: str) -> bool:
@@ -277,7 +277,7 @@ class Ledger(Protocol):
         ...
 
     def totals(self) -> Totals:
-        """Give the money."""
+        """Return the money."""
         ...
 
     @property
@@ -296,15 +296,15 @@ class Ledger(Protocol):
         ...
 
     def slots(self) -> pa.Table:
-        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
         ...
 
     def crowd(self, which: str = "answered") -> Crowd:
-        """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        """Return the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
         ...
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Give the log after a number."""
+        """Yield the log after a number."""
         ...
 
     @property

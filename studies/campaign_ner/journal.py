@@ -19,7 +19,7 @@ class Journal(journal.Journal[tuple[Point, ...]]):
     label = "way"
 
     def plain(self, run: tuple[Point, ...]) -> dict[str, Any]:
-        """Give the points as values that JSON can hold."""
+        """Return the points as values that JSON can hold."""
         return {"points": [asdict(point) for point in run]}
 
     def made(self, found: Mapping[str, Any]) -> tuple[Point, ...]:

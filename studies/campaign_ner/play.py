@@ -157,5 +157,5 @@ def ask(tape: Tape, rest: Ints, promised: Floats, n: int) -> float | None:
 
 
 def _first_of_each(item: NDArray[np.int32]) -> Ints:
-    """Give the first place of every item, in order of place."""
+    """Return the first place of every item, in order of place."""
     return np.sort(np.unique(item, return_index=True)[1])

@@ -68,7 +68,7 @@ class Policy:
     per_price: bool = False
 
     def promises(self, labels: Consensus, tape: Tape, prices: Ints) -> tuple[Ints, Floats]:
-        """Say what every answer that is not asked for yet promises.
+        """Return what every answer that is not asked for yet promises.
 
         Args:
             labels: What the answers so far say, by `LABELS`.
@@ -89,7 +89,7 @@ class Policy:
         return rest, found / prices[rest] if self.per_price else found
 
     def _plain(self, result: Consensus, tape: Tape, item: Ints, worker: Ints) -> Floats:
-        """Give the promise of pairs of item and worker, whatever was asked before."""
+        """Return the promise of pairs of item and worker, whatever was asked before."""
         habits = learn_habits(result)
         probs = posterior_of(result, habits)
         if self.doubt == "gain" and self.who == "best":
@@ -100,7 +100,7 @@ class Policy:
         return doubt * worth(habits, probs[probs.max(axis=1) < CLEAR])[worker]
 
     def _doubt(self, result: Consensus, tape: Tape, probs: Floats, habits: Habits) -> Floats:
-        """Give the doubt about every item, float64 [n_items]."""
+        """Return the doubt about every item, float64 [n_items]."""
         offsets = result.crowd.offsets
         if self.doubt == "gain":
             return item_gain(probs, offsets, habits.mean)
@@ -115,7 +115,7 @@ class Policy:
 
 
 def wrong_spans(result: Consensus) -> Floats:
-    """Give the expected number of wrong spans of every item: false ones and missed ones.
+    """Return the expected number of wrong spans of every item: false ones and missed ones.
 
     A span that was given is false with 1 - p, any other of posterior p is missed with p.
 
@@ -130,7 +130,7 @@ def wrong_spans(result: Consensus) -> Floats:
 
 
 def next_share(told: Ints, dependence: float) -> Floats:
-    """Say what the next answer tells of what the first one told: the rise of n / (1 + (n - 1) d).
+    """Return what the next answer tells, as a share of the first: the rise of n / (1 + (n - 1) d).
 
     Args:
         told: Whole numbers [n_items], answers so far.

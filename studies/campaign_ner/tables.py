@@ -67,7 +67,7 @@ class Mean:
 
 
 def means(runs: Runs) -> dict[str, list[Mean]]:
-    """Give the points of every way, averaged over its seeds."""
+    """Return the points of every way, averaged over its seeds."""
     full = runs[0, FULL][0]
     found = {}
     for label in dict.fromkeys(label for _, label in runs):
@@ -77,7 +77,7 @@ def means(runs: Runs) -> dict[str, list[Mean]]:
 
 
 def answer_table(found: dict[str, list[Mean]]) -> Table:
-    """Say whether the loop comes close enough, and what else the money would have bought."""
+    """Return whether the loop comes close enough, and what else the money would have bought."""
     target = found[FULL][0].f1 - MARGIN
     rows: list[tuple[object, ...]] = [
         ("all answers, as the method is by default", 100.0, 100.0, 100 * found[FULL][0].f1, None)
@@ -132,13 +132,13 @@ def point_table(found: dict[str, list[Mean]]) -> Table:
 
 
 def fixed_line(found: dict[str, list[Mean]]) -> list[Mean]:
-    """Give fixed redundancy by number of answers, all of them at the end."""
+    """Return fixed redundancy by number of answers, all of them at the end."""
     labels = [*(fixed_label(k) for k in range(1, MOST)), ALL]
     return [found[label][0] for label in labels if label in found]
 
 
 def _at_money(line: Sequence[Mean], money: float) -> float | None:
-    """Give the F1 between two points of a line, None outside of it."""
+    """Return the F1 between two points of a line, None outside of it."""
     if not line or not line[0].money <= money <= line[-1].money:
         return None
     return float(np.interp(money, [mean.money for mean in line], [mean.f1 for mean in line]))

@@ -70,7 +70,7 @@ class Curves:
         return np.asarray(self.accuracy.std(axis=0, ddof=1) / np.sqrt(n))
 
     def row(self, label: str) -> int:
-        """Give the number of a line."""
+        """Return the number of a line."""
         return [entry.label for entry in self.panel.entries].index(label)
 
 

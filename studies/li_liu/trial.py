@@ -159,7 +159,7 @@ def em(method: str) -> Combine:
 
 
 def accuracy(tested: Tested, codes: NDArray[np.int16]) -> float:
-    """Give the share of right labels; items without an answer of the team count as wrong."""
+    """Return the share of right labels; items without an answer of the team count as wrong."""
     return float((codes == tested.rest.gold).mean())
 
 

@@ -44,7 +44,7 @@ class Scores:
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
-    """Give the mean and its standard error; of a single value there is no error.
+    """Return the mean and its standard error; of a single value there is no error.
 
     >>> mean_and_error([1.0, 3.0])
     (2.0, 1.0)

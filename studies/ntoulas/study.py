@@ -53,7 +53,7 @@ class Plan:
 def chosen(
     methods: Sequence[str] | None, repeats: int | None, *, quick: bool
 ) -> tuple[tuple[str, ...], int]:
-    """Give the classifiers and the number of repeats that were asked for.
+    """Return the classifiers and the number of repeats that were asked for.
 
     Raises:
         UnknownNameError: There is no such classifier.

@@ -37,12 +37,12 @@ class Found:
     points: Sequence[int]
 
     def values(self, classifier: str, training: Training, measure: str = "f") -> list[float]:
-        """Give a measure of every repeat; nothing if a repeat has no such training set."""
+        """Return a measure of every repeat; nothing if a repeat has no such training set."""
         found = [trial.scores.get((classifier, training)) for trial in self.trials]
         return [] if None in found else [getattr(one, measure) for one in found]
 
     def curve(self, classifier: str, rule: Rule) -> list[tuple[int, float, float]]:
-        """Give the points of a learning curve: labels, mean F, standard error (0 of one)."""
+        """Return the points of a learning curve: labels, mean F, standard error (0 of one)."""
         found = []
         for n in self.points:
             values = self.values(classifier, Training(rule, n))
@@ -53,7 +53,7 @@ class Found:
 
 
 def measures_table(found: Found, caption: str) -> Table:
-    """Give every measure of the paper's figures by classifier and training set."""
+    """Return every measure of the paper's figures by classifier and training set."""
     rows = []
     for classifier in found.classifiers:
         for training in found.trainings:
@@ -65,7 +65,7 @@ def measures_table(found: Found, caption: str) -> Table:
 def differences_table(
     found: Found, pairs: Sequence[tuple[Training, Training]], caption: str
 ) -> Table:
-    """Give the mean difference between two training sets in the same repeat, on the same gold."""
+    """Return the mean difference between two training sets in the same repeat, on the same gold."""
     rows = []
     for classifier in found.classifiers:
         for one, other in pairs:
@@ -80,7 +80,7 @@ def differences_table(
 
 
 def facts_table(found: Found, caption: str) -> Table:
-    """Say what the training sets are made of."""
+    """Return what the training sets are made of."""
     names = list(found.trials[0].facts[found.trainings[0]])
     rows = []
     for training in found.trainings:
@@ -94,7 +94,7 @@ def facts_table(found: Found, caption: str) -> Table:
 
 
 def curves_table(found: Found, title: str) -> Table:
-    """Give mean F by the number of labels."""
+    """Return mean F by the number of labels."""
     rows, most = [], 0.0
     for classifier in found.classifiers:
         for rule in found.curves:

@@ -29,7 +29,7 @@ class Rule:
     features: Callable[[Pool], Features] | None = None
 
     def order(self, pool: Pool, seed: int) -> Indices:
-        """Give all items that it picks, the first picked first; every prefix is a selection."""
+        """Return all items that it picks, the first picked first; every prefix is a selection."""
         features = self.features(pool) if self.features else None
         found = read_selector(self.written).select(pool, features=features, random_state=seed)
         return np.asarray(found.item, np.int64)

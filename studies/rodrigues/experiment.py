@@ -58,7 +58,7 @@ class Experiment(ABC):
         return self
 
     def setting(self) -> str:
-        """Say what the draws depend on beside the source."""
+        """Return what the draws depend on beside the source."""
         return ""
 
     @property

@@ -22,7 +22,7 @@ class Journal(journal.Journal[Run]):
         super().__init__(path, {label: f"{VERSION} {name}" for label, name in names.items()})
 
     def plain(self, run: Run) -> dict[str, Any]:
-        """Give a run as values that JSON can hold."""
+        """Return a run as values that JSON can hold."""
         return {
             "scores": {name: list(rates) for name, rates in run.scores.items()},
             "workers": [list(worker) for worker in run.workers],

@@ -62,7 +62,7 @@ class Effort:
     tagger: Mapping[str, Any] = field(default_factory=dict)
 
     def params(self, label: str) -> tuple[str, dict[str, Any]]:
-        """Give the method that a row's label stands for, and its parameters."""
+        """Return the method that a row's label stands for, and its parameters."""
         name, own = VARIANTS.get(label, (label, {}))
         if name.endswith("+crf"):
             return name, {"templates": TEMPLATES, **self.text, **own}
@@ -104,7 +104,7 @@ class Run:
 
 
 def check_methods(labels: tuple[str, ...]) -> None:
-    """Refuse rows that stand for no method.
+    """Reject rows that stand for no method.
 
     Raises:
         UnknownNameError: There is no such method.
@@ -178,7 +178,7 @@ def _score(items: Crowd, codes: Codes, codec: Codec) -> Rates:
 
 
 def _joined(items: Crowd, codes: Codes, codec: Codec) -> tuple[Crowd, Codes]:
-    """Give items and labels one tag set: either may have tags that the other lacks."""
+    """Return items and labels one tag set: either may have tags that the other lacks."""
     if items.tagset == codec:
         return items, codes
     joined = Codec.from_tags({*items.tagset.tags, *codec.tags}, codec.encoding)

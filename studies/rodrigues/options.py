@@ -119,7 +119,7 @@ def finish(
 
 
 def _extent(experiment: Experiment, options: Options) -> list[str]:
-    """Say how much was done."""
+    """Return how much was done."""
     source = experiment.source
     notes = [
         f"{source.n_items} sentences with {source.n_tokens} tokens were labelled; "

@@ -10,7 +10,7 @@ _SAME = 1e-12
 
 
 def paired_p(ours: Sequence[float], other: Sequence[float]) -> float | None:
-    """Give the two-sided p value of the paired t-test.
+    """Return the two-sided p value of the paired t-test.
 
     Args:
         ours: [n_repeats], for example the F1 of one method in every repeat.

@@ -23,7 +23,7 @@ class Everybody(Experiment):
     """The real crowd as it is."""
 
     def draw(self, repeat: int) -> Crowd:  # noqa: ARG002
-        """Give the crowd."""
+        """Return the crowd."""
         return self.source
 
 
@@ -54,7 +54,7 @@ def one_per_article(crowd: Crowd, seed: int) -> Crowd:
 
 
 def _articles(crowd: Crowd) -> list[str]:
-    """Give the article of every item; an item without one is its own."""
+    """Return the article of every item; an item without one is its own."""
     named = crowd.item_ids if crowd.groups is None else crowd.groups
     return list(named.to_pylist())
 

@@ -19,7 +19,7 @@ P_VALUE = "p"
 
 
 def columns_of(runs: Runs) -> dict[str, list[Run]]:
-    """Give the runs of every method, in the order of the repeats."""
+    """Return the runs of every method, in the order of the repeats."""
     found: dict[str, list[Run]] = {}
     for _, label in runs:
         found.setdefault(label, [])
@@ -29,7 +29,7 @@ def columns_of(runs: Runs) -> dict[str, list[Run]]:
 
 
 def rates_of(runs: list[Run], items: str) -> NDArray[np.float64]:
-    """Give precision, recall and F1 in per cent, float64 [n_repeats, 3]."""
+    """Return precision, recall and F1 in per cent, float64 [n_repeats, 3]."""
     return 100 * np.array([run.scores[items] for run in runs])
 
 
@@ -80,7 +80,7 @@ def _caption(items: str) -> str:
 
 
 def _means(rates: NDArray[np.float64]) -> dict[str, Any]:
-    """Give means and standard deviations by column."""
+    """Return means and standard deviations by column."""
     cells: dict[str, Any] = dict(zip(RATES, rates.mean(axis=0).tolist(), strict=True))
     if len(rates) > 1:
         spread = rates.std(axis=0, ddof=1).tolist()
@@ -95,7 +95,7 @@ def _compared(first: list[Run], other: list[Run], items: str) -> tuple[float, fl
 
 
 def order_notes(runs: Runs, claim: Claim) -> list[str]:
-    """Say where the paper's method is above the others, and where it is not."""
+    """Return where the paper's method is above the others, and where it is not."""
     methods = columns_of(runs)
     rivals = [label for label in claim.below if label in methods]
     if claim.method not in methods or not rivals:
@@ -132,7 +132,7 @@ def _mean_of(runs: list[Run], worker: str, what: str) -> float | None:
 
 
 def reliability_error(workers: tuple[Reliability, ...]) -> float:
-    """Give the root mean square of estimated less true F1, in per cent.
+    """Return the root mean square of estimated less true F1, in per cent.
 
     >>> round(reliability_error((Reliability("a", 0.5, 0.6), Reliability("b", 0.7, 0.5))), 2)
     15.81

@@ -123,7 +123,7 @@ class Bench:
 
 
 def _alone(crowd: Crowd) -> Text:
-    """Give the words of a crowd, every item a document of its own."""
+    """Return the words of a crowd, every item a document of its own."""
     return replace(text_of(crowd), group=None)
 
 

@@ -19,7 +19,7 @@ class Journal(journal.Journal[tuple[Stop, ...]]):
     label = "line"
 
     def plain(self, run: tuple[Stop, ...]) -> dict[str, Any]:
-        """Give the stops as values that JSON can hold."""
+        """Return the stops as values that JSON can hold."""
         return {"stops": [asdict(stop) for stop in run]}
 
     def made(self, found: Mapping[str, Any]) -> tuple[Stop, ...]:

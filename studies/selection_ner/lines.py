@@ -81,7 +81,7 @@ class Extent:
     test_items: int | None = None
 
     def repeated(self, repeats: int) -> Extent:
-        """Give the same with another number of seeds."""
+        """Return the same with another number of seeds."""
         return replace(self, repeats=repeats)
 
     @property

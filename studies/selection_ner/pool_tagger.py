@@ -34,7 +34,7 @@ class PoolCRF(CRF):
 
 
 def numbered(text: Text) -> Text:
-    """Give a text whose tokens carry the number of their item.
+    """Return a text whose tokens carry the number of their item.
 
     >>> numbered(Text.of([["so", "be"], ["it"]])).columns["item"].to_pylist()
     [0, 0, 1]

@@ -89,7 +89,7 @@ def study(
 
 
 def _extent_notes(bench: Bench, extent: Extent, *, quick: bool) -> list[str]:
-    """Say how much was done."""
+    """Return how much was done."""
     tests = ", ".join(f"{name} has {crowd.n_items}" for name, crowd in bench.tests.items())
     rules = "; ".join(f"{label}: {rule}" for label, rule in RULES.items() if label != rule)
     rounds = ", ".join(f"{limit:,}" for limit in extent.rounds)

@@ -21,7 +21,7 @@ NEEDED = 22_000
 def values_of(
     runs: Runs, label: str, limits: Sequence[int], value: Callable[[Stop], float]
 ) -> Floats:
-    """Give a value of a line at some of its stops, float64 [n_seeds, n_limits]."""
+    """Return a value of a line at some of its stops, float64 [n_seeds, n_limits]."""
     rows = []
     for seed in sorted({seed for seed, own in runs if own == label}):
         at = {stop.limit: stop for stop in runs[seed, label]}
@@ -30,12 +30,12 @@ def values_of(
 
 
 def f1_of(runs: Runs, label: str, test: str, limits: Sequence[int]) -> Floats:
-    """Give span F1 in per cent, float64 [n_seeds, n_limits]."""
+    """Return span F1 in per cent, float64 [n_seeds, n_limits]."""
     return 100 * values_of(runs, label, limits, lambda stop: stop.f1[test])
 
 
 def error_of(values: Floats) -> Floats:
-    """Give the standard error of the mean over seeds, float64 [n_limits]; NaN for one seed."""
+    """Return the standard error of the mean over seeds, float64 [n_limits]; NaN for one seed."""
     if len(values) < 2:
         return np.full(values.shape[1], np.nan)
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))

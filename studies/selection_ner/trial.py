@@ -96,6 +96,6 @@ def _learn(bench: Bench, bought: Items, start: CRF | None) -> tuple[CRF, Stop]:
 
 
 def _tokens_of(bench: Bench, items: Items) -> NDArray[np.int64]:
-    """Give the tokens of some items, int64 [n]."""
+    """Return the tokens of some items, int64 [n]."""
     offsets = bench.train.offsets
     return np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in items.tolist()])

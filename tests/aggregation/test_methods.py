@@ -30,7 +30,7 @@ every_crowd = pytest.mark.parametrize("crowd", TINY.values(), ids=TINY)
 
 
 def refusal(method, crowd):
-    """Say why a method refuses a crowd, None if it takes it."""
+    """Return why a method refuses a crowd, None if it takes it."""
     if method == "mv-seg" and crowd.is_classification:
         return "mv-seg needs spans"
     if method in NUMERIC and crowd is not TINY["numbers"]:
@@ -39,7 +39,7 @@ def refusal(method, crowd):
 
 
 def suiting(method):
-    """Give a crowd that a method takes."""
+    """Return a crowd that a method takes."""
     return TINY["numbers" if method in NUMERIC else "sequences"]
 
 

@@ -23,7 +23,7 @@ def crowd_of(texts):
 
 
 def rows_of(crowd):
-    """Give the pairs of every item that at least two items have."""
+    """Return the pairs of every item that at least two items have."""
     pool = Pool.of(crowd)
     found = Features.fit(pool).transform(pool)
     common = set(np.flatnonzero(found.counts >= 2).tolist())

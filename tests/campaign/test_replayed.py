@@ -33,7 +33,7 @@ def recorded(folder):
 
 
 def bought(crowd):
-    """Give the answers of a crowd by item and worker."""
+    """Return the answers of a crowd by item and worker."""
     every = {name: crowd.answers_of(name) for name in crowd.item_ids.to_pylist()}
     return {(item, who): tags[0] for item, by in every.items() for who, tags in by.items()}
 

@@ -12,7 +12,7 @@ from goldspan.errors import InputError
 
 
 def rounds_of(values, **more):
-    """Give rounds of 50 items each, with scores on random items and the like."""
+    """Return rounds of 50 items each, with scores on random items and the like."""
     return [
         {
             "items": 50 * n, "answers": 150 * n, "spent": 5_000_000 * n, "hours": n,

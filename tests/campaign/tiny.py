@@ -27,7 +27,7 @@ PLAN = {
 
 
 def plan_of(changes=None, **sections):
-    """Give the tiny plan with other sections; keys of a section that are given replace its own.
+    """Return the tiny plan with other sections; keys of a section that are given replace its own.
 
     None takes a section out.
     """

@@ -138,7 +138,7 @@ def right(name, whole, monkeypatch, tmp_path):
 
 
 def wrong(name, found, expected):
-    """Say what is wrong with what a command did on a damaged file; "" if nothing is."""
+    """Return what is wrong with what a command did on a damaged file; "" if nothing is."""
     code, said, wrote = found
     if "Traceback" in said:
         return "a traceback"

@@ -49,7 +49,7 @@ def run(tmp_path, fake):
 
 
 def opened(folder):
-    """Give the store of the campaign."""
+    """Return the store of the campaign."""
     setting = open_setting(read_plan(folder / "campaign.toml"), folder)
     return open_store(setting, folder / "out", None, wall_clock())
 

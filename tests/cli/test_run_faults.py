@@ -264,7 +264,7 @@ def tasks(folder):
 
 
 def answers(folder, labels=("rain",)):
-    """Give an answer of ann to every task."""
+    """Return an answer of ann to every task."""
     rows = [
         {"campaign": task["campaign"], "worker": "ann", "item": task["item"],
          "labels": list(labels)} for task in tasks(folder)

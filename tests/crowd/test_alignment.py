@@ -59,12 +59,12 @@ def placed(
 
 
 def labels_of(answer: Sequence[AnswerToken], result: Placed) -> list[str]:
-    """Give the label of every reference token, `?` for none."""
+    """Return the label of every reference token, `?` for none."""
     return [answer[n].label if n >= 0 else "?" for n in result.source.tolist()]
 
 
 def words(found: Alignment) -> list[str]:
-    """Give the kinds of all lines."""
+    """Return the kinds of all lines."""
     return [Kind(code).word for code in found.kind.tolist()]
 
 
@@ -476,7 +476,7 @@ def with_strangers(pieces: list[Piece], rng: random.Random) -> list[Piece]:
 
 
 def as_answer(pieces: Sequence[Piece], rng: random.Random) -> list[AnswerToken]:
-    """Give every line a label of its own, and sentences cut anywhere."""
+    """Return every line a label of its own, and sentences cut anywhere."""
     numbers = accumulate(int(rng.random() < 0.2) for _ in pieces)
     return [
         AnswerToken(p.text, f"B-{n}", n + 1, s)
@@ -723,7 +723,7 @@ class Raw:
     found: dict[tuple[str, str], Alignment]
 
     def place(self, rule: str) -> dict[tuple[str, str], list[list[str]]]:
-        """Give the labels of every sentence, `?` for none."""
+        """Return the labels of every sentence, `?` for none."""
         out = {}
         for key, answer in self.answers.items():
             reference = self.gold[key[1]]
@@ -782,7 +782,7 @@ Sentences = dict[tuple[str, int], list[list[str]]]
 
 @pytest.fixture(scope="module")
 def wide(raw: Raw) -> tuple[list[str], Sentences, Sentences]:
-    """Give the workers, and the rows of crowd.tsv and crowd_6056.tsv by document and sentence.
+    """Return the workers, and the rows of crowd.tsv and crowd_6056.tsv by document and sentence.
 
     crowd_6056 has the sentences of the gold in their order (but for D399, which nobody
     answered), and its column `canon` names the sentence of crowd.tsv, 0 for none.

@@ -19,7 +19,7 @@ SPANS = ("BIO", "IOB", "IOBES", "BILOU", "BMEWO")
 
 
 def sequences(crowd):
-    """Give gold and every answer as runs of tags without gaps, by place."""
+    """Return gold and every answer as runs of tags without gaps, by place."""
     found, words = {}, crowd.tagset.tags
     answers, rows = crowd.answers, []
     if crowd.gold is not None:

@@ -38,7 +38,7 @@ FOLDER = zipped({"gold/d.txt": "Ann B-PER\nsang O\n", "A/d.txt": "Ann O\nsang O\
 
 
 def leave(tmp_path):
-    """Give the names of everything in a folder, hidden files too."""
+    """Return the names of everything in a folder, hidden files too."""
     return sorted(path.name for path in tmp_path.iterdir())
 
 

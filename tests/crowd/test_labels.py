@@ -30,7 +30,7 @@ def tags_of(spans, encoding):
 
 
 def guessed(rows, gold=None):
-    """Give the encoding that a reader finds in rows of tags."""
+    """Return the encoding that a reader finds in rows of tags."""
     builder = CrowdBuilder()
     for n, row in enumerate(rows):
         item = builder.add_item(f"s{n}", ["t"] * len(row), gold=gold[n] if gold else None)

@@ -24,7 +24,7 @@ CROWD = crowd_of(
 
 
 def rows(crowd, answers=None):
-    """Give every answer as (item, worker, attempt, codes), in order."""
+    """Return every answer as (item, worker, attempt, codes), in order."""
     a = crowd.answers if answers is None else answers
     return [
         (item, worker, attempt, a.codes[start:end].tolist())

@@ -42,7 +42,7 @@ def packed(table, **about):
 
 
 def layout(**changes):
-    """Give the table and the metadata of a small crowd, with some columns changed."""
+    """Return the table and the metadata of a small crowd, with some columns changed."""
     table = pq.read_table(io.BytesIO(bytes_of(small(gold=["B-X", None]))))
     about = json.loads(table.schema.metadata[b"goldspan"])
     for name, values in changes.items():

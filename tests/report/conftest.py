@@ -56,7 +56,7 @@ class Page(HTMLParser):
         return [attrs for name, attrs in self.elements if name == tag]
 
     def row(self, head):
-        """Give the cells of the row whose first cell starts with some words."""
+        """Return the cells of the row whose first cell starts with some words."""
         return next(cells for cells in self.cells if cells and cells[0].strip().startswith(head))
 
 

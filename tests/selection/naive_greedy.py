@@ -11,7 +11,7 @@ from goldspan.selection.greedy import Purse, Wanted
 
 
 def naive_cover(items: Incidence, wanted: Wanted, purse: Purse, ranks, is_out=None):
-    """Give items and gains; every step looks at every item."""
+    """Return items and gains; every step looks at every item."""
     out = np.zeros(items.n_items, bool) if is_out is None else is_out.copy()
     counts = np.zeros(items.n_values, int) if wanted.counts is None else wanted.counts.copy()
     weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
@@ -49,7 +49,7 @@ def gain_of(row, counts, level, weights):
 
 
 def value_of(chosen, items: Incidence, wanted: Wanted) -> float:
-    """Give f of a set of items beyond what is labelled."""
+    """Return f of a set of items beyond what is labelled."""
     start = np.zeros(items.n_values, int) if wanted.counts is None else wanted.counts
     weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
     counts = start.copy()
@@ -59,7 +59,7 @@ def value_of(chosen, items: Incidence, wanted: Wanted) -> float:
 
 
 def best_of_all(items: Incidence, wanted: Wanted, purse: Purse) -> float:
-    """Give f of the best set that the purse pays, by looking at all of them."""
+    """Return f of the best set that the purse pays, by looking at all of them."""
     best = 0.0
     for size in range(min(purse.most, items.n_items) + 1):
         for chosen in combinations(range(items.n_items), size):

@@ -35,7 +35,7 @@ SHORT = ["Kestrel Bay", "Ana sings", "the council met", "Bo", "Bay Ana of"]
 
 
 def every_path(tagger, words):
-    """Give all tag sequences of an item with their probabilities."""
+    """Return all tag sequences of an item with their probabilities."""
     p = tagger.log_potentials([words])
     paths, scores = [], []
     for codes in product(range(len(p.start)), repeat=len(words)):

@@ -38,12 +38,12 @@ def random_truth(seed=0, *, n_items=200, length=10, n_types=3, encoding="BIO"):
 
 
 def answer(truth, worker, **options):
-    """Give the codes of a single worker who answers everything."""
+    """Return the codes of a single worker who answers everything."""
     return simulate_crowd(truth, {"w1": worker}, **options).answers.codes
 
 
 def tags_of(tags, worker, *, encoding="BIO", types=("LOC", "ORG", "PER"), **options):
-    """Give one worker's tags to one item, as one string."""
+    """Return one worker's tags to one item, as one string."""
     truth = truth_of([tags.split()], encoding=encoding, types=types)
     codes = answer(truth, worker, **options)
     return " ".join(truth.tagset.tags[code] for code in codes)

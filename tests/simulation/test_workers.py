@@ -15,7 +15,7 @@ from simulation.scenes import answer, named, random_truth, truth_of
 
 
 def within(count, n, p, sigmas=4.5):
-    """Say whether a count is within the error of a binomial draw."""
+    """Return whether a count is within the error of a binomial draw."""
     return abs(count - n * p) <= sigmas * np.sqrt(n * p * (1 - p)) + 1e-9
 
 

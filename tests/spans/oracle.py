@@ -38,7 +38,7 @@ def sequences(encoding: str, longest: int) -> list[tuple[str, ...]]:
 
 
 def layouts(length: int, types: tuple[str, ...] = ("X", "Y"), start: int = 0) -> Iterator[Found]:
-    """Give every way to place spans that do not overlap."""
+    """Yield every way to place spans that do not overlap."""
     if start == length:
         yield []
         return
@@ -83,7 +83,7 @@ def well_formed(encoding: str, longest: int) -> dict[tuple[str, ...], Found]:
 
 
 def meaning(tag: str, encoding: str) -> tuple[str, str]:
-    """Say what a well-written tag does ("O", "B", "I", "E", "S") and its type."""
+    """Return what a well-written tag does ("O", "B", "I", "E", "S") and its type."""
     if tag == "O":
         return ("O", "")
     letter, kind = tag.split("-", 1)

@@ -29,13 +29,13 @@ CONLLEVAL_ENDS = {"BB", "BO", "IB", "IO", "EE", "EI", "EO"}
 
 
 def read_iobes(tags: list[str], encoding: str) -> tuple[Found, int]:
-    """Give the spans of iobes and the number of its errors."""
+    """Return the spans of iobes and the number of its errors."""
     spans, errors = iobes.parse_spans_with_errors(tags, IOBES_NAMES[encoding])
     return [(span.type, span.start, span.end) for span in spans], len(errors)
 
 
 def read_seqeval(tags: list[str]) -> tuple[Found, bool]:
-    """Give the entities of seqeval's default mode, and whether it warns."""
+    """Return the entities of seqeval's default mode, and whether it warns."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         entities = get_entities(list(tags))
@@ -43,18 +43,18 @@ def read_seqeval(tags: list[str]) -> tuple[Found, bool]:
 
 
 def read_seqeval_strict(tags: list[str], encoding: str) -> Found:
-    """Give the entities of seqeval's strict mode."""
+    """Return the entities of seqeval's strict mode."""
     found = Tokens(list(tags), SEQEVAL_SCHEMES[encoding]).entities
     return [(entity.tag, entity.start, entity.end) for entity in found]
 
 
 def read_nervaluate(tags: list[str]) -> Found:
-    """Give the entities of nervaluate, which knows prefixes B and I only."""
+    """Return the entities of nervaluate, which knows prefixes B and I only."""
     return [(e.label, e.start, e.end + 1) for e in ListLoader().load([list(tags)])[0]]
 
 
 def read_conlleval_pl(tags: list[str]) -> Found:
-    """Give the chunks of the Perl script."""
+    """Return the chunks of the Perl script."""
     spans: Found = []
     begun, was, before = None, "", "O"
     for i, tag in enumerate([*tags, "O"]):
@@ -69,7 +69,7 @@ def read_conlleval_pl(tags: list[str]) -> Found:
 
 
 def read_ncrfpp(tags: list[str]) -> Found:
-    """Give the entities of NCRF++ in IOBES: from B to the next E, whatever lies between.
+    """Return the entities of NCRF++ in IOBES: from B to the next E, whatever lies between.
 
     A new B or S closes an open span before it; a span that is still open at the end is given
     one token.

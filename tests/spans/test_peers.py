@@ -118,7 +118,7 @@ def _corpora(encoding, seed, *, legal):
 
 
 def _seqeval(truth, found, **options):
-    """Give precision, recall and F1 of seqeval, micro and macro."""
+    """Return precision, recall and F1 of seqeval, micro and macro."""
     measures = [getattr(seqeval.metrics, f"{m}_score") for m in ("precision", "recall", "f1")]
     return tuple(
         measure(truth, found, average=average, zero_division=0, **options)

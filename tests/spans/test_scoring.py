@@ -51,7 +51,7 @@ def _random_corpus(seed, n_items=30, rate=0.3):
 
 
 def _sets(side, encoding, policy):
-    """Give the spans of a side as a set of (item, type, start, end); a gap cuts the item."""
+    """Return the spans of a side as a set of (item, type, start, end); a gap cuts the item."""
     return {
         (n, kind, start + first, end + first)
         for n, tags in enumerate(side)

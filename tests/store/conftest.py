@@ -138,7 +138,7 @@ class Schemas:
         self.taken: list[str] = []
 
     def take(self) -> str:
-        """Give the address of one."""
+        """Return the address of one."""
         if not self.free:
             name = f"c{next(_count)}"
             with self.engine.begin() as connection:

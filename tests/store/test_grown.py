@@ -27,7 +27,7 @@ def in_full(ledger):
 
 
 def parts(crowd):
-    """Give all columns of a crowd by name."""
+    """Return all columns of a crowd by name."""
     every = {name: getattr(crowd, name) for name in crowd.__dataclass_fields__}
     answers = every.pop("answers")
     return {**every, **{f"answers.{n}": getattr(answers, n) for n in answers.__dataclass_fields__}}

@@ -113,7 +113,7 @@ class LateDesk:
 
 @cache
 def tiny_desk():
-    """Give a desk that is closed when the tests are over."""
+    """Return a desk that is closed when the tests are over."""
     from web.serving import open_round, serve
 
     folder = TemporaryDirectory()
@@ -126,7 +126,7 @@ def tiny_desk():
 
 @cache
 def tiny_setting():
-    """Give the setting of a campaign of twenty items, read once."""
+    """Return the setting of a campaign of twenty items, read once."""
     with TemporaryDirectory() as folder:
         write_files(Path(folder))
         crowd = {"source": "web", "truth": None, "workers": []}
@@ -160,7 +160,7 @@ class Played:
         return self.app.state.house.entrance
 
     def browser(self, address="192.0.2.1", **options):
-        """Give a browser that has never been here."""
+        """Return a browser that has never been here."""
         return TestClient(
             self.app, base_url=self.settings.public_url, follow_redirects=False,
             client=(address, 50_000), **options,
@@ -171,13 +171,13 @@ class Played:
         return f"/w/{token}"
 
     def worker(self, worker="ann"):
-        """Give the browser of a worker who has opened their link, with the token of its page."""
+        """Return the browser of a worker who has opened their link, with the token of its page."""
         browser = self.browser()
         assert browser.get(self.link(worker)).status_code == 303
         return with_token(browser, self.csrf(browser, "worker"))
 
     def requester(self, password=PASSWORD):
-        """Give the browser of the requester: who sets the password first, and else logs in."""
+        """Return the browser of the requester: who sets the password first, and else logs in."""
         browser = self.browser()
         if self.entrance.account.has_password:
             csrf = field_of(browser.get("/login"), "csrf")
@@ -205,7 +205,7 @@ def with_token(browser, csrf):
 
 
 def field_of(page, name):
-    """Give the value of a hidden field."""
+    """Return the value of a hidden field."""
     return re.search(f'name="{name}" value="([^"]*)"', page.text)[1]
 
 

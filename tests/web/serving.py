@@ -73,7 +73,7 @@ def key() -> str:
 
 
 def truth_of(service: Service) -> dict[str, list[str]]:
-    """Give the labels that the files know."""
+    """Return the labels that the files know."""
     from goldspan.campaign.setting import _gold, _items
 
     file = "gold.conll" if not service.setting.plan.is_single else "truth.csv"
@@ -81,7 +81,7 @@ def truth_of(service: Service) -> dict[str, list[str]]:
 
 
 def right_answer(service: Service, item: str):
-    """Give the right answer in the form in which a page sends it."""
+    """Return the right answer in the form in which a page sends it."""
     tags = truth_of(service)[item]
     return tags[0] if service.setting.plan.is_single else list(parse(tags, "BIO"))
 

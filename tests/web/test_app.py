@@ -39,7 +39,7 @@ def server():
 
 
 def routes():
-    """Give method and pattern of every route."""
+    """Return method and pattern of every route."""
     found = []
     for route in Played().app.routes:
         assert isinstance(route, Route), route

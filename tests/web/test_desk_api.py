@@ -138,7 +138,7 @@ def test_pages_lead_to_the_login_and_are_there_afterwards(served):
 
 @pytest.fixture
 def stream(served, desk, monkeypatch):
-    """Give the events of the requester's stream, as a function of what to do before each."""
+    """Return the events of the requester's stream, as a function of what to do before each."""
     monkeypatch.setattr(live, "PACE", 0.0)
     house = served.app.state.house
     session = house.entrance.sessions.read("desk", desk.cookies["goldspan_desk"])

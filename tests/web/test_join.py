@@ -23,7 +23,7 @@ def server():
 
 
 def cookie_of(answer, name):
-    """Give a cookie that an answer sets, with its attributes."""
+    """Return a cookie that an answer sets, with its attributes."""
     for line in answer.headers.get_list("set-cookie"):
         found = SimpleCookie(line)
         if name in found:

@@ -85,7 +85,7 @@ class Model:
             slot.held = {worker: end for worker, end in slot.held.items() if end > now}
 
     def has(self, worker: str, now: int) -> list[str]:
-        """Give the items that a worker holds."""
+        """Return the items that a worker holds."""
         return [item for item, slot in self.slots.items() if slot.held.get(worker, -1) > now]
 
     def may_get(self, worker: str, item: str) -> bool:

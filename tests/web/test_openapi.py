@@ -33,7 +33,7 @@ ENDLESS = "/api/desk/live"
 
 
 def operations():
-    """Give method and path of every operation of the document."""
+    """Return method and path of every operation of the document."""
     paths = Played(settings=SETTINGS).app.openapi()["paths"]
     found = [(method.upper(), path) for path, one in paths.items() for method in one]
     return [one for one in found if one[1] != ENDLESS]
@@ -66,7 +66,7 @@ def schema(server):
 
 @pytest.fixture(scope="module")
 def people(server):
-    """Give who may ask what: cookies and token by the beginning of a path."""
+    """Return who may ask what: cookies and token by the beginning of a path."""
     entrance = server.app.state.house.entrance
     ((link, _),) = entrance.links.make(["ann"], 30)
     sessions = {

@@ -107,7 +107,7 @@ def test_what_was_worked_out_of_a_setting_is_kept_under_its_id(tmp_path):
 
 
 def modes(folder):
-    """Give the modes of a folder and of the files of its store; a lock is empty."""
+    """Return the modes of a folder and of the files of its store; a lock is empty."""
     files = [folder, *(path for path in folder.glob(f"{FILE}*") if path.suffix != ".lock")]
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in files}
 

@@ -36,7 +36,7 @@ def browser_of(app, cookies=None):
 
 
 def worker_of(app, name):
-    """Give the browser of a worker who has opened a link, and the id of the link."""
+    """Return the browser of a worker who has opened a link, and the id of the link."""
     entrance = app.state.house.entrance
     ((link, token),) = entrance.links.make([name], 30)
     made = browser_of(app)

@@ -56,7 +56,7 @@ class Hand:
         line.close()
 
     def browser(self, url: str) -> HTTPConnection:
-        """Give a connection."""
+        """Return a connection."""
         return HTTPConnection(urlsplit(url).netloc, timeout=30)
 
     def work(self, url: str, over: threading.Event, took: threading.Semaphore) -> None:

@@ -10,7 +10,7 @@ from goldspan.workers.selection import prefix_accuracy, vote_weights
 
 
 def _certain(chances, n_labels=2):
-    """Give workers whose chances are known for sure, or as good as."""
+    """Return workers whose chances are known for sure, or as good as."""
     return Reliability.from_counts(np.array(chances) * 1e7, 1e7, n_labels=n_labels, prior=(1, 1))
 
 

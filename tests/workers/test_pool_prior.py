@@ -11,7 +11,7 @@ from goldspan.workers.beta import MEANS, STRENGTHS, PoolPrior, pool_prior
 
 
 def integrated(right, total, worker):
-    """Give mean and variance of a worker's posterior by a fine grid over the hyper-parameters."""
+    """Return mean and variance of a worker's posterior by a fine grid over the hyper-parameters."""
     x, y = np.meshgrid(np.linspace(*MEANS, 350), np.linspace(*STRENGTHS, 250), indexing="ij")
     a, b = expit(x) * np.exp(y), expit(-x) * np.exp(y)
     logs = np.log(expit(x) * expit(-x)) - y / 2

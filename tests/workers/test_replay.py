@@ -24,7 +24,7 @@ def crowd():
 
 
 def queues(crowd):
-    """Give the labels of every item in the order given."""
+    """Return the labels of every item in the order given."""
     answers = crowd.latest
     return [answers.codes[crowd.by_item[n]].tolist() for n in range(crowd.n_items)]
 

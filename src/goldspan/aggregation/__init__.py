@@ -32,7 +32,7 @@ __getattr__ = lazy(
 
 
 def methods() -> dict[str, str]:
-    """Give the methods by name with one line about each."""
+    """Return the methods by name with one line about each."""
     known = {name: summary for name, (_, summary) in METHODS.items()}
     for text, summary in TEXTS.items():
         known |= {

@@ -71,7 +71,7 @@ class Aggregator(ABC):
         """Compute the consensus of a crowd with at least one answer."""
 
     def _check(self) -> None:  # noqa: B027 - a method without bounds has nothing to check
-        """Refuse parameters that make no sense; `fit` calls it, for they may have changed."""
+        """Reject parameters that make no sense; `fit` calls it, for they may have changed."""
 
     def fit(
         self,
@@ -184,7 +184,7 @@ class Aggregator(ABC):
         return _Make.of(rows_as_table(crowd)).probabilities(result)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Give the parameters by name."""
+        """Return the parameters by name."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     @classmethod

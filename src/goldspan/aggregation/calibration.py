@@ -135,7 +135,7 @@ def calibrate(result: Consensus, gold: Any) -> Consensus:
 
 
 def at_temperature(result: Consensus, temperature: float) -> Consensus:
-    """Give a result with the confidences of a temperature; 1 changes nothing.
+    """Return a result with the confidences of a temperature; 1 changes nothing.
 
     Raises:
         InputError: The temperature is no positive number, or the method has no posterior.

@@ -191,11 +191,11 @@ class Consensus:
         return np.where(self.codes >= 0, shares, 0).astype(np.float32)
 
     def tagged_by_id(self) -> dict[str, list[str]]:
-        """Give the tags by item id, for `goldspan.score`."""
+        """Return the tags by item id, for `goldspan.score`."""
         return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
 
     def as_gold(self) -> Crowd:
-        """Give the crowd with these labels as its gold."""
+        """Return the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
 
     def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
@@ -218,7 +218,7 @@ class Consensus:
         return found
 
     def confusion(self, worker: str | int) -> NDArray[np.float64]:
-        """Give the expected confusions of a worker, float64 [J, J]: truth, label given.
+        """Return the expected confusions of a worker, float64 [J, J]: truth, label given.
 
         Element [j, i] is the expected number of tokens with truth j that the worker labelled i, by
         the order of `tagset.tags`.
@@ -352,7 +352,7 @@ class Consensus:
         return pa.table(columns).replace_schema_metadata(meta)
 
     def summary(self) -> dict[str, Any]:
-        """Give the main facts as plain values, for JSON."""
+        """Return the main facts as plain values, for JSON."""
         return {
             "method": self.method,
             "params": {name: _plain(value) for name, value in self.params.items()},
@@ -425,7 +425,7 @@ class Consensus:
         return block("Consensus", [f"method {self.method}", *self._facts()], shown)
 
     def __repr__(self) -> str:
-        """Say what was aggregated how."""
+        """Return what was aggregated how."""
         return f"Consensus({', '.join([self.method, *self._facts()])})"
 
     def _facts(self) -> list[str]:
@@ -557,7 +557,7 @@ class Consensus:
 
 
 def _plain(value: Any) -> Any:
-    """Give a parameter as JSON can hold it."""
+    """Return a parameter as JSON can hold it."""
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
     if isinstance(value, str | int | float | None):
@@ -568,12 +568,12 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: np.float64) -> float | None:
-    """Give a number as JSON can hold it, None for NaN."""
+    """Return a number as JSON can hold it, None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
 def format_of(path: str | Path) -> str | None:
-    """Give the output format that the ending of a name stands for, None for an unknown ending."""
+    """Return the output format that the ending of a name stands for, None for an unknown ending."""
     target = Path(path)
     plain = target.with_suffix("") if target.suffix == ".gz" else target
     return ENDINGS.get(plain.suffix.lower())

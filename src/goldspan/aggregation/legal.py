@@ -22,7 +22,7 @@ from goldspan.tagger.features import Text
 
 
 def text_of(crowd: Crowd) -> Text:
-    """Give the words of a crowd with their documents."""
+    """Return the words of a crowd with their documents."""
     group = None
     if crowd.groups is not None:
         names = np.asarray(crowd.groups.to_pylist(), object).astype(str)
@@ -32,7 +32,7 @@ def text_of(crowd: Crowd) -> Text:
 
 
 def check_words(crowd: Crowd) -> None:
-    """Refuse a crowd of single labels without text, whose only words are the items' names.
+    """Reject a crowd of single labels without text, whose only words are the items' names.
 
     Raises:
         InputError: It is one.
@@ -120,7 +120,7 @@ TIES: tuple[str, ...] = get_args(Ties)
 
 
 def check_choices(ties: Any, legal: Any, random_state: Any) -> None:
-    """Refuse parameters of a vote that make no sense.
+    """Reject parameters of a vote that make no sense.
 
     Raises:
         InputError: One of them is wrong.
@@ -201,7 +201,7 @@ def repair(
     offsets: NDArray[np.int64],
     codec: Codec,
 ) -> NDArray[np.int16]:
-    """Give some items the legal sequence with the largest sum of `first`, then of `second`.
+    """Return some items the legal sequence with the largest sum of `first`, then of `second`.
 
     Args:
         codes: int16 [n_tokens], what stands now.
@@ -224,7 +224,7 @@ def repair(
 
 
 def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generator:
-    """Give a generator of an item's own, the same on every machine and for every order of items."""
+    """Return a generator of an item's own, the same on every machine and in any order."""
     if seed is None:
         return np.random.default_rng()
     digest = hashlib.blake2b(f"{seed}\0{purpose}\0{item_id}".encode(), digest_size=16).digest()
@@ -275,7 +275,7 @@ def _first_without_path(  # noqa: C901 - one loop for Numba
     offsets: NDArray[np.int64], gold: NDArray[np.int16], start: NDArray[np.bool_],
     step: NDArray[np.bool_], end: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Give the first item without any legal path through its known tags, -1 if all have one."""
+    """Return the first item without any legal path through its known tags, -1 if all have one."""
     n_labels = len(start)
     now, new = np.empty(n_labels, np.bool_), np.empty(n_labels, np.bool_)
     for n in range(len(offsets) - 1):
@@ -373,7 +373,7 @@ def leave_open(
 
 
 def sure_of(result: Consensus, known: NDArray[np.int16]) -> Consensus:
-    """Give known labels, spans of known tokens, and items known as a whole a confidence of 1."""
+    """Return known labels, spans of known tokens, and items known as a whole a confidence of 1."""
     crowd, there = result.crowd, np.flatnonzero(known >= 0)
     probs = result.token_probs.copy()
     probs[there] = 0

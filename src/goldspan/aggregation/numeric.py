@@ -88,7 +88,7 @@ class Groups:
         return np.concatenate([[0], np.cumsum(self.size)])
 
     def ranks(self, weight: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give where numbers begin and end in the weight of their group, from 0 to 1.
+        """Return where numbers begin and end in the weight of their group, from 0 to 1.
 
         Args:
             weight: float64 [n_numbers], positive.
@@ -120,7 +120,7 @@ def label_numbers(codec: Codec, method: str) -> NDArray[np.float64]:
 
 
 def check_single(crowd: Crowd, method: str) -> None:
-    """Refuse tagged tokens.
+    """Reject tagged tokens.
 
     Raises:
         InputError: The crowd does not consist of single labels.
@@ -130,7 +130,7 @@ def check_single(crowd: Crowd, method: str) -> None:
 
 
 def nearest_label(values: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[np.int16]:
-    """Give the label nearest to each value, the smaller of two; -1 for NaN.
+    """Return the label nearest to each value, the smaller of two; -1 for NaN.
 
     Args:
         values: float64 [n_items].
@@ -148,7 +148,7 @@ def nearest_label(values: NDArray[np.float64], numbers: NDArray[np.float64]) -> 
 def weighted_mean(
     groups: Groups, weight: NDArray[np.float64], trim: float = 0.0
 ) -> NDArray[np.float64]:
-    """Give the mean of every group without its outer parts, float64 [n_groups]; NaN if empty.
+    """Return the mean of every group without its outer parts, float64 [n_groups]; NaN if empty.
 
     Args:
         groups: The numbers.
@@ -166,7 +166,7 @@ def weighted_mean(
 
 
 def weighted_median(groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the lower median of every group, float64 [n_groups]; NaN if empty.
+    """Return the lower median of every group, float64 [n_groups]; NaN if empty.
 
     The smallest number up to which half of the weight lies: always one of the numbers.
     """
@@ -218,7 +218,7 @@ class Answers:
     past: NDArray[np.float64]
 
     def errors(self, values: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Give distances from the values, [n_answers], and which of them say something.
+        """Return distances from the values, [n_answers], and which of them say something.
 
         A lone answer is its item's value: its distance says nothing, unless the truth is known.
         """
@@ -249,7 +249,7 @@ def lay_out(
 def precision(
     answers: Answers, weight: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give the workers' weights, 1 / variance, scaled to a mean of 1, float64 [n_workers]."""
+    """Return the workers' weights, 1 / variance, scaled to a mean of 1, float64 [n_workers]."""
     ballots = answers.ballots
     error, tells = answers.errors(values)
     own = weight[ballots.worker]
@@ -293,7 +293,7 @@ class _Numeric(Aggregator):
     history: Consensus | None
 
     def _check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         if self.weights not in WEIGHTS:
             raise UnknownNameError("weights", self.weights, WEIGHTS)
         if self.tolerance is not None:
@@ -304,7 +304,7 @@ class _Numeric(Aggregator):
             raise InputError(f"{self.name}: history must be a result of mean or median")
 
     def _middle(self, groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the middle of every group, NaN if empty."""
+        """Return the middle of every group, NaN if empty."""
         raise NotImplementedError  # pragma: no cover
 
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
@@ -329,7 +329,7 @@ class _Numeric(Aggregator):
     def _weigh(
         self, answers: Answers, given: Given
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Course]:
-        """Give weights [n_workers], values [n_items], and how the rounds went."""
+        """Return weights [n_workers], values [n_items], and how the rounds went."""
         weight = np.ones(answers.ballots.shape[1])
         values = self._values(answers, weight)
         if self.weights == "equal":

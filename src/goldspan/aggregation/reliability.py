@@ -142,7 +142,7 @@ def span_reliability(
 def judged_spans(
     consensus: Consensus, truth: NDArray[np.int16]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which spans of a result are right, and of which all gold is known; bool [n_spans]."""
+    """Return which spans of a result are right, and of which all gold is known; bool [n_spans]."""
     found = consensus.span_array
     true = find_spans(Tagged(truth, consensus.crowd.offsets), consensus.tagset)
     before = np.concatenate([[0], np.cumsum(truth < 0)])
@@ -150,7 +150,7 @@ def judged_spans(
 
 
 def token_cross_entropy(consensus: Consensus, gold: NDArray[np.int16] | None = None) -> float:
-    """Give the mean of -ln P(gold label) over the tokens with gold and a result, in nats.
+    """Return the mean of -ln P(gold label) over the tokens with gold and a result, in nats.
 
     Lower is better; it punishes what is wrong and sure. Votes, which give shares, may have a
     share of 0 for the gold: that counts as 1e-12. NaN if there is nothing to compare.

@@ -109,7 +109,7 @@ class Ballots:
         return np.bincount(self.worker, values, self.shape[1]).astype(np.float64, copy=False)
 
     def agree(self, codes: NDArray[np.int16]) -> NDArray[np.bool_]:
-        """Say whether labels equal those of tokens, bool [n_ballots]."""
+        """Return whether labels equal those of tokens, bool [n_ballots]."""
         return np.asarray(self.label == codes[self.token])
 
 
@@ -181,7 +181,7 @@ def run_rounds(
 
 
 def given_shares(reliability: Any, crowd: Crowd, prior: tuple[float, float]) -> NDArray[np.float64]:
-    """Give the probability of being right of every worker of a crowd.
+    """Return the probability of being right of every worker of a crowd.
 
     Args:
         reliability: With `worker_ids`, `mean` and `prior`, such as `goldspan.workers.Reliability`;
@@ -243,7 +243,7 @@ class Judged:
         return Judged(self.right + other.right, self.total + other.total)
 
     def share(self, prior: tuple[float, float] = (0.0, 0.0)) -> NDArray[np.float64]:
-        """Give the mean of Beta(prior + right, prior + wrong), NaN where there is nothing."""
+        """Return the mean of Beta(prior + right, prior + wrong), NaN where there is nothing."""
         whole = self.total + prior[0] + prior[1]
         empty = np.full(len(whole), np.nan)
         return np.asarray(np.divide(self.right + prior[0], whole, out=empty, where=whole > 0))
@@ -272,7 +272,7 @@ def by_truth(
 
 
 def by_result(result: Consensus, unit: str = "token") -> Judged:
-    """Give the expected right labels under a result's probabilities; spans by its spans.
+    """Return the expected right labels under a result's probabilities; spans by its spans.
 
     Args:
         result: Of any method.
@@ -286,7 +286,7 @@ def by_result(result: Consensus, unit: str = "token") -> Judged:
 
 
 def remembered(history: Consensus | None, crowd: Crowd, unit: str = "token") -> Judged:
-    """Give what an earlier result knows of a crowd's workers, found by id."""
+    """Return what an earlier result knows of a crowd's workers, found by id."""
     if history is None:
         return Judged.nothing(crowd.n_workers)
     past = by_result(history, unit)
@@ -357,7 +357,7 @@ class WeightedVote(Aggregator):
         self.history = history
 
     def _check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         check_choices(self.ties, self.legal, self.random_state)
         if self.history is not None and not isinstance(self.history, Consensus):
             raise InputError(f"history must be an earlier result, not {self.history!r}")
@@ -367,7 +367,7 @@ class WeightedVote(Aggregator):
         raise NotImplementedError  # pragma: no cover
 
     def _voters(self, crowd: Crowd) -> NDArray[np.bool_] | None:  # noqa: ARG002 - for subclasses
-        """Say who votes, bool [n_workers]; None: everybody."""
+        """Return who votes, bool [n_workers]; None: everybody."""
         return None
 
     def _past(self, crowd: Crowd) -> Judged:
@@ -412,7 +412,7 @@ class WeightedVote(Aggregator):
 
 
 def unused_notes(name: str, given: Given) -> list[str]:
-    """Say what a method was given to go on from and has no use for."""
+    """Return what a method was given to go on from and has no use for."""
     unused = {"start": given.start, "a checkpoint": given.checkpoint}
     return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
 
@@ -420,7 +420,7 @@ def unused_notes(name: str, given: Given) -> list[str]:
 def weight_shares(
     ballots: Ballots, scores: NDArray[np.float64], weight: NDArray[np.float64], n_absent: int = 0
 ) -> NDArray[np.float64]:
-    """Give every label's share of the weight at its token.
+    """Return every label's share of the weight at its token.
 
     A negative weight counts, in equal parts, for the labels that its worker did not give: this
     changes no order of labels. Where nobody has a weight all labels have the same share.
@@ -631,7 +631,7 @@ class LinearVote(WeightedVote):
         return n_own, getattr(self.reliability, "n_labels", max(n_own, 2))
 
     def _right(self, case: Case) -> tuple[NDArray[np.float64], str]:
-        """Give w of every worker, NaN unknown, and where it is from."""
+        """Return w of every worker, NaN unknown, and where it is from."""
         crowd = case.crowd
         if self.reliability is not None:
             return given_shares(
@@ -989,7 +989,7 @@ def _signs(ballots: Ballots, polls: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _pull_of_known(case: Case, signs: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Give the messages of known tokens, 1 or -1, NaN for others, [n_polls, n_ballots]."""
+    """Return the messages of known tokens, 1 or -1, NaN for others, [n_polls, n_ballots]."""
     if case.known is None:
         return None
     truth = case.known[case.ballots.token]
@@ -1015,7 +1015,7 @@ def _round(
 
 
 def _scaled(messages: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give messages a root mean square of 1."""
+    """Return messages a root mean square of 1."""
     size = np.sqrt((messages**2).mean()) if len(messages) else 0.0
     return messages / size if size > 0 else messages
 
@@ -1023,7 +1023,7 @@ def _scaled(messages: NDArray[np.float64]) -> NDArray[np.float64]:
 def _scores(
     ballots: Ballots, signs: NDArray[np.float64], messages: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give the share of weight for a label less that against it, [n_tokens, n_labels]."""
+    """Return the share of weight for a label less that against it, [n_tokens, n_labels]."""
     found = np.zeros((len(signs), ballots.shape[0]))
     for poll, sign in enumerate(signs):
         whole = ballots.per_token(np.abs(messages[poll]))
@@ -1131,7 +1131,7 @@ class _Model:
     def expect(
         self, alpha: NDArray[np.float64], ease: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Give scores and probabilities, [n_tokens, n_labels], and the objective."""
+        """Return scores and probabilities, [n_tokens, n_labels], and the objective."""
         ballots, known = self.case.ballots, self.case.known
         spread = np.log(max(ballots.shape[2] - 1, 1))
         power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
@@ -1169,7 +1169,7 @@ class _Model:
         return alpha, ease
 
     def _past(self, alpha: NDArray[np.float64]) -> Terms:
-        """Give the terms of past judgements, as of labels on items with ln beta = `CENTRE`."""
+        """Return the terms of past judgements, as of labels on items with ln beta = `CENTRE`."""
         past, beta = self.case.past, np.exp(CENTRE)
         value, _, bend = _likelihood(np.zeros(1), alpha * beta, beta)
         value = past.right * alpha * beta + past.total * value
@@ -1178,7 +1178,7 @@ class _Model:
 
 
 def _likelihood(right: NDArray[np.float64], power: NDArray[np.float64], by: Any) -> Terms:
-    """Give the terms of labels: expected log-likelihood, slope, and Fisher information.
+    """Return the terms of labels: expected log-likelihood, slope, and Fisher information.
 
     Args:
         right: Probability of being right.
@@ -1191,7 +1191,7 @@ def _likelihood(right: NDArray[np.float64], power: NDArray[np.float64], by: Any)
 
 
 def _prior(values: NDArray[np.float64]) -> Terms:
-    """Give the terms of N(`CENTRE`, 1)."""
+    """Return the terms of N(`CENTRE`, 1)."""
     away = values - CENTRE
     return -(away**2) / 2, -away, np.ones(len(values))
 
@@ -1219,7 +1219,7 @@ def _step(
 
 
 def _by_item(case: Case, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the mean over an item's tokens that have labels, float64 [n_items]; NaN without any."""
+    """Return the mean over an item's tokens that have labels, float64 [n_items]; else NaN."""
     crowd, voted = case.crowd, case.ballots.voted
     item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[voted]
     total = np.bincount(item, tokens[voted], crowd.n_items)

@@ -90,7 +90,7 @@ class Rows:
         return np.asarray(values[np.arange(len(self)), self.label])
 
     def of_worker(self, worker: int) -> slice:
-        """Give the rows of a worker."""
+        """Return the rows of a worker."""
         start, end = np.searchsorted(self.worker, [worker, worker + 1])
         return slice(int(start), int(end))
 
@@ -100,7 +100,7 @@ class Rows:
 
 
 def expected_log(alpha: Floats, total: Floats) -> Floats:
-    """Give E ln p for components `alpha` of Dirichlets whose parameters sum to `total`."""
+    """Return E ln p for components `alpha` of Dirichlets whose parameters sum to `total`."""
     return np.asarray(digamma(alpha) - digamma(total))
 
 
@@ -165,7 +165,7 @@ class Prior:
                 raise InputError(f"prior: {name} must be a number of at least {least}, not {value}")
 
     def right_bonus(self, n_workers: int) -> Floats:
-        """Give the bonus of every worker, float64 [n_workers].
+        """Return the bonus of every worker, float64 [n_workers].
 
         Raises:
             InputError: There is not one bonus per worker.
@@ -179,7 +179,7 @@ class Prior:
         return np.broadcast_to(array, (n_workers,))
 
     def of_rows(self, rows: Rows) -> Floats:
-        """Give the pseudo-counts of the rows, float64 [n_rows, J] by truth."""
+        """Return the pseudo-counts of the rows, float64 [n_rows, J] by truth."""
         if self.base is not None:
             self._check_base(rows)
             alpha = self.base[rows.previous, :, rows.label].copy()
@@ -192,7 +192,7 @@ class Prior:
         return np.asarray(alpha if self.history is None else alpha + self.history)
 
     def of_groups(self, rows: Rows) -> Floats:
-        """Give the pseudo-counts summed over all labels, float64 [n_groups, J] by truth.
+        """Return the pseudo-counts summed over all labels, float64 [n_groups, J] by truth.
 
         Labels that never occur in a group count too, though they have no row.
         """
@@ -210,7 +210,7 @@ class Prior:
         return np.asarray(total if self.history is None else total + rows.sum_groups(self.history))
 
     def right_and_wrong(self, n_workers: int, n_labels: int) -> tuple[Floats, float]:
-        """Give the Beta prior of being right made of the same two numbers (MATH section 3).
+        """Return the Beta prior of being right made of the same two numbers (MATH section 3).
 
         Returns:
             float64 [n_workers] for right, and (J-1) alpha0 for wrong (alpha0 if J is 1, so that
@@ -256,11 +256,11 @@ class WorkerModel(ABC, Generic[P]):
 
     @abstractmethod
     def log_table(self, posterior: P, rows: Rows) -> Floats:
-        """Give E ln A, float64 [n_rows, J] by truth."""
+        """Return E ln A, float64 [n_rows, J] by truth."""
 
     @abstractmethod
     def divergence(self, posterior: P, rows: Rows, prior: Prior) -> float:
-        """Give KL(posterior || prior), summed over workers."""
+        """Return KL(posterior || prior), summed over workers."""
 
     def carry(
         self, posterior: P, old: Rows, new: Rows, worker: NDArray[np.int64], prior: Prior
@@ -282,7 +282,7 @@ class WorkerModel(ABC, Generic[P]):
 
     @abstractmethod
     def mean(self, posterior: P, rows: Rows, prior: Prior, worker: int) -> Floats:
-        """Give the expected A of a worker, float64 [n_previous, J, J]: previous, truth, given."""
+        """Return the expected A of a worker, float64 [n_previous, J, J]: previous, truth, given."""
 
     @abstractmethod
     def draw(
@@ -294,7 +294,7 @@ class WorkerModel(ABC, Generic[P]):
         """
 
     def arrays(self, posterior: P) -> dict[str, Floats]:
-        """Give the posterior as named arrays, for checkpoints."""
+        """Return the posterior as named arrays, for checkpoints."""
         return dict(vars(posterior))
 
     @abstractmethod
@@ -372,7 +372,7 @@ class ConfusionVector(WorkerModel[Betas]):
         return Betas(right[:, None] + hits, np.maximum(every - hits, 0.0) + wrong)
 
     def log_table(self, posterior: Betas, rows: Rows) -> Floats:
-        """Give E ln pi where label and truth agree, else E ln (1 - pi) - ln (J - 1)."""
+        """Return E ln pi where label and truth agree, else E ln (1 - pi) - ln (J - 1)."""
         n = rows.n_labels
         if n == 1:
             return np.zeros((len(rows), 1))
@@ -398,7 +398,7 @@ class ConfusionVector(WorkerModel[Betas]):
         return divergence(alpha, beta, posterior.both, before.both, expected)
 
     def mean(self, posterior: Betas, rows: Rows, prior: Prior, worker: int) -> Floats:
-        """Give the expected confusion matrix."""
+        """Return the expected confusion matrix."""
         del prior
         right = posterior.right[worker] / posterior.both[worker]
         return right_or_wrong(np.broadcast_to(right, (rows.n_labels,)))
@@ -469,7 +469,7 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
         )
 
     def log_table(self, posterior: RowDirichlets, rows: Rows) -> Floats:
-        """Give psi(alpha) - psi(total)."""
+        """Return psi(alpha) - psi(total)."""
         return expected_log(posterior.alpha, posterior.total[rows.group])
 
     def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior) -> float:
@@ -483,7 +483,7 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
         )
 
     def mean(self, posterior: RowDirichlets, rows: Rows, prior: Prior, worker: int) -> Floats:
-        """Give alpha / total; the prior's share where the worker gave nothing."""
+        """Return alpha / total; the prior's share where the worker gave nothing."""
         every = _all_rows(rows.n_previous, rows.n_labels)
         bonus = prior.right_bonus(rows.n_workers)[worker]
         alone = Prior(prior.off, float(bonus), prior.mask, prior.forbidden, prior.base)
@@ -508,7 +508,7 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
 
 
 def _all_rows(n_previous: int, n_labels: int) -> Rows:
-    """Give all rows of a single worker."""
+    """Return all rows of a single worker."""
     previous, label = np.divmod(np.arange(n_previous * n_labels), n_labels)
     worker = np.zeros(len(label), np.int32)
     return Rows(worker, previous.astype(np.int16), label.astype(np.int16), 1, n_previous, n_labels)
@@ -524,11 +524,11 @@ class PointConfusionMatrix(ConfusionMatrix):
     name = "cm-point"
 
     def log_table(self, posterior: RowDirichlets, rows: Rows) -> Floats:
-        """Give ln(alpha / total)."""
+        """Return ln(alpha / total)."""
         return np.asarray(np.log(posterior.alpha / posterior.total[rows.group]))
 
     def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior) -> float:
-        """Give minus the log density of the prior, without what does not change."""
+        """Return minus the log density of the prior, without what does not change."""
         before, table = prior.of_rows(rows), self.log_table(posterior, rows)
         unseen = prior.of_groups(rows) - rows.sum_groups(before)
         return float((unseen * np.log(posterior.total)).sum() - (before * table).sum())
@@ -540,7 +540,7 @@ class PointAccuracy(Accuracy):
     name = "acc-point"
 
     def log_table(self, posterior: Betas, rows: Rows) -> Floats:
-        """Give ln pi where label and truth agree, else ln((1 - pi) / (J - 1))."""
+        """Return ln pi where label and truth agree, else ln((1 - pi) / (J - 1))."""
         n = rows.n_labels
         if n == 1:
             return np.zeros((len(rows), 1))
@@ -551,7 +551,7 @@ class PointAccuracy(Accuracy):
         return table
 
     def divergence(self, posterior: Betas, rows: Rows, prior: Prior) -> float:
-        """Give minus the log density of the prior, without what does not change."""
+        """Return minus the log density of the prior, without what does not change."""
         right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
         hit = np.log(posterior.right / posterior.both)
         miss = np.log(posterior.wrong / posterior.both)
@@ -603,7 +603,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         )
 
     def log_table(self, posterior: KnowsOrGuesses, rows: Rows) -> Floats:
-        """Give ln(pi^ [i = j] + nu^ xi^_i)."""
+        """Return ln(pi^ [i = j] + nu^ xi^_i)."""
         knows, guess = self._hats(posterior, rows)
         table = np.repeat(np.log(guess)[:, None], rows.n_labels, axis=1)
         table[np.arange(len(rows)), rows.label] = np.log(knows + guess)
@@ -632,7 +632,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         return knowing + habits - past
 
     def mean(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, worker: int) -> Floats:
-        """Give the expected confusion matrix, knowing and habit independent."""
+        """Return the expected confusion matrix, knowing and habit independent."""
         habit = np.full(rows.n_labels, float(prior.off))
         own = rows.of_worker(worker)
         habit[rows.label[own]] = posterior.habit[own]
@@ -683,7 +683,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
 
     @staticmethod
     def _hats(posterior: KnowsOrGuesses, rows: Rows) -> tuple[Floats, Floats]:
-        """Give pi^ and nu^ xi^_i of every row."""
+        """Return pi^ and nu^ xi^_i of every row."""
         both = posterior.knows + posterior.guesses
         knows = np.exp(expected_log(posterior.knows, both))[rows.worker]
         guesses = expected_log(posterior.guesses, both)[rows.worker]
@@ -691,7 +691,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         return knows, np.exp(guesses + habit)
 
     def _knew(self, posterior: KnowsOrGuesses, rows: Rows) -> Floats:
-        """Give kappa, the probability that a right answer was known."""
+        """Return kappa, the probability that a right answer was known."""
         knows, guess = self._hats(posterior, rows)
         return knows / (knows + guess)
 

@@ -126,7 +126,7 @@ def _clear_of(spans: SpanArray, doubtful: NDArray[np.bool_]) -> list[_Span]:
 
 
 def _partners(left: list[_Span], right: list[_Span]) -> list[list[_Span]]:
-    """Give for every span of one side those of the other that overlap it; both are sorted."""
+    """Return for every span of one side those of the other that overlap it; both are sorted."""
     found, first = [], 0
     for span in left:
         while first < len(right) and right[first].end <= span.start:
@@ -140,7 +140,7 @@ def _partners(left: list[_Span], right: list[_Span]) -> list[list[_Span]]:
 
 
 def _compare(span: _Span, others: list[_Span], merged: set[_Span]) -> list[tuple[str, int, int]]:
-    """Say what was done with a span: (kind, shift, other type)."""
+    """Return what was done with a span: (kind, shift, other type)."""
     same = [o for o in others if o.type == span.type]
     if not others:
         return [("misses", 0, -1)]
@@ -211,7 +211,7 @@ def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float
 
 
 def confusion_counts(crowd: Crowd, probs: NDArray[np.float32], worker: int) -> NDArray[np.float64]:
-    """Give the expected confusions of a worker, float64 [J, J]: truth, label given.
+    """Return the expected confusions of a worker, float64 [J, J]: truth, label given.
 
     Element [j, i] is the sum of P(truth = j) over the tokens that the worker labelled i.
     """
@@ -233,7 +233,7 @@ def confusion_counts(crowd: Crowd, probs: NDArray[np.float32], worker: int) -> N
 def interval(
     right: NDArray[np.float64], total: NDArray[np.int64], level: float = LEVEL
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the credible interval of being right, NaN for workers without labels."""
+    """Return the credible interval of being right, NaN for workers without labels."""
     hits = np.minimum(right, total) + JEFFREYS
     misses = np.maximum(total - right, 0) + JEFFREYS
     tail = (1 - level) / 2

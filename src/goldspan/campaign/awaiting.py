@@ -30,7 +30,7 @@ def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
 def awaited(
     setting: Setting, ledger: Ledger, missing: Mapping[str, int], now: int, where: str
 ) -> Waiting | None:
-    """Say what is awaited; nothing where the money or the time is used up.
+    """Return what is awaited; nothing where the money or the time is used up.
 
     Args:
         setting: The campaign.

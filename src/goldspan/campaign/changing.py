@@ -22,7 +22,7 @@ PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
 def versions() -> dict[str, str]:
-    """Give versions by name; what is not installed is left out.
+    """Return versions by name; what is not installed is left out.
 
     >>> versions()["goldspan"] == __import__("goldspan").__version__
     True
@@ -168,7 +168,7 @@ def _has_begun(ledger: Ledger) -> bool:
 
 
 def plan_in_force(ledger: Ledger) -> dict[str, Any]:
-    """Give the plan that a campaign began with, with all that changed since.
+    """Return the plan that a campaign began with, with all that changed since.
 
     Raises:
         KeyError: None has begun.
@@ -182,7 +182,7 @@ def changes(ledger: Ledger) -> list[str]:
 
 
 def reopened(ledger: Ledger) -> dict[str, int]:
-    """Give the rounds that had stopped the campaign before a change, and its number."""
+    """Return the rounds that had stopped the campaign before a change, and its number."""
     return {
         body["stopped"]: int(number)
         for number, body in ledger.records(CHANGE).items()
@@ -206,7 +206,7 @@ def _keep(
 
 
 def _check_cap(cap: int, ledger: Ledger) -> None:
-    """Refuse a cap below what is used, before anything is kept."""
+    """Reject a cap below what is used, before anything is kept."""
     totals = ledger.totals()
     used = totals.spent + totals.reserved
     if cap < used:
@@ -217,7 +217,7 @@ def _check_cap(cap: int, ledger: Ledger) -> None:
 
 
 def _check_tokens(setting: Setting, ledger: Ledger) -> None:
-    """Refuse texts that are cut by another rule than the campaign's."""
+    """Reject texts that are cut by another rule than the campaign's."""
     rule = begun_tokens(ledger)
     if rule != setting.tokens:
         raise InputError(
@@ -227,7 +227,7 @@ def _check_tokens(setting: Setting, ledger: Ledger) -> None:
 
 
 def _check_items(setting: Setting, ledger: Ledger) -> None:
-    """Refuse a pool from which items are gone that were asked about."""
+    """Reject a pool from which items are gone that were asked about."""
     there = set(setting.ids)
     gone = [item for item in ledger.slots()["item"].to_pylist() if item not in there]
     if gone:
@@ -267,7 +267,7 @@ def _why(key: str) -> str:
 
 
 def _completed(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a plan with the keys that goldspan has learned since it was kept."""
+    """Return a plan with the keys that goldspan has learned since it was kept."""
     try:
         return Plan.model_validate_json(json.dumps(plan)).model_dump(mode="json")
     except ValueError:  # of an older goldspan; what differs is told

@@ -36,7 +36,7 @@ def tested(truth: Given, given: Given) -> Tested:
 
 
 def failure(truth: Given, given: Given, least: float) -> str:
-    """Say why a test is failed, "" if it is passed.
+    """Return why a test is failed, "" if it is passed.
 
     Args:
         truth: Known labels of the items.

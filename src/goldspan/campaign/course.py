@@ -11,7 +11,7 @@ from goldspan.money import from_micro
 
 
 def course(setting: Setting) -> dict[str, Any]:
-    """Give the numbers of a plan.
+    """Return the numbers of a plan.
 
     Returns:
         `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest and
@@ -46,7 +46,7 @@ def course(setting: Setting) -> dict[str, Any]:
 
 
 def _opening(setting: Setting) -> int:
-    """Give what a worker is paid, in millionths, before the first answer that makes a label."""
+    """Return what a worker is paid, in millionths, before the first answer that makes a label."""
     control, plan = setting.plan.control, setting.plan
     if control is None:
         return 0
@@ -56,13 +56,13 @@ def _opening(setting: Setting) -> int:
 
 
 def _labelling(plan: Plan) -> float:
-    """Give the share of answers that go to items without a known label, once a test is passed."""
+    """Return the share of answers that go to items without a known label, once a test is passed."""
     share = 0.0 if plan.control is None else plan.control.share
     return 1 - share if share < 1 else 1.0
 
 
 def describe_plan(setting: Setting) -> list[str]:
-    """Say what a plan will do, a line each."""
+    """Return what a plan will do, a line each."""
     costs = _costs(setting) if setting.plan.is_paid else _answers(setting)
     return [*_work(setting), *costs, *_end(setting)]
 
@@ -108,7 +108,7 @@ def _crowd(plan: Plan) -> str:
 
 
 def _page(plan: Plan) -> Iterator[str]:
-    """Say what is particular to people in a browser."""
+    """Return what is particular to people in a browser."""
     page, provider = plan.page, plan.provider
     yield f"title: {page.title or plan.name}"
     name = "link" if provider is None else provider.name
@@ -144,14 +144,14 @@ def _costs(setting: Setting) -> Iterator[str]:
 
 
 def _answers(setting: Setting) -> Iterator[str]:
-    """Say how much work it is where nobody is paid."""
+    """Return how much work it is where nobody is paid."""
     found = course(setting)
     few, most = found["fewest"], found["most"]
     yield f"work: {few if few == most else f'{few} to {most}'} answers in all, unpaid"
 
 
 def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
-    """Say what workers cost before they label anything new."""
+    """Return what workers cost before they label anything new."""
     practises = plan.crowd.source == "web" and plan.page.training > 0
     has_test = plan.control is not None and plan.control.first > 0
     parts = ["practice"] * practises + ["test"] * has_test

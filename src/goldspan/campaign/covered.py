@@ -60,7 +60,7 @@ def coverage_of(pool: Crowd, rounds: Sequence[Sequence[str]]) -> dict[str, Any] 
 
 
 def _at_random(items: Incidence, common: NDArray[np.bool_], n: int) -> float:
-    """Give the expected share of common pairs that n items drawn at random have."""
+    """Return the expected share of common pairs that n items drawn at random have."""
     from scipy.special import gammaln
 
     count, total = items.counts[common].astype(np.float64), items.n_items

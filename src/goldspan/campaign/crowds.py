@@ -61,7 +61,7 @@ class Places:
         }
 
     def given(self, item: str, worker: str) -> list[str | None] | None:
-        """Give the answer that counts, None if there is none."""
+        """Return the answer that counts, None if there is none."""
         return self._given.get((item, worker))
 
     def take(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> str:
@@ -113,7 +113,7 @@ class Arrived:
         self.key, self.codec, self.lengths = key, codec, lengths
 
     def read(self, file: Path, data: bytes) -> list[dict[str, Any]]:
-        """Give the answers of a file.
+        """Return the answers of a file.
 
         Raises:
             FaultsError: Lines are faulty; all are listed, with their numbers.
@@ -137,7 +137,7 @@ class Arrived:
         return rows
 
     def fault(self, row: Any) -> str:
-        """Say what is wrong with an answer, "" if nothing is."""
+        """Return what is wrong with an answer, "" if nothing is."""
         if not isinstance(row, Mapping) or not {"campaign", "worker", "item", "labels"} <= set(row):
             return "an answer has campaign, worker, item and labels"
         if row["campaign"] != self.key:
@@ -157,7 +157,7 @@ class Arrived:
         return self._malformed(item, labels)
 
     def _malformed(self, item: str, labels: Sequence[str | None]) -> str:
-        """Say where the tags between skipped tokens are no spans, "" if they are."""
+        """Return where the tags between skipped tokens are no spans, "" if they are."""
         start = 0
         for end in [*(n for n, label in enumerate(labels) if label is None), len(labels)]:
             part = [str(label) for label in labels[start:end]]
@@ -173,7 +173,7 @@ class Arrived:
 
 
 def campaign_in(line: bytes) -> str | None:
-    """Give the id of the campaign in a line of tasks or answers, None if there is none."""
+    """Return the id of the campaign in a line of tasks or answers, None if there is none."""
     try:
         row = _parsed(line)
     except InputError:
@@ -210,7 +210,7 @@ LEASE_SECONDS = 1e8
 
 
 def time_after(setting: Setting, n_answers: int) -> int:
-    """Give the time in milliseconds since 1970 when so many answers are given."""
+    """Return the time in milliseconds since 1970 when so many answers are given."""
     return BEGIN + round(1000 * setting.plan.crowd.seconds * n_answers)
 
 
@@ -229,7 +229,7 @@ class Simulated:
         self._asked: dict[str, set[str]] = {}
 
     def now(self) -> int:
-        """Give the time that the answers took so far."""
+        """Return the time that the answers took so far."""
         return time_after(self.setting, self._n_answers)
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
@@ -358,7 +358,7 @@ class Replayed:
         self._barred: set[str] = set()
 
     def now(self) -> int:
-        """Give the time that the answers took so far."""
+        """Return the time that the answers took so far."""
         return time_after(self.setting, self._n_answers)
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
@@ -536,7 +536,7 @@ class Files:
         return True
 
     def _needed(self, missing: Mapping[str, int]) -> dict[str, int]:
-        """Give the items of a batch and the control questions among them, with their answers."""
+        """Return the items of a batch and the control questions among them, with their answers."""
         control = list(self.setting.control)[len(self.admission.items) :]
         share = 0.0 if self.setting.plan.control is None else self.setting.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
@@ -589,13 +589,13 @@ class Files:
         return set(self.ledger.records("bar")) - kept(self.ledger)
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Give the answers of all files, by their names, each once."""
+        """Return the answers of all files, by their names, each once."""
         read = [self._open(path) for path in sorted(self.back.glob("*.jsonl"))]
         unique = {_whole(row): row for rows in read for row in rows}
         return list(unique.values())
 
     def _open(self, path: Path) -> list[dict[str, Any]]:
-        """Give the answers of a file.
+        """Return the answers of a file.
 
         Raises:
             FaultsError: It holds faults.
@@ -613,7 +613,7 @@ class Files:
         return self._read[digest]
 
     def _test(self) -> str:
-        """Say where the test is, and how many answers wait for it."""
+        """Return where the test is, and how many answers wait for it."""
         if not self.admission.items:
             return ""
         n = self._told["waiting"]
@@ -621,7 +621,7 @@ class Files:
         return f"; every worker takes the test first: {self.out / TEST}.jsonl{wait}"
 
     def _not_counted(self) -> str:
-        """Say how many answers came that do not count, and why."""
+        """Return how many answers came that do not count, and why."""
         told = [f"{self._told[why]} {words}" for why, words in _WHY.items() if self._told[why]]
         return f" (not counted: {', '.join(told)})" if told else ""
 
@@ -641,7 +641,7 @@ class Files:
 
 
 def _whole(row: Mapping[str, Any]) -> str:
-    """Give what makes two answers the same."""
+    """Return what makes two answers the same."""
     return json.dumps([row["item"], row["worker"], row["labels"]])
 
 
@@ -670,7 +670,7 @@ class Web:
         return self._now()
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
-        """Say what is missing; nothing where the money or the time is used up."""
+        """Return what is missing; nothing where the money or the time is used up."""
         del name
         self.ledger.expire(self.now())
         missing = missing_answers(self.ledger, items)

@@ -63,7 +63,7 @@ class Asking(NamedTuple):
 
 
 def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> Asking | None:
-    """Say what n more answers to the most doubtful items are worth.
+    """Return what n more answers to the most doubtful items are worth.
 
     None for methods whose shares are no probabilities.
     """
@@ -79,7 +79,7 @@ def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> Aski
 
 
 def right_share(result: Consensus) -> float | None:
-    """Give the expected share of right tokens, if labels are drawn by their probabilities.
+    """Return the expected share of right tokens, if labels are drawn by their probabilities.
 
     None for methods whose shares are no probabilities.
     """
@@ -97,7 +97,7 @@ DECISION = "decision"
 
 
 def kept(ledger: Ledger) -> set[str]:
-    """Give the workers of whom the requester last said that they go on: no rule bars them."""
+    """Return the workers of whom the requester last said that they go on: no rule bars them."""
     last = {row["worker"]: row["verdict"] for row in ledger.records(DECISION).values()}
     return {worker for worker, verdict in last.items() if verdict != DROP}
 

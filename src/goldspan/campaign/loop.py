@@ -89,7 +89,7 @@ class Picking:
         return Picks(tuple(items), tuple(found.rule[: len(items)]), stopped)
 
     def _costs(self) -> Cost | None:
-        """Give what the rules weigh gains against; where nobody is paid, items are alike."""
+        """Return what the rules weigh gains against; where nobody is paid, items are alike."""
         if not self.setting.plan.is_paid:
             return None
         prices = self.setting.plan.prices
@@ -423,7 +423,7 @@ class Campaign:
         raise AssertionError
 
     def _last_decision(self, number: int, name: str) -> dict[str, Any]:
-        """Give what was decided after a round, by the plan as it is now if that changed since."""
+        """Return what was decided after a round, by the plan as it is now if that changed since."""
         change = reopened(self.ledger).get(name)
         if change is None:
             return self.ledger.records("stop")[name]
@@ -592,7 +592,7 @@ class Campaign:
         return asdict(self.steps.stop.decide(list(self.ledger.records("round").values())))
 
     def _kept(self, kind: str, name: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Give a decision as it was kept, or make it and keep it."""
+        """Return a decision as it was kept, or make it and keep it."""
         if name not in self.ledger.records(kind):
             self.ledger.record(kind, name, make(), self.steps.label.now())
         return self.ledger.records(kind)[name]

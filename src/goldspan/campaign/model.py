@@ -170,7 +170,7 @@ def _dense(counts: Any) -> Any:
 
 
 def _cells(rows: Any) -> list[dict[str, Any]]:
-    """Give the rows of a table as dictionaries without missing cells and ids."""
+    """Return the rows of a table as dictionaries without missing cells and ids."""
     import narwhals as nw
 
     from goldspan.selection.pool import IDS
@@ -283,7 +283,7 @@ class Best:
     measure: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], float]
 
     def choose(self, items: NDArray[np.int64], labels: Sequence[Sequence[str]]) -> Model:
-        """Give the best; where nothing can be learned, the first."""
+        """Return the best; where nothing can be learned, the first."""
         scores = [self._score(model, items, labels) for model in self.models]
         return self.models[int(np.argmax(scores))]
 
@@ -306,7 +306,7 @@ class NoModel:
     """Trains nothing."""
 
     def train(self, items: NDArray[np.int64], labels: Sequence[Sequence[str]]) -> Trained | None:
-        """Give nothing."""
+        """Return nothing."""
         del items, labels
         return None
 
@@ -362,7 +362,7 @@ def _clusters(pool: Pool, items: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
-    """Refuse a model that there is not, or parameters that it has not.
+    """Reject a model that there is not, or parameters that it has not.
 
     Raises:
         UnknownNameError: There is no such model, or no such parameter.

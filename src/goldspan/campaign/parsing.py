@@ -403,7 +403,7 @@ def _rest(content: Mapping[str, Any], faulty: set[str]) -> Sections:
 
 
 def _messages(error: ValidationError) -> Iterator[str]:
-    """Say what is wrong with every key; a key that may be of several types is told once."""
+    """Return what is wrong with every key; a key that may be of several types is told once."""
     seen = set()
     for one in error.errors():
         keys = tuple(key for key in one["loc"] if not _is_type(key))

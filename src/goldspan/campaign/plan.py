@@ -17,7 +17,7 @@ from goldspan.money import UNLIMITED, to_micro
 
 
 def key_of(item: str, worker: str, attempt: int = 0) -> str:
-    """Give the key of a worker's answer to an item; names may be long and hold any sign.
+    """Return the key of a worker's answer to an item; names may be long and hold any sign.
 
     Under a key an answer that did not count never does: to send it again takes another attempt.
 
@@ -53,14 +53,14 @@ def _money(value: str | float) -> str | float:
 
 
 def _currency(value: str) -> str:
-    """Refuse what cannot be stored or stand in a line."""
+    """Reject what cannot be stored or stand in a line."""
     if any(category(mark) in {"Cc", "Cs"} for mark in value):
         raise InputError(f"must be text without control characters, such as EUR, not {value!r}")
     return value
 
 
 def _name(value: str) -> str:
-    """Refuse what cannot stand in the names of files and the addresses of pages."""
+    """Reject what cannot stand in the names of files and the addresses of pages."""
     usable = all(mark in " .-_" or category(mark)[0] in "LMN" for mark in value)
     if not usable or not 1 <= len(value) <= 100 or not value[0].isalnum():
         raise InputError(
@@ -399,6 +399,6 @@ class Plan(Section):
         return UNLIMITED if self.budget.money is None else to_micro(self.budget.money)
 
     def cost(self, n_tokens: int) -> int:
-        """Give what an answer to an item costs, in millionths of the currency unit."""
+        """Return what an answer to an item costs, in millionths of the currency unit."""
         each = to_micro(self.prices.per_token) * n_tokens
         return to_micro(self.prices.per_answer) + each

@@ -145,7 +145,7 @@ class Label(Protocol):
     """Where answers come from."""
 
     def now(self) -> int:
-        """Give the time in milliseconds since 1970."""
+        """Return the time in milliseconds since 1970."""
         ...
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:

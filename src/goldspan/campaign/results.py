@@ -125,7 +125,7 @@ class CampaignRecord:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
 
@@ -145,7 +145,7 @@ def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
 
 
 def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Give the learning curve from its first point on to the end of what is forecast."""
+    """Return the learning curve from its first point on to the end of what is forecast."""
     found = curve_of(plan, rounds)
     if found is None:
         return None
@@ -284,7 +284,7 @@ def keep_hidden_gold(setting: Setting, ledger: Ledger, now: int) -> None:
 
 
 def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
-    """Give the truth of the simulation, int16 [n_tokens], -1 at control questions."""
+    """Return the truth of the simulation, int16 [n_tokens], -1 at control questions."""
     kept = ledger.records("hidden")
     if not kept:
         return None

@@ -100,13 +100,13 @@ class Setting:
         return f"{self.plan.name}-{hash64(text) % 16**8:08x}"
 
     def named(self, key: str) -> Setting:
-        """Give the same setting under an id that stays when the plan changes."""
+        """Return the same setting under an id that stays when the plan changes."""
         found = copy(self)  # with all that was worked out
         vars(found)["key"] = key
         return found
 
     def ranks(self, use: str) -> NDArray[np.int64]:
-        """Give the items in a random order, int64 [n_items]; other uses have other orders."""
+        """Return the items in a random order, int64 [n_items]; other uses have other orders."""
         return ranks_of(self.pool.item_ids, self.plan.seed, use)
 
     def items(self) -> Iterator[PoolItem]:
@@ -217,7 +217,7 @@ def _pool(plan: Plan, folder: Path, tokens: str) -> PoolFile:
 
 
 def _items(setting: Setting) -> Crowd:
-    """Give the pool as a crowd that nobody has answered."""
+    """Return the pool as a crowd that nobody has answered."""
     bounds = np.concatenate([[0], np.cumsum([len(words) for words in setting.words])])
     flat = pa.array([word for words in setting.words for word in words], pa.string())
     none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
@@ -234,7 +234,7 @@ def _items(setting: Setting) -> Crowd:
 
 
 def _gold(setting: Setting, items: Crowd, file: str) -> Crowd:
-    """Give the items with the gold of a file."""
+    """Return the items with the gold of a file."""
     options = ReadOptions(encoding=setting.codec.encoding)
     path = str(setting.folder / file)
     try:

@@ -95,7 +95,7 @@ def measured(truth: Labels, found: Labels, encoding: str, seed: int = 0) -> Meas
 
 
 def wilson(right: int, total: int) -> tuple[float, float]:
-    """Give Wilson's 95 % interval of a share.
+    """Return Wilson's 95 % interval of a share.
 
     >>> [round(end, 3) for end in wilson(8, 10)]
     [0.49, 0.943]
@@ -107,7 +107,7 @@ def wilson(right: int, total: int) -> tuple[float, float]:
 
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float:
-    """Give Cohen's kappa of two lists of labels; 1 where chance alone explains all.
+    """Return Cohen's kappa of two lists of labels; 1 where chance alone explains all.
 
     >>> kappa(["a", "b", "a"], ["a", "b", "a"]), kappa(["a", "b"], ["b", "a"])
     (1.0, -1.0)
@@ -150,25 +150,25 @@ class Curve:
     last: float
 
     def at(self, n: float) -> float:
-        """Give the score with n items."""
+        """Return the score with n items."""
         return float(self.a - self.b * n**-self.c)
 
     def interval(self, n: float, level: float = 0.95) -> tuple[float, float]:
-        """Give the interval of the score with n items."""
+        """Return the interval of the score with n items."""
         values = self.draws[:, 0] - self.draws[:, 1] * n ** -self.draws[:, 2]
         low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
     def items_to(self, target: float) -> float | None:
-        """Give how many items the target takes; None: it is not reachable."""
+        """Return how many items the target takes; None: it is not reachable."""
         return _items_to(self.a, self.b, self.c, target)
 
     def reaches(self, target: float) -> float:
-        """Give the share of the drawn curves that ever reach a target."""
+        """Return the share of the drawn curves that ever reach a target."""
         return float(np.mean(self.draws[:, 0] > target))
 
     def gain(self, more: float) -> float:
-        """Give how much the next items raise the score."""
+        """Return how much the next items raise the score."""
         return self.at(self.last + more) - self.at(self.last)
 
 
@@ -208,7 +208,7 @@ def fit_curve(
 
 
 def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -> float:
-    """Say how much labelling more items raises the share of right labels in the whole pool.
+    """Return how much labelling more items raises the share of right labels in the whole pool.
 
     A labelled item has the crowd's label, any other one the model's. So the new ones exchange the
     model's accuracy for the crowd's, and the model gets better on the rest.
@@ -233,7 +233,7 @@ def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -
 
 
 def _fit(x: Floats, y: Floats, spread: Floats) -> Floats:
-    """Give the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3].
+    """Return the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3].
 
     Args:
         x: float64 [n_points].
@@ -249,7 +249,7 @@ def _fit(x: Floats, y: Floats, spread: Floats) -> Floats:
 
 
 def _lines(z: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Give a and b of y = a - b z, float64 [n_curves, n_powers] each."""
+    """Return a and b of y = a - b z, float64 [n_curves, n_powers] each."""
     share = weight / weight.sum()
     mean_z, mean_y = z @ share, (y @ share)[:, None]
     apart = z - mean_z[:, None]
@@ -311,7 +311,7 @@ def curve_of(plan: Plan, rounds: Sequence[Round]) -> Curve | None:
 
 
 def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Say what more labels would bring, beside more answers about the labels that there are.
+    """Return what more labels would bring, beside more answers about the labels that there are.
 
     Returns:
         Plain values: `curve` (None while there are too few points), `next` (of the next 100 items
@@ -367,7 +367,7 @@ def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None
 
 
 def _target(plan: Plan, rounds: Sequence[Round]) -> str:
-    """Give the reason if the lower bound has reached the target, "" otherwise."""
+    """Return the reason if the lower bound has reached the target, "" otherwise."""
     best = rounds[-1]["control"] or rounds[-1]["score"]
     target = plan.stop.target
     if target is None or best is None or best["low"] < target:

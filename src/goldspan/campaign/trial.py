@@ -106,7 +106,7 @@ def _is_known_to_suit(setting: Setting) -> bool:
 
 
 def rules_of(by: str) -> list[Selector]:
-    """Give the rules that a text names, those of the stages and shares of a schedule.
+    """Return the rules that a text names, those of the stages and shares of a schedule.
 
     Raises:
         InputError: It names none.
@@ -159,7 +159,7 @@ def _unanswered(setting: Setting, trained: Trained, pool: Pool) -> Iterator[str]
 
 
 def _some(setting: Setting) -> NDArray[np.int64]:
-    """Give items of the pool, int64; among those of a table the one with its smallest number."""
+    """Return items of the pool, int64; among those of a table the one with its smallest number."""
     pool = setting.pool
     found = setting.ranks("trial")[: N_ROWS if setting.plan.is_single else N_ITEMS].tolist()
     numbers = [c for c in (pool.columns or {}).values() if isinstance(c, np.ndarray)]

@@ -99,7 +99,7 @@ def pull(values, step, out, work):
 
 @kernel
 def log_sum(values):
-    """Give ln sum exp, -inf for nothing but -inf."""
+    """Return ln sum exp, -inf for nothing but -inf."""
     most = largest(values)
     if most == -np.inf:
         return -np.inf
@@ -111,7 +111,7 @@ def log_sum(values):
 
 @kernel
 def log_sum_of_two(left, right):
-    """Give ln sum exp(left + right)."""
+    """Return ln sum exp(left + right)."""
     most = -np.inf
     for j in range(len(left)):
         most = max(most, left[j] + right[j])
@@ -125,7 +125,7 @@ def log_sum_of_two(left, right):
 
 @kernel
 def largest(values):
-    """Give the largest value."""
+    """Return the largest value."""
     most = values[0]
     for j in range(1, len(values)):
         most = max(most, values[j])
@@ -198,7 +198,7 @@ def posterior_step(
 
 @kernel
 def logarithms(start, step, end):
-    """Give the logarithms of the chain."""
+    """Return the logarithms of the chain."""
     n_labels = len(start)
     log_start, log_end = np.empty(n_labels), np.empty(n_labels)
     log_step = np.empty((n_labels, n_labels))
@@ -252,7 +252,7 @@ def _viterbi(length, evidence, log_start, log_step, log_end, back, codes, first)
 
 @kernel
 def _entropy(length, forward, step, log_step, log_end, log_z, work):
-    """Give the entropy of the path: H_t(j) = sum_i p(i | j) (H_{t-1}(i) - ln p(i | j))."""
+    """Return the entropy of the path: H_t(j) = sum_i p(i | j) (H_{t-1}(i) - ln p(i | j))."""
     n_labels = len(log_end)
     before, now = np.zeros(n_labels), np.zeros(n_labels)
     for t in range(1, length):
@@ -328,7 +328,7 @@ def span_mass(
     begin, stop, kind, length, evidence, forward, backward, log_start, log_step, log_end,
     pairs, type_of,
 ):  # fmt: skip
-    """Give the log mass of the paths that hold exactly the span [begin, stop) of a type."""
+    """Return the log mass of the paths that hold exactly the span [begin, stop) of a type."""
     n_labels = len(log_end)
     inside, new = np.empty(n_labels), np.empty(n_labels)
     enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside)
@@ -374,7 +374,7 @@ def stay(t, kind, inside, new, evidence, log_step, pairs, type_of):
 
 @kernel
 def leave(stop, length, inside, evidence, backward, log_step, log_end, pairs):
-    """Give the log mass of ending the span before token `stop`."""
+    """Return the log mass of ending the span before token `stop`."""
     n_labels = len(inside)
     if stop == length:
         return log_sum_of_two(inside, log_end)

@@ -186,7 +186,7 @@ def aggregate(
 
 
 def _check_endings(output: str | None, workers_table: str | None) -> None:
-    """Refuse names of files whose ending says nothing, before any work is done."""
+    """Reject names of files whose ending says nothing, before any work is done."""
     from pathlib import Path
 
     from goldspan.aggregation.consensus import ENDINGS, format_of
@@ -199,7 +199,7 @@ def _check_endings(output: str | None, workers_table: str | None) -> None:
 
 
 def _check_suits(output: str | None, crowd: Crowd) -> None:
-    """Refuse an output that cannot hold the crowd's labels, before they are computed."""
+    """Reject an output that cannot hold the crowd's labels, before they are computed."""
     from goldspan.aggregation.consensus import format_of
     from goldspan.errors import InputError
 
@@ -303,7 +303,7 @@ def _tell(
 
 
 def _end(result: Consensus) -> str:
-    """Say how the rounds ended."""
+    """Return how the rounds ended."""
     if result.converged:
         return "converged"
     if result.stop_reason == "interrupted":

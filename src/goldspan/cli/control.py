@@ -116,7 +116,7 @@ def control(
 
 
 def _check_usage(checking: dict[str, Any], choosing: dict[str, Any], *, check: bool) -> None:
-    """Refuse options of the other of the two tasks.
+    """Reject options of the other of the two tasks.
 
     Raises:
         typer.BadParameter: One was given.

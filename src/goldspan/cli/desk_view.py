@@ -14,7 +14,7 @@ TOO_FEW = "there are too few answers to say"
 
 
 def overview(now: dict[str, Any]) -> str:
-    """Say how far it is."""
+    """Return how far it is."""
     money, items, answers = now["money"], now["items"], now["answers"]
     why = now["why"]
     state, hours = STATES.get(now["state"], now["state"]), now["hours"]
@@ -72,7 +72,7 @@ def _right(found: dict[str, Any]) -> list[str]:
 
 
 def agreement(found: dict[str, Any]) -> str:
-    """Say how well they agree."""
+    """Return how well they agree."""
     if found["measures"] is None:
         return TOO_FEW
     names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
@@ -134,7 +134,7 @@ def item(one: dict[str, Any]) -> str:
 
 
 def decision(body: dict[str, Any]) -> str:
-    """Say what was decided about a worker."""
+    """Return what was decided about a worker."""
     said = {
         "keep": "goes on, whatever the rules say",
         "drop": "is asked nothing more",
@@ -144,7 +144,7 @@ def decision(body: dict[str, Any]) -> str:
 
 
 def gold(body: dict[str, Any]) -> str:
-    """Say what was decided about an item."""
+    """Return what was decided about an item."""
     shown = body["gold"] if isinstance(body["gold"], str) else f"{len(body['gold'])} spans"
     return f"{body['item']} is gold: {shown}"
 
@@ -194,7 +194,7 @@ def _round(one: dict[str, Any]) -> str:
 
 
 def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[str]:
-    """Say what more labels take: money, or answers where nobody is paid."""
+    """Return what more labels take: money, or answers where nobody is paid."""
     found, lines = learning["forecast"] or {}, []
 
     def takes(facts: dict[str, Any]) -> str:

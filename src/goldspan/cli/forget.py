@@ -127,7 +127,7 @@ def forget(
 
 
 def _check_there(source: str, out: str, store: str | None) -> None:
-    """Refuse a place without a campaign, and make nothing there."""
+    """Reject a place without a campaign, and make nothing there."""
     from goldspan.errors import InputError
     from goldspan.store import open_ledger
     from goldspan.web.opening import FILE
@@ -225,7 +225,7 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
 
 
 def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
-    """Refuse to forget somebody whose answers earned more than was sent to the provider.
+    """Reject to forget somebody whose answers earned more than was sent to the provider.
 
     Raises:
         UnsettledError: They did.

@@ -305,7 +305,7 @@ def _first(read: PoolFile) -> str:
 
 
 def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]:
-    """Say what was found."""
+    """Return what was found."""
     n = read.pool.n_items
     where = f" in the column {columns['text']!r}" if "text" in columns else ""
     every = _every_column(read)
@@ -316,7 +316,7 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
 
 
 def _check(text: str, folder: Path) -> None:
-    """Refuse what `goldspan serve` would refuse, before anything is written."""
+    """Reject what `goldspan serve` would refuse, before anything is written."""
     import tomllib
 
     from goldspan.campaign import open_setting, read_plan

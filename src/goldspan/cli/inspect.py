@@ -202,7 +202,7 @@ def _facts(crowd: Crowd) -> dict[str, object]:
 
 
 def _next_command(crowd: Crowd, source: str, options: r.Reading) -> str:
-    """Give the command that makes sense for this input, with the options that were needed."""
+    """Return the command that makes sense for this input, with the options that were needed."""
     words = ["goldspan", "aggregate" if crowd.n_workers else "check", source]
     if options.format:
         words += ["--format", options.format]

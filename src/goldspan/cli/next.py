@@ -178,7 +178,7 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
 
 def _most(rule: Rule, fewest: int, most: int | None) -> int:
-    """Give the most answers of an item: what the rule needs and --min asks for must be allowed."""
+    """Return the most answers per item: what the rule needs and --min asks for must be allowed."""
     from goldspan.workers.asking import MAX_ANSWERS
     from goldspan.workers.stopping import Fixed
 
@@ -260,7 +260,7 @@ def _list(found: NextAnswers) -> str:
 
 
 def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
-    """Give the share of right items among the finished ones with gold, None without any."""
+    """Return the share of right items among the finished ones with gold, None without any."""
     import numpy as np
 
     from goldspan.workers.asking import right_items

@@ -115,7 +115,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs th
 
 
 def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overwrite: bool) -> None:
-    """Refuse outputs that cannot or must not be written, before any work is done.
+    """Reject outputs that cannot or must not be written, before any work is done.
 
     Every command that writes a file which the user names calls it first.
 
@@ -166,7 +166,7 @@ _PARTS = {
 
 
 def check_part(name: str) -> None:
-    """Refuse an optional part of which a package is missing, before any work is done.
+    """Reject an optional part of which a package is missing, before any work is done.
 
     Args:
         name: One of `_PARTS`.

@@ -95,7 +95,7 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def _costs(plan: TestPlan, price: str, candidates: int) -> dict[str, str]:
-    """Give the costs as text, those of the sequential test on average, to the cent."""
+    """Return the costs as text, those of the sequential test on average, to the cent."""
     from goldspan.money import from_micro
 
     whole = plan.cost(price, candidates)

@@ -66,13 +66,13 @@ def _read_table(path: str) -> dict[str, str]:
 
 
 def _cells(head: list[str], row: list[str]) -> tuple[str, str]:
-    """Give worker and price of a row, "" for a cell that is not there."""
+    """Return worker and price of a row, "" for a cell that is not there."""
     cells = dict(zip(head, row, strict=False))
     return cells.get("worker", "").strip(), cells.get("price", "").strip()
 
 
 def _fault(head: list[str], row: list[str], price: str, former: tuple[int, str] | None) -> str:
-    """Say what is wrong with a row, "" if nothing is."""
+    """Return what is wrong with a row, "" if nothing is."""
     from goldspan.errors import InputError
     from goldspan.money import to_micro
 

@@ -262,7 +262,7 @@ class Reading:
             return read_crowd(source, progress=progress, **self.arguments())
 
     def arguments(self) -> dict[str, Any]:
-        """Give the options as arguments of `read_crowd`."""
+        """Return the options as arguments of `read_crowd`."""
         delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
         return {
             "format": self.format,
@@ -290,7 +290,7 @@ class Reading:
 
 
 def check_files(**outputs: str | None) -> None:
-    """Refuse `-` for outputs that cannot go to standard output, by the names of their options.
+    """Reject `-` for outputs that cannot go to standard output, by the names of their options.
 
     Raises:
         typer.BadParameter: One of them is `-`.
@@ -302,7 +302,7 @@ def check_files(**outputs: str | None) -> None:
 
 
 def check_there(*inputs: str | None) -> None:
-    """Refuse inputs that are not there, before any work is done.
+    """Reject inputs that are not there, before any work is done.
 
     Raises:
         InputError: One of them is not there.

@@ -139,7 +139,7 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
 
 
 def _quality(last: Any, name: str) -> Iterator[str]:
-    """Say how good the labels and the model are, as far as it is known."""
+    """Return how good the labels and the model are, as far as it is known."""
     truth, score = last["truth"], last["score"]
     if truth is not None:
         yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"

@@ -73,7 +73,7 @@ def view(course: Course) -> RenderableType:
 
 
 def answers_words(course: Course) -> str:
-    """Say how many answers there are, and how many items are doubtful."""
+    """Return how many answers there are, and how many items are doubtful."""
     if course.doubtful is None:
         return f"{course.answers:,}"
     noun = "item" if course.doubtful == 1 else "items"
@@ -81,7 +81,7 @@ def answers_words(course: Course) -> str:
 
 
 def money_words(course: Course, cap: int) -> str:
-    """Say how much of the cap is spent."""
+    """Return how much of the cap is spent."""
     from goldspan.money import MICRO
 
     unit = f" {course.currency}" if course.currency else ""
@@ -90,7 +90,7 @@ def money_words(course: Course, cap: int) -> str:
 
 
 def score_words(course: Course) -> list[tuple[str, str]]:
-    """Say how good model and labels were after the last round, as far as it is known."""
+    """Return how good model and labels were after the last round, as far as it is known."""
     rows, facts = [], course.facts
     if facts.get("score"):
         score = facts["score"]

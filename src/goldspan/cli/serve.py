@@ -155,7 +155,7 @@ def _still_known(service: Service) -> list[str]:
 
 
 def _url(host: str, port: int) -> str:
-    """Give the address that is listened on."""
+    """Return the address that is listened on."""
     from goldspan.errors import InputError
 
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - to refuse it

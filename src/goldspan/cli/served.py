@@ -45,7 +45,7 @@ def read_setting(source: str, *, overlap: int | None = None) -> Setting:
 
 
 def check_served(source: str, out: str, store: str | None) -> None:
-    """Refuse a place without a campaign or without the server's secret, and make nothing there.
+    """Reject a place without a campaign or without the server's secret, and make nothing there.
 
     Args:
         source: The plan, for the message.
@@ -127,7 +127,7 @@ def _damage(place: str | Path) -> GoldspanError | None:
 
 
 def command_line(words: Sequence[str], out: str, store: str | None) -> str:
-    """Give a command of the campaign at a place, without the password of a database."""
+    """Return a command of the campaign at a place, without the password of a database."""
     from goldspan.store.opening import where_of
 
     every = ["goldspan", *words, "--out", out]

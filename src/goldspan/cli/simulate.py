@@ -197,7 +197,7 @@ def _check_usage(
 
 
 def _needs_tagger(worker: SimulatedWorker) -> bool:
-    """Say whether a worker, or one that he is made of, answers as the given tagger with noise."""
+    """Return whether a worker, or one it is made of, answers as the given tagger with noise."""
     from goldspan.simulation.base import CrfNoise
 
     if isinstance(worker, CrfNoise) and worker.templates is None:
@@ -206,7 +206,7 @@ def _needs_tagger(worker: SimulatedWorker) -> bool:
 
 
 def _known(crowd: Crowd) -> tuple[Crowd, int]:
-    """Give the items whose tags are all known, and the number of the others."""
+    """Return the items whose tags are all known, and the number of the others."""
     from goldspan.errors import InputError
     from goldspan.simulation.base import has_unknown
 

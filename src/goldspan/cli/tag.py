@@ -145,7 +145,7 @@ class _NoTable:
         self._file, self._name, self._line, self._is_seen = file, name, 1, False
 
     def readline(self, most: int = -1) -> str:
-        """Give the next line."""
+        """Return the next line."""
         line = self._file.readline(most)
         if not self._is_seen and line.strip() and not line.startswith("# "):
             self._is_seen = True
@@ -155,7 +155,7 @@ class _NoTable:
 
 
 def _check_header(line: str, name: str, number: int) -> None:
-    """Refuse the header of a wide or a long table, unless its first column holds the words.
+    """Reject the header of a wide or a long table, unless its first column holds the words.
 
     Raises:
         InputError: It is one.
@@ -179,7 +179,7 @@ def _check_header(line: str, name: str, number: int) -> None:
 
 
 def _check_ending(output: str | None, to_format: str | None) -> None:
-    """Refuse a name whose ending says nothing, before any work is done.
+    """Reject a name whose ending says nothing, before any work is done.
 
     Raises:
         InputError: It is such a name, and no format is given.

@@ -81,7 +81,7 @@ def _facts(model: Tagger) -> dict[str, Any]:
 
 
 def _largest(model: Tagger, tag: int, top: int) -> list[tuple[str, float]]:
-    """Give the features that speak most for a tag, with their weights."""
+    """Return the features that speak most for a tag, with their weights."""
     import numpy as np
 
     state = model.weights_.state
@@ -91,7 +91,7 @@ def _largest(model: Tagger, tag: int, top: int) -> list[tuple[str, float]]:
 
 
 def _steps(model: Tagger) -> dict[str, dict[str, float | None]]:
-    """Give the weights between tags; None where a step is impossible."""
+    """Return the weights between tags; None where a step is impossible."""
     from goldspan.tagger.crf import Masks
 
     masks, w = Masks.of(model.codec_, hard=model.hard), model.weights_

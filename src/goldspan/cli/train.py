@@ -127,7 +127,7 @@ class _Data:
 
 
 def _labelled_items(crowd: Crowd) -> _Data:
-    """Give words and tags of the items of which some tag is known."""
+    """Return words and tags of the items of which some tag is known."""
     import numpy as np
 
     from goldspan.errors import InputError
@@ -151,7 +151,7 @@ def _labelled_items(crowd: Crowd) -> _Data:
 
 
 def _check_start(start: str | None, model: str) -> None:
-    """Refuse a tagger to begin with where none is used.
+    """Reject a tagger to begin with where none is used.
 
     Raises:
         InputError: It is so.
@@ -163,7 +163,7 @@ def _check_start(start: str | None, model: str) -> None:
 
 
 def _check_possible(data: _Data, encoding: str) -> None:
-    """Refuse tags that no well-formed sequence has; those of whole items are made well-formed.
+    """Reject tags that no well-formed sequence has; those of whole items are made well-formed.
 
     Raises:
         InputError: Some item is tagged in part so; the first is named.
@@ -192,7 +192,7 @@ def _check_possible(data: _Data, encoding: str) -> None:
 
 
 def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
-    """Give words and tags of the items whose tags are all known."""
+    """Return words and tags of the items whose tags are all known."""
     import numpy as np
 
     from goldspan.errors import InputError

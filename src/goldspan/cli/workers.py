@@ -267,7 +267,7 @@ def _verdicts(found: Review) -> str:
 
 
 def _reason(v: Verdict) -> str:
-    """Give a verdict's reason in the room that a terminal leaves; `why` has the sentence."""
+    """Return a verdict's reason in the room that a terminal leaves; `why` has the sentence."""
     p = ">0.99" if v.p_above > 0.995 else "<0.01" if v.p_above < 0.005 else f"{v.p_above:.2f}"
     start = f"P {p}" if v.total else "unjudged"
     if v.verdict == "look at":

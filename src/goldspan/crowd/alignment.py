@@ -56,7 +56,7 @@ class Kind(IntEnum):
 
     @property
     def word(self) -> str:
-        """Give the name under which faults and reports count it.
+        """Return the name under which faults and reports count it.
 
         >>> Kind.CUT_TOKEN.word
         'cut-token'
@@ -238,11 +238,11 @@ class Glue:
         return text, owners
 
     def is_label(self, token: str) -> bool:
-        """Say whether a token is a label or a type, with or without the slash."""
+        """Return whether a token is a label or a type, with or without the slash."""
         return token.lstrip("/") in self.labels | self.types
 
     def compare(self, reference: str, token: str) -> Kind:
-        """Say how one line shows one reference token."""
+        """Return how one line shows one reference token."""
         if token == reference:
             return Kind.EXACT
         bare = self.strip(token)
@@ -566,7 +566,7 @@ def _trace_gap(
 
 
 def _stray(line: str, n_left: int, glue: Glue) -> Kind:
-    """Say what a line is that shares no characters with the reference."""
+    """Return what a line is that shares no characters with the reference."""
     if not line.strip():
         return Kind.EMPTY_TOKEN
     return Kind.LABEL_AS_TOKEN if not n_left or glue.is_label(line) else Kind.INSERTED_TOKEN
@@ -725,7 +725,7 @@ def _lost_tokens(
 
 
 def _check_sizes(alignment: Alignment, offsets: NDArray[np.int64], labels: Sequence[str]) -> None:
-    """Refuse offsets and labels that are not those of the alignment."""
+    """Reject offsets and labels that are not those of the alignment."""
     n_tokens, n_lines = len(alignment.source), len(alignment.target)
     if (
         len(offsets) == 0
@@ -805,7 +805,7 @@ class FaultFinder:
         return tuple(sorted(faults, key=lambda fault: fault[1:4]))
 
     def _place(self, token: int) -> tuple[int, int]:
-        """Give the sentence of a token and its position there."""
+        """Return the sentence of a token and its position there."""
         sentence = int(self.sentence[token])
         return sentence, token - int(self.starts[sentence])
 
@@ -830,7 +830,7 @@ class FaultFinder:
                 yield Fault(words[kind], line.line, *self._near(n), line.token, line.label, "")
 
     def _near(self, line: int) -> tuple[int, int]:
-        """Give a line without a token the place of the token that it follows in its sentence.
+        """Return a line without a token the place of the token that it follows in its sentence.
 
         At the start of a sentence it is the next token's sentence, position -1.
         """
@@ -842,7 +842,7 @@ class FaultFinder:
         return self._place(int(self.found.target[before])) if before >= 0 else (-1, -1)
 
     def _line_before(self, token: int) -> int:
-        """Give the line in the file that a missing token should follow, 0 the top."""
+        """Return the line in the file that a missing token should follow, 0 the top."""
         before = int(np.searchsorted(self.found.target[self.placed], token))
         return self.answer[int(self.placed[before - 1])].line if before else 0
 
@@ -937,7 +937,7 @@ def align(
 
 
 def _identical(n_tokens: int) -> Trace:
-    """Give the trace of an answer that has just the tokens of the reference."""
+    """Return the trace of an answer that has just the tokens of the reference."""
     return Trace(
         target=np.arange(n_tokens, dtype=np.int32),
         kind=np.full(n_tokens, Kind.EXACT, np.int8),

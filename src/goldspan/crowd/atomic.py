@@ -20,7 +20,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place when the block ends well.
+    """Return a temporary path beside `path` that takes its place when the block ends well.
 
     Raises:
         InputError: The folder does not exist, it cannot be written to, or the disk is full.

@@ -117,15 +117,15 @@ class CrowdBuilder:
         return len(self._items) - 1
 
     def item_place(self, item_id: str) -> int | None:
-        """Give the index of an item that was added, None if it was not."""
+        """Return the index of an item that was added, None if it was not."""
         return self._places.get(item_id)
 
     def id_of(self, item: int) -> str:
-        """Give the id of an item that was added."""
+        """Return the id of an item that was added."""
         return self._items[item].id
 
     def tokens_of(self, item: int) -> list[str]:
-        """Give the tokens of an item that was added."""
+        """Return the tokens of an item that was added."""
         return list(self._items[item].tokens)
 
     def add_worker(self, worker: str) -> int:

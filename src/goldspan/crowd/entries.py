@@ -30,7 +30,7 @@ class Item(NamedTuple):
     token_lines: Sequence[int] | None
 
     def fault(self, message: str, kind: str, token: int = -1, worker: str = "") -> Fault:
-        """Give a fault at this item, or at one of its tokens."""
+        """Return a fault at this item, or at one of its tokens."""
         line = self.token_lines[token] if self.token_lines and token >= 0 else self.line
         return Fault(message, self.file, line, self.id, token, worker, kind)
 

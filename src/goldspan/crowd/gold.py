@@ -22,7 +22,7 @@ _LABEL = ("label", "gold", "truth", "answer", "tag")
 
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
-    """Give the crowd known tags from a second source.
+    """Return the crowd known tags from a second source.
 
     Args:
         crowd: The crowd.
@@ -62,7 +62,7 @@ def with_gold_labels(
     name: str,
     lines: Sequence[int] | None = None,
 ) -> Crowd:
-    """Give the crowd known tags from strings, one per token; None where unknown.
+    """Return the crowd known tags from strings, one per token; None where unknown.
 
     Args:
         crowd: The crowd.
@@ -96,7 +96,7 @@ def with_gold_labels(
 
 
 def recode(crowd: Crowd, tagset: Codec) -> Crowd:
-    """Give the same crowd with a larger tag set."""
+    """Return the same crowd with a larger tag set."""
     if tagset == crowd.tagset:
         return crowd
     codes = translate(crowd.answers.codes, crowd.tagset, tagset)

@@ -58,11 +58,11 @@ class Grid:
         return len(self.line)
 
     def column(self, name: str) -> pa.Array:
-        """Give one column, Arrow strings [n_rows]."""
+        """Return one column, Arrow strings [n_rows]."""
         return self.at(np.arange(self.n_rows), self.header.index(name))
 
     def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64] | int) -> pa.Array:
-        """Give the cells at some places, Arrow strings."""
+        """Return the cells at some places, Arrow strings."""
         return self.cells.take(pa.array(rows * len(self.header) + columns))
 
     @cached_property
@@ -71,7 +71,7 @@ class Grid:
         return np.diff(self._offsets).reshape(self.n_rows, len(self.header))
 
     def filled(self, marker: str) -> NDArray[np.bool_]:
-        """Say which cells are neither empty nor just one marker, [n_rows, n_columns].
+        """Return which cells are neither empty nor just one marker, [n_rows, n_columns].
 
         Args:
             marker: One ASCII character.
@@ -96,7 +96,7 @@ def guess_delimiter(first_line: str) -> str:
 
 
 def first_line(source: Source) -> str:
-    """Give the first line that is neither blank nor a comment nor Excel's `sep=;`."""
+    """Return the first line that is neither blank nor a comment nor Excel's `sep=;`."""
     value = source.text.value
     declared = _DECLARED.match(value)
     lines = value[declared.end() if declared else 0 :].split("\n", 200)[:200]
@@ -104,13 +104,13 @@ def first_line(source: Source) -> str:
 
 
 def header_names(source: Source) -> list[str]:
-    """Give the cells of the first line, without quotes and outer blanks."""
+    """Return the cells of the first line, without quotes and outer blanks."""
     line = first_line(source)
     return [cell.strip().strip('"') for cell in line.split(delimiter_of(source))]
 
 
 def is_comment(line: str) -> bool:
-    """Say whether a line of a TSV or CoNLL file is a comment: `# ` first, and no tab in it.
+    """Return whether a line of a TSV or CoNLL file is a comment: `# ` first, and no tab in it.
 
     `# O` is none: where blanks separate, it is the token `#` and its tag.
     """
@@ -118,7 +118,7 @@ def is_comment(line: str) -> bool:
 
 
 def cell_text(word: str) -> str:
-    """Give what a cell that is never quoted shows of a string."""
+    """Return what a cell that is never quoted shows of a string."""
     if word.isalnum():
         return word
     return word.translate(_NO_CELL)

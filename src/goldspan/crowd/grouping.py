@@ -47,7 +47,7 @@ def sorted_by(
 
 
 def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Give a read-only array of a type: the kernels are compiled for such arrays alone."""
+    """Return a read-only array of a type: the kernels are compiled for such arrays alone."""
     view = np.ascontiguousarray(values, kind).view()
     view.flags.writeable = False
     return view

@@ -26,7 +26,7 @@ class Format(Protocol):
     SUFFIXES: tuple[str, ...]
 
     def sniff(self, source: Source) -> bool:
-        """Say whether the content looks like this format."""
+        """Return whether the content looks like this format."""
         ...
 
     def read(self, source: Source, options: ReadOptions) -> Crowd:
@@ -39,7 +39,7 @@ class Format(Protocol):
 
 
 def formats() -> dict[str, str]:
-    """Give all formats by name, those of other packages last."""
+    """Return all formats by name, those of other packages last."""
     others = plugins("goldspan.formats")
     return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
 
@@ -378,7 +378,7 @@ def rows_as_table(source: Any) -> Any:
 
 
 def is_dataframe(source: Any) -> bool:
-    """Say whether something is a DataFrame of any make."""
+    """Return whether something is a DataFrame of any make."""
     if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
         return False
     # Asked of the type: a lazy frame would compute its columns.
@@ -421,7 +421,7 @@ def _opened_rows(source: Any, name: str | None) -> Any:
 
 
 def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
-    """Refuse what holds neither answers nor gold; where there is gold only, say so.
+    """Reject what holds neither answers nor gold; where there is gold only, say so.
 
     goldspan's own formats may hold items alone: pools are written in them.
 

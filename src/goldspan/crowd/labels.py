@@ -105,7 +105,7 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
 def missing_notes(
     raw: Sequence[str], counts: NDArray[np.integer], options: ReadOptions
 ) -> list[str]:
-    """Say how many cells were taken for missing labels, `?` aside.
+    """Return how many cells were taken for missing labels, `?` aside.
 
     Args:
         raw: Distinct strings.
@@ -145,7 +145,7 @@ def stripped_faults(strings: Iterable[str], file: str, options: ReadOptions) -> 
 def listed_bad_labels(
     bad: dict[int, str], places: Iterable[tuple[int, Fault]], options: ReadOptions
 ) -> list[Fault]:
-    """Give every place of every bad label, for the import report.
+    """Return every place of every bad label, for the import report.
 
     Args:
         bad: Reasons by the index of the distinct label.
@@ -184,7 +184,7 @@ def bad_label_faults(
 
 
 def _explain(fault: TagFault, known: Sequence[str]) -> str:
-    """Say what to do about a bad label."""
+    """Return what to do about a bad label."""
     mixed = any(
         not isinstance(read_tag(label, e), TagFault)
         for e in ENCODINGS.values()
@@ -227,13 +227,13 @@ def _refuse_mixture(crowd: Crowd) -> None:
 
 
 def types_of(labels: Iterable[str], rules: Encoding) -> set[str]:
-    """Give the span types of some tags; strings that are no tags are passed over."""
+    """Return the span types of some tags; strings that are no tags are passed over."""
     read = (read_tag(label, rules) for label in labels)
     return {pair[1] for pair in read if not isinstance(pair, TagFault) and pair[1]}
 
 
 def joined(left: Codec, right: Codec) -> Codec:
-    """Give the tag set that holds the types of two.
+    """Return the tag set that holds the types of two.
 
     Raises:
         InputError: They are in different encodings.

@@ -201,7 +201,7 @@ class Agreement:
     n_pairs: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, for JSON; what is not defined is None."""
+        """Return plain values, for JSON; what is not defined is None."""
         return {
             "alpha": _plain(self.alpha),
             "fleiss_kappa": _plain(self.fleiss_kappa),

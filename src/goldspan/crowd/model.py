@@ -105,7 +105,7 @@ class View:
         return cls(*sorted_by(key, n_groups))
 
     def __getitem__(self, group: int) -> NDArray[np.int64]:
-        """Give the answers of a group."""
+        """Return the answers of a group."""
         return self.order[self.bounds[group] : self.bounds[group + 1]]
 
 
@@ -277,13 +277,13 @@ class Crowd:
         return dict(zip(self.item_ids.to_pylist(), tags, strict=True))
 
     def with_gold(self, gold: NDArray[np.int16] | None) -> Crowd:
-        """Give the same crowd with other gold codes, int16 [n_tokens]."""
+        """Return the same crowd with other gold codes, int16 [n_tokens]."""
         if gold is not None and gold.shape != (self.n_tokens,):
             raise InputError(f"gold must have {self.n_tokens} codes, not {gold.shape}")
         return replace(self, gold=gold)
 
     def select_items(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Crowd:
-        """Give the crowd of some items, in the order given; all workers stay."""
+        """Return the crowd of some items, in the order given; all workers stay."""
         index = np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which)
         new = np.full(self.n_items, -1, np.int32)
         new[index] = np.arange(len(index))
@@ -306,7 +306,7 @@ class Crowd:
         )
 
     def select_workers(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Crowd:
-        """Give the crowd of some workers, in the order given; all items stay."""
+        """Return the crowd of some workers, in the order given; all items stay."""
         index = np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which)
         new = np.full(self.n_workers, -1, np.int32)
         new[index] = np.arange(len(index))
@@ -326,7 +326,7 @@ class Crowd:
     __hash__ = None  # type: ignore[assignment]
 
     def content(self) -> dict[str, Any]:
-        """Give everything that makes two crowds equal, in plain Python objects."""
+        """Return everything that makes two crowds equal, in plain Python objects."""
         words = [*self.tagset.tags, None]
         workers, a = self.worker_ids.to_pylist(), self.answers
         answers = {}
@@ -411,7 +411,7 @@ class Crowd:
         return crowd_html(self)
 
     def __repr__(self) -> str:
-        """Say how much of everything there is."""
+        """Return how much of everything there is."""
         return (
             f"Crowd({self.n_items} items, {self.n_tokens} tokens, {self.n_workers} workers, "
             f"{len(self.answers)} answers, {self.tagset.encoding} {list(self.tagset.types)}, "
@@ -443,7 +443,7 @@ _READ: Mapping[str, Any] = {
 
 
 def read_only(array: Any) -> Any:
-    """Give a view that cannot be written to; the array itself is left as it is."""
+    """Return a view that cannot be written to; the array itself is left as it is."""
     if array is None:
         return None
     view = array.view()

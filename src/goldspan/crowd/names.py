@@ -132,7 +132,7 @@ def _item_groups(crowd: Crowd) -> Iterable[Fault]:
 
 
 def _with_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Give workers other ids; what becomes one worker has repeated answers."""
+    """Return workers other ids; what becomes one worker has repeated answers."""
     names = crowd.worker_ids.to_pylist()
     absent = [name for name in options.rename_workers if name not in names]
     if absent:
@@ -149,7 +149,7 @@ def _with_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
 
 
 def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) -> Crowd:
-    """Give workers other ids, several of which may be the same.
+    """Return workers other ids, several of which may be the same.
 
     Args:
         crowd: The crowd.
@@ -212,7 +212,7 @@ def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
 
 
 def check_workers(wanted: Collection[str], there: Collection[str], file: str) -> None:
-    """Refuse names that no worker has.
+    """Reject names that no worker has.
 
     Raises:
         FormatError: Every such name is listed.

@@ -72,7 +72,7 @@ def crowd_html(crowd: Crowd) -> str:
 
 
 def _votes(crowd: Crowd, item: int) -> str:
-    """Say which labels an item was given how often: "yes ×2, no ×1"."""
+    """Return which labels an item was given how often: "yes ×2, no ×1"."""
     answers = crowd.by_item[item]
     labels = crowd.labels_of(crowd.latest.codes[crowd.latest.offset[answers]]).to_pylist()
     counts = Counter(label for label in labels if label is not None).most_common()

@@ -124,7 +124,7 @@ class ReadOptions:
         return label
 
     def rename(self, label: str) -> str | None:
-        """Give a label's name after `labels` and `missing`; None for no label.
+        """Return a label's name after `labels` and `missing`; None for no label.
 
         >>> ReadOptions(labels={"person": "PER"}).rename("B-person")
         'B-PER'

@@ -105,7 +105,7 @@ def _complete(codec: Codec) -> Codec:
 def _spread(
     codes: NDArray[np.int16], n_pieces: NDArray[np.int64], codec: Codec
 ) -> NDArray[np.int16]:
-    """Give the pieces of tokens their tags."""
+    """Return the pieces of tokens their tags."""
     found = np.repeat(codes, n_pieces)
     if codec.rules.is_plain or (n_pieces == 1).all():
         return found

@@ -45,7 +45,7 @@ class Progress:
 
 
 def counted(things: Collection[T], tell: Tell | None) -> Iterator[T]:
-    """Give things one by one, and tell how many of them are dealt with."""
+    """Yield things one by one, and tell how many of them are dealt with."""
     progress = Progress(tell, len(things))
     for n, thing in enumerate(things, start=1):
         yield thing
@@ -94,7 +94,7 @@ class ImportReport:
         return dict(Counter(fault.kind for fault in self.faults).most_common())
 
     def to_dict(self, max_faults: int | None = None) -> dict[str, Any]:
-        """Give plain dictionaries and lists, for JSON."""
+        """Return plain dictionaries and lists, for JSON."""
         return {
             "source": self.source,
             "format": self.format,

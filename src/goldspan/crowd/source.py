@@ -141,7 +141,7 @@ class Source:
         return decode(self.data, self.name, self.text_encoding, keep_line_ends=True)
 
     def sorted_files(self) -> Iterator[tuple[str, Source]]:
-        """Give the files of a folder in the order of their paths."""
+        """Yield the files of a folder in the order of their paths."""
         yield from sorted((self.files or {}).items())
 
 
@@ -238,7 +238,7 @@ def _by_magic(head: bytes) -> tuple[str, str] | None:
 
 
 def refuse_document(name: str, data: bytes) -> None:
-    """Refuse files that hold no readable table or text; see `document_kind`.
+    """Reject files that hold no readable table or text; see `document_kind`.
 
     Raises:
         FormatError: It is one; the message says what it is and what to do.

@@ -204,7 +204,7 @@ def learning_figure(record: Numbers) -> Figure:
 
 
 def _bottom(record: Numbers) -> float:
-    """Give where the axis begins: at 0, unless everything lies far above."""
+    """Return where the axis begins: at 0, unless everything lies far above."""
     found = [one[key]["low"] for one in record.rounds for key in ("score", "control") if one[key]]
     found += [one["truth"]["labels"] for one in record.rounds if one["truth"]]
     lowest = min(found, default=0.0)
@@ -255,7 +255,7 @@ def _columns(rounds: Sequence[Mapping[str, Any]], value: Any) -> tuple[Any, Any]
 
 
 def learning_picture(record: Numbers) -> dict[str, Any] | None:
-    """Give the learning curve with its text alternative; None before the first score."""
+    """Return the learning curve with its text alternative; None before the first score."""
     known = [one for one in record.rounds if one["score"] is not None or one["truth"] is not None]
     if not known:
         return None
@@ -277,7 +277,7 @@ def _describe(record: Numbers) -> str:
 
 
 def round_rows(record: Numbers) -> list[dict[str, str]]:
-    """Give the rounds as rows of a table."""
+    """Return the rounds as rows of a table."""
     return [
         {
             "round": count(one["round"]),
@@ -304,7 +304,7 @@ def _score_cells(one: Mapping[str, Any], key: str) -> dict[str, str]:
 
 
 def outlook(record: Numbers) -> list[tuple[str, str]]:
-    """Say what more labels would bring, beside more answers about those that there are."""
+    """Return what more labels would bring, beside more answers about those that there are."""
     if not record.rounds:
         return []
     facts = list(record.forecasts.values())[-1] if record.forecasts else {}
@@ -368,7 +368,7 @@ def _goal(record: Numbers, goal: Mapping[str, Any]) -> str:
 
 
 def _takes(record: Numbers, facts: Mapping[str, Any]) -> str:
-    """Say what more labels take: money, or answers where nobody is paid."""
+    """Return what more labels take: money, or answers where nobody is paid."""
     if record.money is not None:
         return with_unit(record, facts["cost"])
     return plural(facts["answers"], "answer")
@@ -422,7 +422,7 @@ def _time_unit(record: Numbers) -> tuple[str, float]:
 
 
 def spending_picture(record: Numbers) -> dict[str, Any] | None:
-    """Give the course of the money with its text alternative; None before the first answer."""
+    """Return the course of the money with its text alternative; None before the first answer."""
     if not record.spending or record.money is None:
         return None
     unit, scale = _time_unit(record)
@@ -436,7 +436,7 @@ def spending_picture(record: Numbers) -> dict[str, Any] | None:
 
 
 def bill_rows(record: Numbers) -> list[tuple[str, str]]:
-    """Give the money in words: cap, spent, what an item came to, and what fixed answers cost."""
+    """Return the money in words: cap, spent, what an item came to, and what fixed answers cost."""
     money, counts = record.money, record.counts
     if money is None:
         return []
@@ -482,7 +482,7 @@ def _bars(ax: Axes, items: Sequence[int]) -> None:
 
 
 def redundancy_picture(record: Numbers) -> dict[str, Any] | None:
-    """Give the answers per item with their text alternative; None before the first answer."""
+    """Return the answers per item with their text alternative; None before the first answer."""
     items = record.redundancy
     if not any(items[1:]):
         return None
@@ -526,7 +526,7 @@ def coverage_figure(record: Numbers) -> Figure:
 
 
 def coverage_picture(record: Numbers) -> dict[str, Any] | None:
-    """Give the coverage with its text alternative; None where it is not known."""
+    """Return the coverage with its text alternative; None where it is not known."""
     if record.coverage is None or not record.coverage["rounds"]:
         return None
     last = record.coverage["rounds"][-1]
@@ -539,7 +539,7 @@ def coverage_picture(record: Numbers) -> dict[str, Any] | None:
 
 
 def pick_rows(record: Numbers) -> dict[str, Any]:
-    """Say which rule picked how many items in every round, and what they cover.
+    """Return which rule picked how many items in every round, and what they cover.
 
     Returns:
         `rules`, their names in the order in which they first picked, and `rows`.
@@ -631,7 +631,7 @@ def _person(name: str, one: dict[str, object]) -> Person:
 
 
 def people_lead(record: Numbers) -> str:
-    """Say how many workers there are and how many were dropped."""
+    """Return how many workers there are and how many were dropped."""
     barred = [name for name, one in record.workers.items() if one["barred"]]
     text = f"{plural(len(record.workers), 'worker')}."
     if not barred:
@@ -653,7 +653,7 @@ CHANGED = "changed since"
 
 
 def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Give the plan in force by section; what was left open is left out, defaults are told.
+    """Return the plan in force by section; what was left open is left out, defaults are told.
 
     Returns:
         The section, and its keys with lines of values: "campaign" for what stands outside of all,
@@ -673,7 +673,7 @@ def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
 
 
 def _changes(record: Numbers) -> Iterator[tuple[str, list[str]]]:
-    """Give the sections that changed, with a line per change."""
+    """Yield the sections that changed, with a line per change."""
     lines: dict[str, list[str]] = {}
     for line in record.changes:
         path, _, what = line.partition(" ")
@@ -787,7 +787,7 @@ class Status:
 
 
 def status(record: Numbers) -> Status:
-    """Say how far a campaign is."""
+    """Return how far a campaign is."""
     done = plural(len(record.rounds), "round")
     if record.stop is not None:
         return Status("stopped", f"after {done}: {record.stop['why']}", is_over=True)
@@ -799,7 +799,7 @@ def status(record: Numbers) -> Status:
 
 
 def lead(record: Numbers) -> str:
-    """Say in a sentence what was done."""
+    """Return in a sentence what was done."""
     counts, money = record.counts, record.money
     who = "simulated workers" if record.plan["crowd"]["source"] == "simulated" else "workers"
     n = sum(1 for one in record.workers.values() if one["answers"])
@@ -916,7 +916,7 @@ def render(
     tested: Consensus | None = None,
     against: str = "",
 ) -> str:
-    """Give the report as a string; the arguments are those of `write_campaign_report`."""
+    """Return the report as a string; the arguments are those of `write_campaign_report`."""
     scored = _score(tested, record.plan["seed"])
     return fill_template(
         "campaign.html.j2",
@@ -940,7 +940,7 @@ def render(
 
 
 def _course(record: Numbers) -> dict[str, Any]:
-    """Give what the sections on rounds, money and coverage say."""
+    """Return what the sections on rounds, money and coverage say."""
     return {
         "learning": learning_picture(record),
         "rounds": round_rows(record),
@@ -958,7 +958,7 @@ def _course(record: Numbers) -> dict[str, Any]:
 def _labels(
     result: Consensus | None, tested: Consensus | None, scored: Score | None, against: str
 ) -> dict[str, Any]:
-    """Give what the sections on labels say; nothing where there is no answer."""
+    """Return what the sections on labels say; nothing where there is no answer."""
     names = ("measures", "figure", "calibration", "confusion", "habits", "places", "score_types")
     empty: dict[str, Any] = {key: [] for key in names}
     empty |= {"score": scored, "schemes": [], "crowd": None, "is_model": False, "method": []}
@@ -984,7 +984,7 @@ def _labels(
 
 
 def _method(result: Consensus) -> list[tuple[str, list[str]]]:
-    """Say how the labels were made; how long it took is another time different."""
+    """Return how the labels were made; how long it took is another time different."""
     rows = [row for row in sections.method(result) if row[0] != "Time"]
     return [(name, [", ".join(lines)] if name == "Parameters" else lines) for name, lines in rows]
 

@@ -86,7 +86,7 @@ class Place:
 
 
 def doubtful_places(consensus: Consensus) -> list[Place]:
-    """Give the places that are most probably wrong; what is certain is not among them.
+    """Return the places that are most probably wrong; what is certain is not among them.
 
     Wrong is a span of the result with one minus its confidence, and a rejected one with its
     posterior. Rejected spans that overlap a place are no places of their own but its rivals.
@@ -128,7 +128,7 @@ class Candidate(NamedTuple):
         return self.confidence if self.type else 1 - self.confidence
 
     def overlaps(self, other: Candidate) -> bool:
-        """Say whether they share a token."""
+        """Return whether they share a token."""
         return self.start < other.end and other.start < self.end
 
 
@@ -153,7 +153,7 @@ def rejected_spans(consensus: Consensus) -> list[Candidate]:
 
 
 def _apart(consensus: Consensus, rejected: list[Candidate]) -> list[Candidate]:
-    """Give the likeliest rejected spans that overlap neither the result nor a likelier one."""
+    """Return the likeliest rejected spans that overlap neither the result nor a likelier one."""
     spans = consensus.span_array
     covered = np.zeros(len(consensus.codes) + 1, np.int64)
     np.add.at(covered, spans.start, 1)
@@ -243,7 +243,7 @@ class _Reading:
         return spans, "" if spans else _NONE
 
     def name(self, spans: tuple[Span, ...]) -> tuple[tuple[str, str], ...]:
-        """Give types and words; a PLAIN label has no words."""
+        """Return types and words; a PLAIN label has no words."""
         plain = self.crowd.tagset.rules.is_plain
         return tuple(
             (s.type, "" if plain else shorten(_joined(self.tokens[s.start : s.end]))) for s in spans

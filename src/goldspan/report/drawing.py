@@ -53,7 +53,7 @@ FONT = "DejaVu Sans"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Give an empty figure.
+    """Return an empty figure.
 
     Args:
         width: Inches.
@@ -109,7 +109,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def inline_svg(figure: Figure, title: str, description: str) -> str:
-    """Give a figure as an SVG element for an HTML page.
+    """Return a figure as an SVG element for an HTML page.
 
     Its text takes the page's font, its colours are the page's CSS variables (`COLOURS`), its
     ground is transparent, and it has no ids, so that a page may hold many.
@@ -237,7 +237,7 @@ def count_ticks(axis: Any) -> None:
 
 
 def fill_template(name: str, /, **values: Any) -> str:
-    """Give a page.
+    """Return a page.
 
     Args:
         name: Of the template; the parts that it includes lie beside it.
@@ -318,7 +318,7 @@ class Distribution:
         return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:,.1f}"
 
     def describe(self) -> str:
-        """Give the distribution in a sentence, for readers who do not see the picture."""
+        """Return the distribution in a sentence, for readers who do not see the picture."""
         if not len(self.values):
             return f"{self.title}: nothing to show."
         low, first, median, third, high = map(self.show, self.quartiles[:5])

@@ -86,7 +86,7 @@ class Confusions:
         return self.take(*self.most_frequent(max_labels))
 
     def most_frequent(self, max_labels: int) -> tuple[list[int], int]:
-        """Say which labels to keep, in their order, and how many others there are."""
+        """Return which labels to keep, in their order, and how many others there are."""
         n = len(self.labels)
         if n <= max_labels:
             return list(range(n)), 0
@@ -152,7 +152,7 @@ def mistakes(found: Confusions, n: int = 8) -> list[Mistake]:
 def unlike_the_others(
     consensus: Consensus, workers: Sequence[str], n: int = MAX_WORKERS
 ) -> list[str]:
-    """Give the workers whose confusions differ most from those of all together, the most first.
+    """Return the workers whose confusions differ most from those of all together, the most first.
 
     The difference is the total variation between the rows of a worker and of all, each row
     counting alike: rare labels matter as much as frequent ones.

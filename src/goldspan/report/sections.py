@@ -108,13 +108,13 @@ class Measure:
 
 
 def source(consensus: Consensus) -> str:
-    """Give the name of the file that was read; readers write in angle brackets what is no file."""
+    """Return the name of the file that was read; names in angle brackets are not files."""
     name = consensus.crowd.import_report.source
     return "" if name.startswith("<") and name.endswith(">") else name
 
 
 def lead(consensus: Consensus) -> str:
-    """Say in a sentence who answered what."""
+    """Return in a sentence who answered what."""
     crowd = consensus.crowd
     unasked = np.diff(crowd.by_item.bounds) == 0
     alone = int(np.count_nonzero(unasked))
@@ -155,7 +155,7 @@ def facts(consensus: Consensus, score: Score | None) -> list[Fact]:
 
 
 def method(consensus: Consensus) -> list[tuple[str, list[str]]]:
-    """Say how the result was made: names and the lines that stand beside them."""
+    """Return how the result was made: names and the lines that stand beside them."""
     rows = [("Method", [consensus.method])]
     if consensus.params:
         shown = [f"{name} = {_text(value)}" for name, value in consensus.params.items()]
@@ -174,7 +174,7 @@ def method(consensus: Consensus) -> list[tuple[str, list[str]]]:
 
 
 def score_types(score: Score | None) -> list[tuple[str, Any]]:
-    """Give the types that occur, the most frequent first where there are too many of them."""
+    """Return the types that occur, the most frequent first where there are too many of them."""
     if score is None:
         return []
     rows = [(name, r) for name, r in score.types.items() if r.n_true + r.n_predicted]
@@ -184,7 +184,7 @@ def score_types(score: Score | None) -> list[tuple[str, Any]]:
 
 
 def schemes(consensus: Consensus, score: Score | None) -> list[tuple[str, str, Any]]:
-    """Give the schemes of SemEval-2013 with what they accept; none for labels without spans."""
+    """Return the schemes of SemEval-2013 with what they accept; none for labels without spans."""
     if score is None or consensus.tagset.rules.is_plain:
         return []
     return [(name, SCHEME_MEANING[name], score.schemes[name]) for name in score.schemes]
@@ -226,7 +226,7 @@ def _equal_meaning(unit: str, *, plain: bool) -> str:
 
 
 def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
-    """Say how the workers are sorted and who is far below the others.
+    """Return how the workers are sorted and who is far below the others.
 
     Returns:
         The words before the names, the names, and the words after them.
@@ -259,7 +259,7 @@ def spammers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
 
 
 def imported(consensus: Consensus) -> dict[str, Any] | None:
-    """Give the import report, None where nothing was read."""
+    """Return the import report, None where nothing was read."""
     report = consensus.crowd.import_report
     if not (report.n_labels or report.faults or report.notes or report.source):
         return None
@@ -315,7 +315,7 @@ def trace_figure(consensus: Consensus) -> Figure:
 
 
 def stop_words(consensus: Consensus) -> str:
-    """Say how many iterations there were and why they ended."""
+    """Return how many iterations there were and why they ended."""
     if not consensus.trace:
         return "nothing iterates"
     reason = STOPS.get(consensus.stop_reason, consensus.stop_reason or "finished")
@@ -386,7 +386,7 @@ SLIGHT = 0.01
 
 
 def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict[str, Any] | None:
-    """Give the box plots, their text alternative and the same in numbers."""
+    """Return the box plots, their text alternative and the same in numbers."""
     if agreement is None:
         return None
     shown = distributions(consensus.crowd, agreement)
@@ -408,7 +408,7 @@ def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict
 def calibration_picture(
     consensus: Consensus, against: str = "the gold of the crowd"
 ) -> dict[str, Any] | None:
-    """Give the reliability diagrams with ECE; None for votes, and without gold.
+    """Return the reliability diagrams with ECE; None for votes, and without gold.
 
     Args:
         consensus: The result.
@@ -435,7 +435,7 @@ def calibration_picture(
 
 
 def trace_picture(consensus: Consensus) -> dict[str, Any] | None:
-    """Give the course of the objective; None if there is none."""
+    """Return the course of the objective; None if there is none."""
     trace = consensus.trace
     if len(trace) < 2:
         return None
@@ -444,7 +444,7 @@ def trace_picture(consensus: Consensus) -> dict[str, Any] | None:
 
 
 def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, Any] | None:
-    """Give the heat map of all workers and those of the most unlike ones; None for votes.
+    """Return the heat map of all workers and those of the most unlike ones; None for votes.
 
     Args:
         consensus: The result.
@@ -479,7 +479,7 @@ def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, An
 
 
 def picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
-    """Give a figure as a template takes it: `svg`, and `width` in rem.
+    """Return a figure as a template takes it: `svg`, and `width` in rem.
 
     Args:
         figure: The figure.
@@ -494,7 +494,7 @@ def picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
 
 
 def _verdict(name: str, shown: Reliability) -> str:
-    """Say in a sentence how far confidence and truth are apart."""
+    """Return in a sentence how far confidence and truth are apart."""
     gap = shown.mean_confidence - shown.mean_right
     sure = "too sure" if gap > 0 else "not sure enough"
     verdict = "as sure as it should be" if abs(gap) < SLIGHT else sure
@@ -567,7 +567,7 @@ def write_report(
 def render(
     consensus: Consensus, *, agreement: Agreement | None = None, score: Score | None = None
 ) -> str:
-    """Give the report as a string; the arguments are those of `write_report`."""
+    """Return the report as a string; the arguments are those of `write_report`."""
     workers = worker_table(consensus, agreement)
     name = source(consensus)
     return fill_template(

@@ -280,7 +280,7 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
 
 
 def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say who is far below the others: under half of the median, or an outlier of the box plot.
+    """Return who is far below the others: under half of the median, or an outlier of the box plot.
 
     Outliers alone do not do: in a crowd of very different workers the box is so high that nobody
     is one. Of less than three values none is far below.
@@ -520,7 +520,7 @@ def hiring_figure(
 
 
 def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Give the workers that are drawn, in the order of the table: keep before drop, best first."""
+    """Return the workers to draw, in the table's order: keep before drop, best first."""
     return best_first(verdicts)[:MOST_IN_TEAM]
 
 

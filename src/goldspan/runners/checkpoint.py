@@ -38,7 +38,7 @@ class FileCheckpoint:
             raise InputError(f"cannot keep a checkpoint in {self.path}: there is no such folder")
 
     def load(self, fingerprint: str) -> Mapping[str, Any] | None:
-        """Give the last state, None if there is no file.
+        """Return the last state, None if there is no file.
 
         Raises:
             InputError: The file belongs to another run, or is no checkpoint.

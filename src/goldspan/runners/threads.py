@@ -49,7 +49,7 @@ class Threads(Serial):
     def _in_order(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
     ) -> Iterator[Statistics]:
-        """Give the results in order, of which only a few wait to be merged."""
+        """Yield the results in order, of which only a few wait to be merged."""
         n_threads = min(self.n_threads, len(shards))
         if n_threads <= 1:
             yield from (fn(shard, params) for shard in shards)
@@ -64,7 +64,7 @@ class Threads(Serial):
                 yield future.result()
 
     def __repr__(self) -> str:
-        """Say how many."""
+        """Return how many."""
         return f"Threads({self.n_threads})"
 
 

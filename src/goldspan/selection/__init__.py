@@ -49,7 +49,7 @@ __getattr__ = lazy(__name__, _HOME)
 
 
 def selectors() -> dict[str, str]:
-    """Give the rules by name with one line about each."""
+    """Return the rules by name with one line about each."""
     known = {name: summary for name, (_, summary) in SELECTORS.items()}
     return {**plugins("goldspan.selectors"), **known}
 

@@ -50,12 +50,12 @@ def as_seed(random_state: int | np.random.Generator | None) -> int:
 
 
 def keys_of(item_ids: pa.Array) -> NDArray[np.uint64]:
-    """Give a number per id, uint64 [n_items], the same in every process."""
+    """Return a number per id, uint64 [n_items], the same in every process."""
     return np.fromiter(map(hash64, item_ids.to_pylist()), np.uint64, count=len(item_ids))
 
 
 def ranks_of(item_ids: pa.Array, seed: int, use: str) -> NDArray[np.int64]:
-    """Give items in a random order, int64 [n_items]; of ties the first comes first.
+    """Return items in a random order, int64 [n_items]; of ties the first comes first.
 
     Args:
         item_ids: Arrow string array.
@@ -71,7 +71,7 @@ def ranks_of(item_ids: pa.Array, seed: int, use: str) -> NDArray[np.int64]:
 
 
 def order_of(keys: NDArray[np.uint64], seed: int, use: str) -> NDArray[np.int64]:
-    """Give the same from the numbers of `keys_of`, for who asks several times."""
+    """Return the same from the numbers of `keys_of`, for who asks several times."""
     mixed = (keys ^ np.uint64(hash64(f"{seed}\0{use}"))) * _STEP
     mixed = (mixed ^ (mixed >> np.uint64(31))) * _STEP
     return np.argsort(mixed ^ (mixed >> np.uint64(29)), kind="stable")
@@ -111,7 +111,7 @@ class Cost:
             raise InputError("an item must cost something: give fixed, per_token or both")
 
     def micro(self, pool: Pool) -> NDArray[np.int64]:
-        """Give what every item costs in millionths of the currency's unit, int64 [n_items].
+        """Return what every item costs in millionths of the currency's unit, int64 [n_items].
 
         Raises:
             InputError: There is a price per token, and the items are rows of a table; or an item
@@ -348,7 +348,7 @@ class Selection:
         return dict(Counter(self.rule))
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per pick: item, rule, level, gain, cost, why, is_control."""
+        """Return a row per pick: item, rule, level, gain, cost, why, is_control."""
         return pa.table(
             {
                 "item": self.pool.item_ids.take(pa.array(self.item)),
@@ -409,7 +409,7 @@ class Known:
         return int(self.is_labelled.sum()) + (0 if self.others is None else self.others.n_items)
 
     def rows(self, pool: Pool, items: Incidence, features: Features) -> tuple[list[str], Incidence]:
-        """Give the ids of the labelled items and their attribute values."""
+        """Return the ids of the labelled items and their attribute values."""
         own = items.take(self.is_labelled)
         names = pool.item_ids.filter(pa.array(self.is_labelled)).to_pylist()
         if self.others is None:
@@ -422,7 +422,7 @@ class Known:
     def error_rates(
         self, names: list[str], rows: Incidence, strength: float
     ) -> tuple[NDArray[np.float64], float]:
-        """Give the smoothed error rate of every value, and that of all items.
+        """Return the smoothed error rate of every value, and that of all items.
 
         rate_v = (errors among items with v + strength * mean) / (items with v + strength).
 
@@ -566,7 +566,7 @@ class Task:
     picked: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def ranks(self, use: str = "ties") -> NDArray[np.int64]:
-        """Give the items in a random order, int64 [n_items]."""
+        """Return the items in a random order, int64 [n_items]."""
         return order_of(self.described.keys, self.seed, use)
 
 
@@ -585,7 +585,7 @@ class Selector(ABC):
         """Pick items of a task."""
 
     def check(self) -> None:  # noqa: B027 - a rule without bounds has nothing to check
-        """Refuse parameters that make no sense; `select` calls it, for they may have changed.
+        """Reject parameters that make no sense; `select` calls it, for they may have changed.
 
         Raises:
             InputError: One of them makes none.
@@ -660,7 +660,7 @@ class Selector(ABC):
         )  # fmt: skip
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Give the parameters by name."""
+        """Return the parameters by name."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     @classmethod

@@ -70,7 +70,7 @@ class Coverage(Selector):
     duplicates: bool = False
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         check_whole("w", self.w, 1, 2**30)
         check_number("smoothing", self.smoothing, 0, is_open=True)
         if self.order not in ORDERS:
@@ -248,7 +248,7 @@ class PartitionedCoverage(Coverage):
     parts: int = 8
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         super().check()
         check_whole("parts", self.parts, 1, 2**20)
 
@@ -417,7 +417,7 @@ class StreamingCoverage:
         self._seen += part.n_items
 
     def result(self) -> StreamPicks:
-        """Give the best sieve, or the best single item."""
+        """Return the best sieve, or the best single item."""
         best = max(self._sieves.values(), key=lambda one: float(one.state[1]), default=None)
         value, number, name, cost = self._single
         sizes = (self._seen, len(self._sieves))

@@ -232,7 +232,7 @@ class Incidence:
         return bounds, items
 
     def row(self, item: int) -> NDArray[np.int32]:
-        """Give the values of an item."""
+        """Return the values of an item."""
         return self.ids[self.bounds[item] : self.bounds[item + 1]]
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Incidence:
@@ -268,7 +268,7 @@ class Incidence:
         return found
 
     def check_size(self, n_items: int) -> None:
-        """Refuse another number of items.
+        """Reject another number of items.
 
         Raises:
             InputError: It is another.
@@ -380,7 +380,7 @@ class Features:
         raise InputError(f"these attribute values were fitted on {sort}: the items are another")
 
     def name(self, value: int) -> str:
-        """Say what a value is, for example `lower=rome` or `age=20`.
+        """Return what a value is, for example `lower=rome` or `age=20`.
 
         Raises:
             InputError: There is no such value.

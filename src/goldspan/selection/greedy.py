@@ -240,7 +240,7 @@ class Wanted:
     weights: Floats | None = None
 
     def value(self, counts: NDArray[np.int64]) -> float:
-        """Give f, from how often every value is covered."""
+        """Return f, from how often every value is covered."""
         covered = np.minimum(self.w, counts)
         return float(covered.sum() if self.weights is None else covered @ self.weights)
 
@@ -370,7 +370,7 @@ def _one_pass(
 
 
 def _room(purse: Purse) -> float:
-    """Give the budget, a hair wider for costs that are fractions: their sums round."""
+    """Return the budget, a hair wider for costs that are fractions: their sums round."""
     if purse.spend is None or not (purse.spend % 1).any():
         return float(purse.budget)
     return float(purse.budget) * (1 + 1e-12)

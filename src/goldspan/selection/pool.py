@@ -36,16 +36,16 @@ class Discretiser(ABC):
     name: ClassVar[str]
 
     def fitted(self, numbers: Floats) -> Discretiser:  # noqa: ARG002 - most need not look
-        """Give the rule as it is for the pool's numbers, float64 [n], none of them missing."""
+        """Return the rule as it is for the pool's numbers, float64 [n], none of them missing."""
         return self
 
     @abstractmethod
     def bins(self, numbers: Floats) -> Floats:
-        """Give the bin of every number as a number, float64 [n]."""
+        """Return the bin of every number as a number, float64 [n]."""
 
     @abstractmethod
     def word(self, code: float) -> str:
-        """Say what a bin holds."""
+        """Return what a bin holds."""
 
     @abstractmethod
     def __str__(self) -> str:
@@ -68,11 +68,11 @@ class Nearest(Discretiser):
             raise InputError(f"nearest: the step must be a positive number, not {self.step!r}")
 
     def bins(self, numbers: Floats) -> Floats:
-        """Give the multiples."""
+        """Return the multiples."""
         return np.asarray(np.floor(numbers / self.step + 0.5) + 0.0)  # + 0.0 makes -0.0 zero
 
     def word(self, code: float) -> str:
-        """Give the rounded number."""
+        """Return the rounded number."""
         return f"{code * self.step:g}"
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Quantile(Discretiser):
         return np.searchsorted(np.array(self.edges), numbers, side="right").astype(np.float64)
 
     def word(self, code: float) -> str:
-        """Give the two edges."""
+        """Return the two edges."""
         edges = [-math.inf, *self.edges, math.inf]
         return f"{edges[int(code)]:g}…{edges[int(code) + 1]:g}"
 
@@ -129,12 +129,12 @@ class Log2(Discretiser):
     name: ClassVar[str] = "log2"
 
     def bins(self, numbers: Floats) -> Floats:
-        """Give the sign and the exponent in one number."""
+        """Return the sign and the exponent in one number."""
         _, exponent = np.frexp(numbers)
         return np.where(numbers == 0, 0.0, np.sign(numbers) * (exponent - 1 + _LOWEST))
 
     def word(self, code: float) -> str:
-        """Give the bin's number that is nearest to 0."""
+        """Return the bin's number that is nearest to 0."""
         return "0" if code == 0 else f"{math.copysign(2.0 ** (abs(code) - _LOWEST), code):g}"
 
     def __str__(self) -> str:
@@ -149,11 +149,11 @@ class Categorical(Discretiser):
     name: ClassVar[str] = "categorical"
 
     def bins(self, numbers: Floats) -> Floats:
-        """Give the numbers."""
+        """Return the numbers."""
         return numbers + 0.0
 
     def word(self, code: float) -> str:
-        """Give the number."""
+        """Return the number."""
         return f"{code:g}"
 
     def __str__(self) -> str:
@@ -244,7 +244,7 @@ class Column:
         return len(self.values) + self.has_missing
 
     def codes(self, cells: Cells) -> NDArray[np.int64]:
-        """Give the value of every cell, int64 [n]; -1 for none, and for what the pool has not."""
+        """Return the value of every cell, int64 [n]; -1 for none, and for what the pool has not."""
         if isinstance(cells, pa.Array) != (self.rule is None):
             was, seen = ("words", "numbers") if self.rule is None else ("numbers", "words")
             raise InputError(f"column {self.name}: it held {was} at fit, and now holds {seen}")
@@ -271,7 +271,7 @@ class Column:
         return f"{self.name}={value if self.rule is None else self.rule.word(float(value))}"
 
     def facts(self) -> dict[str, Any]:
-        """Give everything as JSON has it."""
+        """Return everything as JSON has it."""
         edges = list(self.rule.edges) if isinstance(self.rule, Quantile) else None
         return {
             "name": self.name,
@@ -409,7 +409,7 @@ class Pool:
         return {name: n for n, name in enumerate(self.item_ids.to_pylist())}
 
     def words(self, item: int) -> list[str]:
-        """Give the words of an item, none for a row of a table."""
+        """Return the words of an item, none for a row of a table."""
         if self.text is None:
             return []
         a, b = self.text.offsets[item : item + 2].tolist()
@@ -423,7 +423,7 @@ class Pool:
         return found
 
     def part(self, index: NDArray[np.int64]) -> Pool:
-        """Give some items, in the order given."""
+        """Return some items, in the order given."""
         kept = pa.array(index)
         columns = None
         if self.columns is not None:
@@ -444,7 +444,7 @@ class Pool:
         )
 
     def rows(self, index: NDArray[np.int64]) -> Any:
-        """Give some items as classifiers read them: rows of what was given, or texts."""
+        """Return some items as classifiers read them: rows of what was given, or texts."""
         if self.text is not None:
             return [self.given[n] for n in index.tolist()]
         if self.matrix is not None or isinstance(self.given, np.ndarray):
@@ -637,7 +637,7 @@ def _ids(values: list[Any], column: str) -> pa.Array:
 
 
 def _cells(column: Any, name: str) -> Cells:
-    """Give a column of a table as numbers or as strings."""
+    """Return a column of a table as numbers or as strings."""
     if column.dtype.is_numeric():
         numbers = column.to_arrow().cast(pa.float64())
         return _finite(np.array(numbers.to_numpy(zero_copy_only=False), np.float64), name)

@@ -248,7 +248,7 @@ def read_errors(source: Any) -> dict[str, float]:
 
 
 def selection_lines(selection: Selection, fields: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
-    """Give a selection as JSON lines: item, words or attributes, and `select` with the reasons.
+    """Yield a selection as JSON lines: item, words or attributes, and `select` with the reasons.
 
     Args:
         selection: The items.

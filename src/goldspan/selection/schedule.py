@@ -175,7 +175,7 @@ class Plan(NamedTuple):
     shares: tuple[tuple[float, Selector], ...]
 
     def rule(self, number: int) -> Selector:
-        """Give the rule of a round, counted from 0."""
+        """Return the rule of a round, counted from 0."""
         for rule, rounds in self.stages[:-1]:
             if number < rounds:
                 return rule
@@ -228,7 +228,7 @@ class Schedule(Selector):
         return Plan(tuple(stages), tuple(shares))
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         if self.round is not None:
             check_whole("round", self.round, 0)
 
@@ -266,7 +266,7 @@ def _stage(text: str) -> tuple[Selector, int]:
 
 
 def _share_of(whole: Task, rest: Task, part: float) -> Task:
-    """Give a rule its part of the batch: of the number of items and of the budget."""
+    """Return a rule its part of the batch: of the number of items and of the budget."""
     purse = whole.limits.purse
     # A whole item at least: the control slice must not vanish from small batches.
     most = min(max(1, round(part * purse.most)), rest.limits.purse.most)

@@ -33,12 +33,12 @@ BLOCK_ROWS = 2_000
 
 
 def is_tagger(model: Any) -> bool:
-    """Say whether a model is one of goldspan's taggers."""
+    """Return whether a model is one of goldspan's taggers."""
     return isinstance(model, Tagger)
 
 
 def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
-    """Give the probabilities of the labels of some items, float64 [len(index), n_labels].
+    """Return the probabilities of the labels of some items, float64 [len(index), n_labels].
 
     Args:
         model: Probabilities of all items, float64 [n_items, n_labels], or a classifier with
@@ -115,7 +115,7 @@ def _blocks(n_tokens: NDArray[np.int64], index: NDArray[np.int64]) -> Iterator[N
 
 
 def path_log_probs(tagger: Tagger, text: Text, n: int) -> Floats:
-    """Give ln P of the n best tag sequences of every item, float64 [n_items, n]; -inf for none.
+    """Return ln P of the n best tag sequences of every item, float64 [n_items, n]; -inf for none.
 
     The logarithm is taken before it can underflow: a long sentence's best path is improbable.
     """
@@ -156,10 +156,10 @@ class Ranked(Selector):
 
     @abstractmethod
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
-        """Give the scores of some items, not negative."""
+        """Return the scores of some items, not negative."""
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         check_number("density", self.density, 0, 100)
         check_number("top", self.top, 1, 1e6)
 
@@ -231,7 +231,7 @@ def diverse(
 
 
 def similarity(items: Incidence) -> Floats:
-    """Give every item's mean cosine with all items of the pool, float64 [n_items].
+    """Return every item's mean cosine with all items of the pool, float64 [n_items].
 
     >>> similarity(Incidence.of_sets([{0}, {0}, {1}])).round(3).tolist()
     [0.667, 0.667, 0.333]
@@ -275,11 +275,11 @@ class Uncertainty(Ranked):
 
     @abstractmethod
     def of_labels(self, probs: Floats) -> Floats:
-        """Give the scores of items, float64 [n], from probabilities, float64 [n, n_labels]."""
+        """Return the scores of items, float64 [n], from probabilities, float64 [n, n_labels]."""
 
     @abstractmethod
     def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """Give the scores of items from a tagger, float64 [n_items]."""
+        """Return the scores of items from a tagger, float64 [n_items]."""
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         if isinstance(task.model, list | tuple) and any(
@@ -423,7 +423,7 @@ class SpanChange(Uncertainty):
 
 
 def token_means(values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Give the mean of every item's tokens, float64 [n_items]; 0 for items without tokens."""
+    """Return the mean of every item's tokens, float64 [n_items]; 0 for items without tokens."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     lengths = np.diff(offsets)
     return np.asarray(np.diff(sums[offsets]) / np.maximum(1, lengths))
@@ -441,7 +441,7 @@ class Committee(Ranked):
 
     @abstractmethod
     def disagreement(self, probs: Floats) -> Floats:
-        """Give it from probabilities.
+        """Return it from probabilities.
 
         Args:
             probs: float64 [n_models, n, n_labels].
@@ -509,7 +509,7 @@ def _models(given: Any, name: str) -> list[Any]:
 
 
 def _widest(taggers: list[Tagger]) -> Tagger:
-    """Give one that looks at whole documents, if any does: the text is then not cut."""
+    """Return one that looks at whole documents, if any does: the text is then not cut."""
     return next((one for one in taggers if one.documents_), taggers[0])
 
 
@@ -519,7 +519,7 @@ def _labels(model: Any, probs: Floats) -> list[Any]:
 
 
 def _aligned(every: list[Floats], names: list[list[Any]]) -> Floats:
-    """Give the probabilities of all models for the labels that any of them knows."""
+    """Return the probabilities of all models for the labels that any of them knows."""
     labels = list(dict.fromkeys(label for own in names for label in own))
     found = np.zeros((len(every), len(every[0]), len(labels)))
     for m, (probs, own) in enumerate(zip(every, names, strict=True)):

@@ -50,7 +50,7 @@ class Flip(Habit):
             raise UnknownNameError("value of labels in flip", self.labels, LABELS)
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse a truth that has only one label."""
+        """Reject a truth that has only one label."""
         super().prepare(scene)
         if self.p > 0 and len(scene.codes) and len(self._among(scene)) < 2:
             raise InputError("flip: there is only one label, and no different one to flip to")
@@ -96,7 +96,7 @@ class ModelWorker(SimulatedWorker):
         self.check_number("diagonal", least=self.off, most=np.inf)
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse a table of another shape, or one that is no distribution."""
+        """Reject a table of another shape, or one that is no distribution."""
         if self.table is None:
             return
         table, shape = np.asarray(self.table), self._shape(scene.codec)
@@ -117,7 +117,7 @@ class ModelWorker(SimulatedWorker):
         return codes
 
     def confusion(self, codec: Codec, draws: Draws) -> Floats:
-        """Give the worker's table, float64 [n_previous, J, J] by previous, truth, given."""
+        """Return the worker's table, float64 [n_previous, J, J] by previous, truth, given."""
         if self.table is not None:
             return np.asarray(self.table, np.float64)
         n_previous, n_labels, _ = self._shape(codec)
@@ -140,7 +140,7 @@ class ModelWorker(SimulatedWorker):
 
 
 def _begin(codec: Codec) -> int:
-    """Give the state before an item: `O`, or one of its own where there is no `O`."""
+    """Return the state before an item: `O`, or one of its own where there is no `O`."""
     return codec.outside if codec.outside >= 0 else len(codec.tags)
 
 
@@ -216,12 +216,12 @@ class Spammer(SimulatedWorker):
             raise InputError(f"spammer: only a constant one has a label, not a {self.kind} one")
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse a label that is not in the tag set."""
+        """Reject a label that is not in the tag set."""
         if self.label is not None and self.label not in scene.codec.tags:
             raise UnknownNameError("label of a spammer", self.label, scene.codec.tags)
 
     def answer(self, work: Assignment) -> Codes:
-        """Give labels."""
+        """Return labels."""
         n_labels, n_tokens = len(work.scene.codec.tags), len(work.truth)
         if self.kind == "random":
             return np.floor(work.draws.per_token("label") * n_labels).astype(np.int16)
@@ -258,7 +258,7 @@ class Copier(Habit):
         self.check_number("p")
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse a source that is not there, and workers who copy in a circle."""
+        """Reject a source that is not there, and workers who copy in a circle."""
         super().prepare(scene)
         if self.source not in scene.workers:
             raise UnknownNameError("worker to copy from", self.source, scene.workers)
@@ -274,7 +274,7 @@ class Copier(Habit):
 
 
 def _copied_by(worker: SimulatedWorker, workers: Mapping[str, SimulatedWorker]) -> set[str]:
-    """Give the ids of all whom a worker copies from, also through others."""
+    """Return the ids of all whom a worker copies from, also through others."""
     found: set[str] = set()
     waiting = [worker]
     while waiting:
@@ -305,7 +305,7 @@ class SpanHabit(Habit):
         self.check_number("p")
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse labels that are no spans."""
+        """Reject labels that are no spans."""
         super().prepare(scene)
         if scene.codec.rules.is_plain:
             raise InputError(f"{self.name}: PLAIN labels hold no spans: use flip, cm or a spammer")
@@ -324,13 +324,13 @@ class SpanHabit(Habit):
         return np.asarray(work.draws.per_token("whether")[spans.start] < self.p)
 
     def check_type(self, kind: str | None, codec: Codec) -> None:
-        """Refuse a type that the tag set lacks."""
+        """Reject a type that the tag set lacks."""
         if kind is not None and kind not in codec.types:
             raise UnknownNameError(f"type in {self.name}", kind, codec.types)
 
 
 def covered(spans: SpanArray, n_tokens: int) -> NDArray[np.bool_]:
-    """Say which tokens are in a span, bool [n_tokens]."""
+    """Return which tokens are in a span, bool [n_tokens]."""
     edges = np.zeros(n_tokens + 1, np.int64)
     edges[spans.start] += 1
     np.subtract.at(edges, spans.end, 1)
@@ -358,7 +358,7 @@ class Misses(SpanHabit):
     name = "misses"
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse a type that is not there."""
+        """Reject a type that is not there."""
         super().prepare(scene)
         self.check_type(self.type, scene.codec)
 
@@ -380,7 +380,7 @@ class Invents(SpanHabit):
     name = "invents"
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse a type that is not there."""
+        """Reject a type that is not there."""
         super().prepare(scene)
         self.check_type(self.type, scene.codec)
         if not scene.codec.types:
@@ -419,7 +419,7 @@ class WrongType(SpanHabit):
     name = "wrong_type"
 
     def prepare(self, scene: Scene) -> None:
-        """Refuse types that are not there, and a tag set with a single one."""
+        """Reject types that are not there, and a tag set with a single one."""
         super().prepare(scene)
         self.check_type(self.type, scene.codec)
         self.check_type(self.to, scene.codec)

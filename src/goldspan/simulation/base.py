@@ -41,7 +41,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def keys_of(names: Sequence[str]) -> Keys:
-    """Give the key of every name, uint64 [n]."""
+    """Return the key of every name, uint64 [n]."""
     return np.fromiter(map(hash64, names), np.uint64, count=len(names))
 
 
@@ -62,22 +62,22 @@ class Draws:
     offsets: NDArray[np.int64]
 
     def within(self, part: str) -> Draws:
-        """Give the numbers of a part of the worker, independent of all others."""
+        """Return the numbers of a part of the worker, independent of all others."""
         return replace(self, name=f"{self.name}\0{part}")
 
     def per_item(self, use: str) -> Floats:
-        """Give a number in [0, 1) for every item, float64 [n_items]."""
+        """Return a number in [0, 1) for every item, float64 [n_items]."""
         return _unit(_mix(self._keys(use) + _STEP))
 
     def per_token(self, use: str) -> Floats:
-        """Give a number in [0, 1) for every token, float64 [n_tokens]."""
+        """Return a number in [0, 1) for every token, float64 [n_tokens]."""
         lengths = np.diff(self.offsets)
         place = np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], lengths)
         steps = (place + 2).astype(np.uint64) * _STEP  # step 1 is the item's own number
         return _unit(_mix(np.repeat(self._keys(use), lengths) + steps))
 
     def generator(self, use: str) -> np.random.Generator:
-        """Give a generator for what concerns the worker and no single item."""
+        """Return a generator for what concerns the worker and no single item."""
         text = f"{self.seed}\0{self.name}\0{use}"
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
@@ -219,7 +219,7 @@ class Assignment:
         return np.diff(self.offsets)
 
     def within(self, part: str) -> Assignment:
-        """Give the same items with the random numbers of a part of the worker."""
+        """Return the same items with the random numbers of a part of the worker."""
         return replace(self, draws=self.draws.within(part))
 
 
@@ -247,14 +247,14 @@ class SimulatedWorker(ABC):
             part.prepare(scene)
 
     def parts(self) -> Iterator[SimulatedWorker]:
-        """Give the workers that this one is made of."""
+        """Yield the workers that this one is made of."""
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, SimulatedWorker):
                 yield value
 
     def check_number(self, name: str, least: float = 0.0, most: float = 1.0) -> None:
-        """Refuse an argument that is no number, or one out of range."""
+        """Reject an argument that is no number, or one out of range."""
         value = getattr(self, name)
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not real or not least <= value <= most or not np.isfinite(value):
@@ -264,7 +264,7 @@ class SimulatedWorker(ABC):
             raise InputError(f"{self.name}: {name} must be a number {bounds}, not {value!r}")
 
     def check_whole(self, name: str) -> None:
-        """Refuse an argument that is no whole number of at least 0."""
+        """Reject an argument that is no whole number of at least 0."""
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
             raise InputError(
@@ -272,7 +272,7 @@ class SimulatedWorker(ABC):
             )
 
     def check_worker(self, name: str) -> None:
-        """Refuse an argument that is no worker."""
+        """Reject an argument that is no worker."""
         value = getattr(self, name)
         if not isinstance(value, SimulatedWorker):
             raise InputError(f"{self.name}: {name} must be a worker, not {value!r}")
@@ -299,7 +299,7 @@ class Perfect(SimulatedWorker):
     name = "perfect"
 
     def answer(self, work: Assignment) -> Codes:
-        """Give the truth."""
+        """Return the truth."""
         return work.truth.copy()
 
 
@@ -364,7 +364,7 @@ def known_truth(truth: Any) -> Crowd:
 
 
 def has_unknown(crowd: Crowd) -> NDArray[np.bool_]:
-    """Say which items have a token without gold, bool [n_items].
+    """Return which items have a token without gold, bool [n_items].
 
     Raises:
         InputError: The crowd has no gold at all.
@@ -428,7 +428,7 @@ def draw_truth(
 
 
 def no_answers() -> Answers:
-    """Give an empty table of answers."""
+    """Return an empty table of answers."""
     none = np.zeros(0, np.int32)
     codes = np.zeros(0, np.int16)
     return Answers(none, none, np.zeros(1, np.int64), codes, codes)

@@ -74,7 +74,7 @@ def allocate(
 
 
 def weights_of(workload: Workload, workers: Sequence[str]) -> Floats:
-    """Give how much work every worker wants, float64 [n_workers], in any unit.
+    """Return how much work every worker wants, float64 [n_workers], in any unit.
 
     Raises:
         InputError: The weights do not fit the workers, or are none.
@@ -101,7 +101,7 @@ def weights_of(workload: Workload, workers: Sequence[str]) -> Floats:
 
 
 def shares(weights: Floats, per_item: int) -> Floats:
-    """Give the share of items that every worker answers, float64 [n_workers], summing up to k.
+    """Return the share of items that every worker answers, float64 [n_workers], summing up to k.
 
     Who would have to answer more than all items answers all, and leaves the rest to the others.
 

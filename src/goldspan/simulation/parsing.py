@@ -75,7 +75,7 @@ _HINT = (
 
 
 def _arguments(kind: type[SimulatedWorker]) -> list[Field[Any]]:
-    """Give the fields that text can set; those that it sets by place."""
+    """Return the fields that text can set; those that it sets by place."""
     return [one for one in fields(kind) if not one.kw_only]
 
 

@@ -283,7 +283,7 @@ def transitions(
 
 
 def transition_mask(tags: Iterable[str], encoding: str | Encoding) -> NDArray[np.bool_]:
-    """Give the legality of transitions as an array, for a CRF.
+    """Return the legality of transitions as an array, for a CRF.
 
     Returns:
         bool [V + 2, V + 2], rows the previous tag and columns the current one in the order of

@@ -221,7 +221,7 @@ def find_errors(tagged: Tagged, codec: Codec) -> ErrorArray:
 def fault_message(
     kind: str, before: str | None, current: str, after: str | None, codec: Codec
 ) -> str:
-    """Say in a sentence what is wrong with a tag between its neighbours."""
+    """Return in a sentence what is wrong with a tag between its neighbours."""
     was = before or "the beginning"
     name = codec.encoding
     if kind == "no-begin":

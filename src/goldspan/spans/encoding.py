@@ -51,7 +51,7 @@ class Encoding(NamedTuple):
         return not self.prefixes
 
     def prefix(self, role: Role) -> str:
-        """Give the prefix letter of a role.
+        """Return the prefix letter of a role.
 
         Raises:
             KeyError: The encoding has no such role.

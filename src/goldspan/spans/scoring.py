@@ -63,7 +63,7 @@ class SchemeScore:
         return 2 * self.precision * self.recall / total if total else 0.0
 
     def to_dict(self) -> dict[str, float]:
-        """Give counts and rates for JSON."""
+        """Return counts and rates for JSON."""
         names = ("correct", "incorrect", "partial", "missed", "spurious")
         rates = ("precision", "recall", "f1")
         return {name: getattr(self, name) for name in (*names, *rates)}
@@ -367,7 +367,7 @@ class Score:
         return ["type", *Rates._fields], [*rows, ("macro", *self.macro, None, None, None)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain dictionaries and lists, for JSON."""
+        """Return plain dictionaries and lists, for JSON."""
         return {
             "policy": self.policy,
             "encoding": self.encoding,

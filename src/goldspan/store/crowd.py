@@ -66,7 +66,7 @@ class Items:
         return cls(np.array([row.number for row in rows], np.int64), table, facts)
 
     def joined(self, more: Items) -> Items:
-        """Give these and others, in the order of the pool."""
+        """Return these and others, in the order of the pool."""
         number = np.concatenate([self.number, more.number])
         order = np.argsort(number, kind="stable")
         table = pa.concat_tables([self.table, more.table]).combine_chunks()
@@ -74,7 +74,7 @@ class Items:
         return Items(number[order], table.take(pa.array(order)), attributes[order])
 
     def column(self, name: str) -> Any:
-        """Give a column as one Arrow array."""
+        """Return a column as one Arrow array."""
         return self.table[name].combine_chunks()
 
 
@@ -125,7 +125,7 @@ def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec
 
 
 def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give where parts of these lengths begin and end, int64 [n + 1].
+    """Return where parts of these lengths begin and end, int64 [n + 1].
 
     >>> bounds_of([2, 0, 3]).tolist()
     [0, 2, 2, 5]
@@ -228,7 +228,7 @@ class Grown:
         self._seen = Seen(0, Items.of([]), answers_of([], tagset))
 
     def crowd(self) -> Crowd:
-        """Give the crowd as it is now."""
+        """Return the crowd as it is now."""
         # The lock comes first: a connection that is older than what was seen would lack workers.
         with self._lock, self.database.read() as connection:
             self._seen = _read_on(connection, self._seen, self.tagset)

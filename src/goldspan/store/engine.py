@@ -177,7 +177,7 @@ def is_busy(error: DBAPIError) -> bool:
 
 
 def store_error(error: DBAPIError, where: str) -> StoreError:
-    """Say what the database cannot do, and what became of the transaction."""
+    """Return what the database cannot do, and what became of the transaction."""
     why = str(error.orig).strip().splitlines()[0]
     if error.connection_invalidated:
         return StoreError(

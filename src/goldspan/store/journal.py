@@ -102,7 +102,7 @@ class Held:
         return {"holder": self.process, "held": self.roles}
 
     def check_lost(self) -> None:
-        """Refuse to go on where it is known that a role was lost.
+        """Reject to go on where it is known that a role was lost.
 
         Raises:
             LostError: Another process took over.

@@ -117,11 +117,11 @@ class SqlLedger:
         )
 
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Give a place back; with a reason to skip, the worker is not asked again."""
+        """Return a place back; with a reason to skip, the worker is not asked again."""
         return self.database.write(now, lambda e: leases.release(e, worker, item, skip))
 
     def expire(self, now: int) -> int:
-        """Give back the places whose time is over; count them."""
+        """Return back the places whose time is over; count them."""
         return self.database.write(now, leases.expire_due)
 
     def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
@@ -195,17 +195,17 @@ class SqlLedger:
         self.database.write(now, lambda e: bounds.count(e, Bound(kind, name, most, now)))
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Give all facts of a kind by name, in the order in which they came."""
+        """Return all facts of a kind by name, in the order in which they came."""
         with self.database.read() as connection:
             return reading.read_records(connection, kind)
 
     def totals(self) -> Totals:
-        """Give the money."""
+        """Return the money."""
         row = self._row()
         return Totals(row["currency"], row["cap"], row["reserved"], row["spent"])
 
     def slots(self) -> pa.Table:
-        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
         return self._order.slots()
 
     def page(
@@ -215,7 +215,7 @@ class SqlLedger:
         limit: int = 100,
         numbers: Sequence[int] | None = None,
     ) -> list[Slot]:
-        """Give the next items of the batches behind a position: "open" ones, "done" ones, or all.
+        """Return the next items of the batches behind a position: "open" ones, "done" ones, or all.
 
         Raises:
             UnknownNameError: There is no such state.
@@ -224,12 +224,12 @@ class SqlLedger:
             return paging.page(connection, after, state, limit, numbers)
 
     def position(self, item: str) -> int | None:
-        """Give where an item stands in the order of all batches, None if it is in none."""
+        """Return where an item stands in the order of all batches, None if it is in none."""
         with self.database.read() as connection:
             return paging.position_of(connection, item)
 
     def asked(self) -> Asked:
-        """Give the items of all batches in order; they neither move nor go."""
+        """Return the items of all batches in order; they neither move nor go."""
         return self._order.asked()
 
     @property
@@ -239,7 +239,7 @@ class SqlLedger:
             return paging.n_slots(connection)
 
     def crowd(self, which: str = "answered") -> Crowd:
-        """Give the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
+        """Return the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
         self.check_facts()
         if which == "answered":
             return self._grown.crowd()
@@ -309,7 +309,7 @@ class SqlLedger:
             return people.n_forgotten(connection)
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Give the log after a number; entries that come meanwhile are among them."""
+        """Yield the log after a number; entries that come meanwhile are among them."""
         size = 1  # the first entries hold the pool: who asks for one must not wait for a thousand
         while True:
             with self.database.read() as connection:
@@ -372,23 +372,23 @@ class SqlLedger:
             return watching.last_batch(connection)
 
     def held(self, worker: str, now: int) -> list[Lease]:
-        """Give the leases of a worker that hold, the oldest first."""
+        """Return the leases of a worker that hold, the oldest first."""
         with self.database.read() as connection:
             return watching.held(connection, worker, now)
 
     def given(self, item: str | None = None) -> list[Given]:
-        """Give all answers as rows, drafts among them; those to an item with their labels."""
+        """Return all answers as rows, drafts among them; those to an item with their labels."""
         self.check_facts()
         with self.database.read() as connection:
             return watching.given(connection, item)
 
     def skipped(self, item: str | None = None) -> list[Skipped]:
-        """Give what workers passed, and why."""
+        """Return what workers passed, and why."""
         with self.database.read() as connection:
             return watching.skipped(connection, item)
 
     def standing(self) -> dict[str, bool]:
-        """Give all workers by id, and whether they are asked nothing more."""
+        """Return all workers by id, and whether they are asked nothing more."""
         with self.database.read() as connection:
             return watching.standing(connection)
 
@@ -398,7 +398,7 @@ class SqlLedger:
             return watching.is_barred(connection, worker)
 
     def fact(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Give one fact, None if there is none."""
+        """Return one fact, None if there is none."""
         with self.database.read() as connection:
             return reading.read_fact(connection, kind, name)
 
@@ -468,7 +468,7 @@ class SqlLedger:
         self.database.engine.dispose()
 
     def __enter__(self) -> Self:
-        """Give the ledger."""
+        """Return the ledger."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,7 +20,7 @@ _LOCK = 7_210_468_013
 
 
 def version_of(connection: Connection) -> str | None:
-    """Give the version of the tables, None where there are none."""
+    """Return the version of the tables, None where there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()

@@ -482,7 +482,7 @@ def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _unsettled(connection: Connection, person: str) -> list[str]:
-    """Say which payments to somebody are under way, and which work waits for a decision."""
+    """Return which payments to somebody are under way, and which work waits for a decision."""
     rows = connection.execute(
         select(notes).where(notes.c.person == person).order_by(notes.c.number)
     ).all()
@@ -678,7 +678,7 @@ class Worker(NamedTuple):
 
 
 def worker_of(entry: Entry, name: str) -> Worker:
-    """Give a worker's row; one who is new gets it now.
+    """Return a worker's row; one who is new gets it now.
 
     Raises:
         InputError: The name cannot be one.
@@ -694,7 +694,7 @@ def worker_of(entry: Entry, name: str) -> Worker:
 
 
 def find_worker(entry: Entry, name: str) -> Worker | None:
-    """Give a worker's row, None if there is none."""
+    """Return a worker's row, None if there is none."""
     known = {"name": check_name(name, "a worker's id")}
     row = entry.connection.execute(_FIND, known).one_or_none()
     return None if row is None else Worker(*row)

@@ -197,12 +197,12 @@ class Order:
         self._asked = _asked([])
 
     def asked(self) -> Asked:
-        """Give the items in their order."""
+        """Return the items in their order."""
         with self._lock, self.database.read() as connection:
             return self._read_on(connection)
 
     def slots(self) -> pa.Table:
-        """Give item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
         # The lock comes first: a connection that is older than the order would lack items.
         with self._lock, self.database.read() as connection:
             asked = self._read_on(connection)
@@ -283,7 +283,7 @@ class Slot(NamedTuple):
 
 
 def position_of(connection: Connection, item: str) -> int | None:
-    """Give the position of an item, None if it is in no batch."""
+    """Return the position of an item, None if it is in no batch."""
     found = connection.execute(_POSITION, {"name": item}).scalar_one_or_none()
     return None if found is None else int(found)
 
@@ -300,7 +300,7 @@ def page(
     limit: int = 100,
     numbers: Sequence[int] | None = None,
 ) -> list[Slot]:
-    """Give the next items behind a position.
+    """Return the next items behind a position.
 
     Args:
         connection: To the campaign's database.
@@ -408,7 +408,7 @@ def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def expire_due(entry: Entry) -> int:
-    """Give back the places whose time is over; count them.
+    """Return back the places whose time is over; count them.
 
     It is over by the clock of who asks: an event of another process whose clock is ahead ends none.
     """
@@ -416,7 +416,7 @@ def expire_due(entry: Entry) -> int:
 
 
 def release(entry: Entry, name: str, item: str, skip: str) -> bool:
-    """Give a place back; with a reason to skip, the worker is not asked again."""
+    """Return a place back; with a reason to skip, the worker is not asked again."""
     (number,) = numbers_of(entry, [item]).values()
     worker = find_worker(entry, name)
     if worker is None:
@@ -428,7 +428,7 @@ def release(entry: Entry, name: str, item: str, skip: str) -> bool:
 def free_leases(
     entry: Entry, which: Select[Any], values: Mapping[str, int], why: str, skip: str = ""
 ) -> int:
-    """Give back the places of some leases; count them."""
+    """Return back the places of some leases; count them."""
     rows = [list(row) for row in entry.connection.execute(which, values)]
     if rows:
         told = keep_reason(entry, rows, skip)
@@ -473,7 +473,7 @@ def _take(entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] 
 
 
 def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
-    """Give the leases of a worker in the order in which places are given."""
+    """Return the leases of a worker in the order in which places are given."""
     query = _HELD if only is None else _HELD.where(leases.c.item.in_(only))
     return [
         Lease(row.id, worker.id, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)

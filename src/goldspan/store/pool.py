@@ -42,7 +42,7 @@ def in_blocks(pool: Iterable[PoolItem], size: int = BLOCK) -> Iterator[list[Pool
 
 
 def pool_items(crowd: Crowd, cost: int | Sequence[int]) -> Iterator[PoolItem]:
-    """Give the items of a crowd, without answers and gold, as a pool.
+    """Yield the items of a crowd, without answers and gold, as a pool.
 
     Args:
         crowd: Whose items.

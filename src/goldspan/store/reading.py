@@ -50,7 +50,7 @@ _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 
 
 def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -> Crowd:
-    """Give items in the order of the pool with the answers that count, and gold where known.
+    """Return items in the order of the pool with the answers that count, and gold where known.
 
     Args:
         connection: One that sees one state.
@@ -67,7 +67,7 @@ def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -
 
 
 def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
-    """Give all facts of a kind by name, in the order in which they came."""
+    """Return all facts of a kind by name, in the order in which they came."""
     found = people.read_notes(connection, kind) if kind in people.KEPT_APART else {}
     if not found:
         query = select(records).where(records.c.kind == kind).order_by(records.c.number)
@@ -77,7 +77,7 @@ def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]
 
 
 def read_fact(connection: Connection, kind: str, name: str) -> dict[str, Any] | None:
-    """Give one fact of a kind, None if there is none."""
+    """Return one fact of a kind, None if there is none."""
     if kind == people.BAR:
         name = people.pseudonym_of(connection, name)
     elif kind == people.FLAG:
@@ -107,7 +107,7 @@ def last_time(connection: Connection, kind: str) -> int | None:
 
 
 def read_events(connection: Connection) -> Iterator[Event]:
-    """Give the whole log, some entries at a time."""
+    """Yield the whole log, some entries at a time."""
     after = 0
     while page := read_page(connection, after):
         yield from page
@@ -115,7 +115,7 @@ def read_events(connection: Connection) -> Iterator[Event]:
 
 
 def read_page(connection: Connection, after: int, size: int = AT_ONCE) -> list[Event]:
-    """Give the next entries of the log after a number."""
+    """Return the next entries of the log after a number."""
     query = select(events).where(events.c.number > after).order_by(events.c.number)
     rows = connection.execute(query.limit(size))
     return [Event(row.number, row.time, row.kind, read_json(row.body), row.hash) for row in rows]
@@ -264,7 +264,7 @@ class Skipped(NamedTuple):
 
 
 def held(connection: Connection, worker: str, now: int) -> list[Lease]:
-    """Give the leases of a worker that hold, the oldest first."""
+    """Return the leases of a worker that hold, the oldest first."""
     rows = connection.execute(_HELD, {"name": worker, "now": now})
     return [
         Lease(row.id, worker, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
@@ -273,7 +273,7 @@ def held(connection: Connection, worker: str, now: int) -> list[Lease]:
 
 
 def given(connection: Connection, item: str | None = None) -> list[Given]:
-    """Give all answers in the order in which they came; those to an item with their labels."""
+    """Return all answers in the order in which they came; those to an item with their labels."""
     if item is None:
         return [_row(row) for row in connection.execute(_ANSWERS)]
     query = _ANSWERS.add_columns(answers.c.labels).where(items.c.id == item)
@@ -330,7 +330,7 @@ def last_batch(connection: Connection) -> tuple[str, int] | None:
 
 
 def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
-    """Give what was skipped, in the order in which it happened."""
+    """Return what was skipped, in the order in which it happened."""
     columns = (items.c.id.label("item"), SHOWN.label("worker"), skips.c.reason, skips.c.time)
     query = select(*columns, skips.c.item, skips.c.worker).select_from(skips)
     query = query.join(items, items.c.number == skips.c.item)
@@ -348,7 +348,7 @@ def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
 
 
 def standing(connection: Connection) -> dict[str, bool]:
-    """Give all workers by id, and whether they are asked nothing more."""
+    """Return all workers by id, and whether they are asked nothing more."""
     query = select(SHOWN.label("id"), workers.c.barred).order_by(workers.c.number)
     rows = connection.execute(query)
     return {row.id: bool(row.barred) for row in rows}

@@ -51,7 +51,7 @@ PATIENCE = 3.0
 
 
 def file_beside(database: Database, ending: str) -> Path:
-    """Give the path of a file beside a SQLite database."""
+    """Return the path of a file beside a SQLite database."""
     place = str(database.engine.url.database).removeprefix("file:")
     return Path(f"{place}{ending}")
 
@@ -560,7 +560,7 @@ def alone(database: Database) -> Iterator[None]:
 
 
 def check_start(database: Database) -> bool:
-    """Refuse to steer by sums that are not those of the rows; after an unclean end, check all.
+    """Reject to steer by sums that are not those of the rows; after an unclean end, check all.
 
     Returns:
         Whether all was checked.

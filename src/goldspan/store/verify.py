@@ -80,7 +80,7 @@ _SUMS = {
 
 
 def faults_of(database: Database) -> list[str]:
-    """Say what is wrong with a database, in sentences; empty if it is whole.
+    """Return what is wrong with a database, in sentences; empty if it is whole.
 
     The log and the tables are compared by `goldspan.store.verify`.
     """
@@ -92,7 +92,7 @@ def faults_of(database: Database) -> list[str]:
 
 
 def sums_of(database: Database) -> list[str]:
-    """Say which sums beside the rows are not those of the rows; empty if all are."""
+    """Return which sums beside the rows are not those of the rows; empty if all are."""
     with database.read() as connection:
         return [message for message, query in _SUMS.items() if _counts(connection, query)]
 
@@ -643,7 +643,7 @@ _COLUMNS = {
 
 
 def check_facts(database: Database) -> None:
-    """Refuse a database in which answers, or what belongs to them, are not those of the log.
+    """Reject a database in which answers, or what belongs to them, are not those of the log.
 
     Raises:
         StoreError: They are not; or the database cannot be read.

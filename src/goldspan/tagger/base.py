@@ -112,7 +112,7 @@ class Tagger(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Refuse parameters that make no sense; asked by `fit`."""
+        """Reject parameters that make no sense; asked by `fit`."""
 
     def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
         """Tag items.
@@ -132,7 +132,7 @@ class Tagger(ABC):
     def predict_marginals(
         self, X: Any, *, forced: Forced | None = None
     ) -> list[list[dict[str, float]]]:
-        """Give the probability of every tag, one dictionary per token; arguments as `predict`."""
+        """Return the probability of every tag, one dictionary per token; arguments as `predict`."""
         found = self.tag(X, forced=forced, least=np.inf)
         rows = [dict(zip(self.codec_.tags, p, strict=True)) for p in found.probs.tolist()]
         return [rows[a:b] for a, b in pairwise(found.offsets.tolist())]
@@ -140,12 +140,12 @@ class Tagger(ABC):
     def predict_n_best(
         self, X: Any, n: int = 5, *, forced: Forced | None = None
     ) -> list[list[tuple[list[str], float]]]:
-        """Give the n best tag sequences of every item with their probabilities."""
+        """Return the n best tag sequences of every item with their probabilities."""
         potentials = self.log_potentials(X)
         return n_best(constrain(potentials, self.codec_, forced), self.codec_, n)
 
     def tag(self, X: Any, *, forced: Forced | None = None, least: float = 0.01) -> Tagging:
-        """Give codes, marginals, entropies and span posteriors; see `Tagging`.
+        """Return codes, marginals, entropies and span posteriors; see `Tagging`.
 
         Args:
             X: As for `predict`.
@@ -156,7 +156,7 @@ class Tagger(ABC):
         return decode(constrain(potentials, self.codec_, forced), self.codec_, least=least)
 
     def log_potentials(self, X: Any) -> Potentials:
-        """Give the log scores of a text, -inf where something is forbidden, to build on.
+        """Return the log scores of a text, -inf where something is forbidden, to build on.
 
         Raises:
             NotFittedError: `fit` was not called.
@@ -165,7 +165,7 @@ class Tagger(ABC):
         return potentials_of(features, self.weights_, Masks.of(self.codec_, hard=self.hard))
 
     def score(self, X: Any, y: Any) -> float:
-        """Give the span F1 (PLAIN: the accuracy) against true tags.
+        """Return the span F1 (PLAIN: the accuracy) against true tags.
 
         Types that were not seen at training are never found.
 
@@ -185,7 +185,7 @@ class Tagger(ABC):
         save_tagger(self, path)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Give the parameters by name."""
+        """Return the parameters by name."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     @classmethod
@@ -300,7 +300,7 @@ def transform(features: FeatureMap | DictFeatures, X: Any) -> Features:
 
 
 def potentials_of(features: Features, weights: Weights, masks: Masks) -> Potentials:
-    """Give W . phi per token and tag, and the weights of steps, -inf where forbidden."""
+    """Return W . phi per token and tag, and the weights of steps, -inf where forbidden."""
     unary = np.empty((features.n_tokens, weights.n_labels))
     unary_step(features.bounds, features.ids, features.values, weights.state, unary)
     with np.errstate(divide="ignore"):
@@ -314,7 +314,7 @@ def potentials_of(features: Features, weights: Weights, masks: Masks) -> Potenti
 
 
 def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
-    """Give the span F1 (PLAIN: the accuracy) of codes against true tags.
+    """Return the span F1 (PLAIN: the accuracy) of codes against true tags.
 
     Raises:
         InputError: The numbers of tags differ, or some true tag is not known.
@@ -396,7 +396,7 @@ def carry(
 
 
 def _places(old: AnyFeatures, new: AnyFeatures) -> NDArray[np.int64]:
-    """Give the old number of every new feature, int64 [n_features]; -1 for none."""
+    """Return the old number of every new feature, int64 [n_features]; -1 for none."""
     if old is new:
         return np.arange(new.n_features)
     if type(old) is not type(new):

@@ -70,7 +70,7 @@ class Tagging:
 
 
 def best_path(potentials: Potentials, codec: Codec) -> Tagged:
-    """Give the best path alone; that of `decode`, in a fraction of the time.
+    """Return the best path alone; that of `decode`, in a fraction of the time.
 
     Raises:
         InputError: No path agrees with the forced tags; the first such item is named.
@@ -164,7 +164,7 @@ def constrain(
 
 
 def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list[str], float]]]:
-    """Give the n best tag sequences of every item with their probabilities, the best first.
+    """Return the n best tag sequences of every item with their probabilities, the best first.
 
     Items with fewer than n possible sequences have shorter lists.
 
@@ -190,7 +190,7 @@ def _no_path(item: int, codec: Codec) -> str:
 
 
 def spans_with_confidence(tagging: Tagging, codec: Codec) -> tuple[SpanArray, Floats]:
-    """Give the spans of the best path with their posteriors (those below the listed: 0)."""
+    """Return the spans of the best path with their posteriors (those below the listed: 0)."""
     spans = find_spans(tagging.tagged, codec)
     key = {
         (int(a), int(b), int(t)): float(m)

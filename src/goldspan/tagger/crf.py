@@ -162,12 +162,12 @@ class _Search:
                 self._spare = np.empty_like(step), np.empty_like(step)
 
     def is_still(self, tol: float) -> bool:
-        """Say whether the last ten steps moved the objective little."""
+        """Return whether the last ten steps moved the objective little."""
         value, long_ago = self.trace[-1], self.trace[-11:][0]
         return len(self.trace) > 10 and long_ago - value <= tol * max(1.0, abs(value))
 
     def minimum(self, reason: str, *, converged: bool) -> Minimum:
-        """Give the result."""
+        """Return the result."""
         return Minimum(self.x, tuple(self.trace), converged, reason, self._n_evaluations)
 
 
@@ -251,7 +251,7 @@ def _line_search(
 
 
 def _parabola(low: float, low_value: float, low_slope: float, at: float, value: float) -> float:
-    """Give the minimum of the parabola through a point with its slope and another point."""
+    """Return the minimum of the parabola through a point with its slope and another point."""
     width = at - low
     bend = value - low_value - low_slope * width
     return low - low_slope * width**2 / (2 * bend) if bend > 0 else float("nan")
@@ -360,7 +360,7 @@ class Objective:
         self._gradient = np.empty_like(target)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
-        """Give value and gradient at a point; the gradient is overwritten by the next call."""
+        """Return value and gradient at a point; the gradient is overwritten by the next call."""
         weights = Weights.of_vector(vector, *self._shape)
         state = weights.state * self._root[:, None]
         params = (state, *self._masks.exponentials(weights))
@@ -533,7 +533,7 @@ class Watch:
         return "validation" if self._rounds_without >= self._crf.patience else None
 
     def better_than(self, weights: Weights) -> Weights | None:
-        """Give the best weights seen if they do better on the held-out set than these."""
+        """Return the best weights seen if they do better on the held-out set than these."""
         if self._best is None or self._score(weights) >= self._best_score:
             return None
         return self._best

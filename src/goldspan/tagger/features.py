@@ -32,7 +32,7 @@ def in_document(
     words: Sequence[str],
     code: NDArray[Any],
 ) -> pa.Array:
-    """Say how a token's word is written elsewhere in its document.
+    """Return how a token's word is written elsewhere in its document.
 
     `doc_title`: whether it is capitalised somewhere that does not begin an item; `doc_lower`:
     whether it is written in small letters; `doc_kinds` holds both.
@@ -73,7 +73,7 @@ MAX_AFFIX = 4
 
 
 def shape(word: str) -> str:
-    """Give the shape: letters to X and x, digits to 9, the rest as it is.
+    """Return the shape: letters to X and x, digits to 9, the rest as it is.
 
     >>> shape("McDonald-12")
     'XxXxxxxx-99'
@@ -82,7 +82,7 @@ def shape(word: str) -> str:
 
 
 def short_shape(word: str) -> str:
-    """Give the shape with runs made one.
+    """Return the shape with runs made one.
 
     >>> short_shape("McDonald-12")
     'XxXx-9'
@@ -91,7 +91,7 @@ def short_shape(word: str) -> str:
 
 
 def digits(word: str) -> str:
-    """Give the word with its digits made 9, "" if it has none.
+    """Return the word with its digits made 9, "" if it has none.
 
     >>> digits("1996-08-22"), digits("word")
     ('9999-99-99', '')
@@ -101,7 +101,7 @@ def digits(word: str) -> str:
 
 
 def kind(word: str) -> str:
-    """Say what kind of word it is: upper, title, lower, mixed, number, punctuation or code.
+    """Return what kind of word it is: upper, title, lower, mixed, number, punctuation or code.
 
     >>> [kind(word) for word in ("USA", "Rome", "city", "iPod", "19.5", "--", "B-52")]
     ['upper', 'title', 'lower', 'mixed', 'number', 'punctuation', 'code']
@@ -128,7 +128,7 @@ def _class(character: str) -> str:
 
 
 def _affix(word: str, length: int) -> str:
-    """Give the first characters, or with a negative length the last; "" if it has no more."""
+    """Return the first characters, or with a negative length the last; "" if it has no more."""
     if len(word) <= abs(length):
         return ""
     return word[:length] if length > 0 else word[length:]
@@ -358,7 +358,7 @@ class Text:
         return len(self.words)
 
     def select(self, items: NDArray[np.int64]) -> Text:
-        """Give some items, in the order given."""
+        """Return some items, in the order given."""
         lengths = np.diff(self.offsets)[items]
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         flat = np.repeat(self.offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
@@ -390,7 +390,7 @@ class Features:
         return len(self.bounds) - 1
 
     def items(self, first: int, last: int) -> Features:
-        """Give a slice of items as views; offsets and bounds keep their origin."""
+        """Return a slice of items as views; offsets and bounds keep their origin."""
         start = self.offsets[first] - self.offsets[0]
         stop = self.offsets[last] - self.offsets[0]
         bounds = self.bounds[start : stop + 1]
@@ -399,7 +399,7 @@ class Features:
         return Features(self.offsets[first : last + 1], bounds, self.ids[own], values)
 
     def select(self, items: NDArray[np.int64]) -> Features:
-        """Give some items, in the order given."""
+        """Return some items, in the order given."""
         lengths = np.diff(self.offsets)[items]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         tokens = np.repeat(self.offsets[items] - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -485,7 +485,7 @@ class FeatureMap:
         return self._numbered(text, self._codes(text, self._attributes(text)))
 
     def name(self, feature: int) -> str:
-        """Say what a feature is, for example `lower[-1]=mr`."""
+        """Return what a feature is, for example `lower[-1]=mr`."""
         if self.hash_bits:
             return f"hash {feature}"
         for template, keys in zip(self.templates, self.keys, strict=True):
@@ -544,7 +544,7 @@ class FeatureMap:
         return "1" if word.lower() in self.gazetteers[listed] else ""
 
     def _codes(self, text: Text, raw: Mapping[str, pa.Array]) -> list[NDArray[np.int64]]:
-        """Give the code of every template at every token, int64 [n_tokens]; 0 for none."""
+        """Return the code of every template at every token, int64 [n_tokens]; 0 for none."""
         place = np.arange(text.n_tokens)
         item = np.repeat(np.arange(len(text.offsets) - 1), np.diff(text.offsets))
         first, last = text.offsets[:-1][item], text.offsets[1:][item]
@@ -686,14 +686,14 @@ class Columns(NamedTuple):
         return cls(starts, tokens, values)
 
     def between(self, first: int, last: int) -> Columns:
-        """Give a slice of features as views; starts keep their origin."""
+        """Return a slice of features as views; starts keep their origin."""
         starts = self.starts[first : last + 1]
         own = slice(starts[0] - self.starts[0], starts[-1] - self.starts[0])
         values = self.values[own] if len(self.values) else self.values
         return Columns(starts, self.tokens[own], values)
 
     def cut(self, n_parts: int) -> list[tuple[int, int]]:
-        """Give ranges of features with about as many entries each."""
+        """Return ranges of features with about as many entries each."""
         n_features = len(self.starts) - 1
         work = self.starts - self.starts[0] + np.arange(n_features + 1)
         edges = np.searchsorted(work, work[-1] * np.arange(1, n_parts) // n_parts)
@@ -732,7 +732,7 @@ class Merged:
         return cls(group, root, merged, Columns.of(merged, n_groups))
 
     def join(self, weights: Weights) -> Floats:
-        """Give the vector of the merged weights; differences within a group are lost."""
+        """Return the vector of the merged weights; differences within a group are lost."""
         merged = Weights.zeros(len(self.root), weights.n_labels)
         known = np.flatnonzero(self.group >= 0)
         group = self.group[known]
@@ -743,7 +743,7 @@ class Merged:
         return merged.vector
 
     def split(self, vector: Floats, n_labels: int) -> Weights:
-        """Give the weights of all features; 0 for those that no token has."""
+        """Return the weights of all features; 0 for those that no token has."""
         merged = Weights.of_vector(vector, len(self.root), n_labels)
         weights = Weights.zeros(len(self.group), n_labels)
         known = np.flatnonzero(self.group >= 0)
@@ -753,7 +753,7 @@ class Merged:
 
 
 def _groups(columns: Columns, n_tokens: int) -> NDArray[np.int32]:
-    """Give the group of every feature, numbered by its first token; -1 for no token."""
+    """Return the group of every feature, numbered by its first token; -1 for no token."""
     n_features = len(columns.starts) - 1
     token_marks = (np.arange(1, n_tokens + 1, dtype=np.uint64)) * MIX
     token_marks = (token_marks ^ (token_marks >> np.uint64(29))) * MIX
@@ -771,7 +771,7 @@ def _groups(columns: Columns, n_tokens: int) -> NDArray[np.int32]:
 
 
 def _renumbered(features: Features, new: NDArray[np.int32]) -> Features:
-    """Give the features whose new number is not -1."""
+    """Return the features whose new number is not -1."""
     ids = new[features.ids]
     kept = ids >= 0
     before = np.concatenate([[0], np.cumsum(kept)])
@@ -785,7 +785,7 @@ def _renumbered(features: Features, new: NDArray[np.int32]) -> Features:
 
 
 def is_dicts(X: Any) -> bool:
-    """Say whether items hold dictionaries of features."""
+    """Return whether items hold dictionaries of features."""
     if isinstance(X, Text | Features | str):
         return False
     return isinstance(next((token for item in X for token in item), None), Mapping)
@@ -855,11 +855,11 @@ class DictFeatures:
         )
 
     def name(self, feature: int) -> str:
-        """Say what a feature is."""
+        """Return what a feature is."""
         return f"hash {feature}" if self.hash_bits else self._names[feature]
 
     def _place(self, name: str, number: dict[str, int]) -> int:
-        """Give the number of a feature, -1 for none; `number` remembers hashes."""
+        """Return the number of a feature, -1 for none; `number` remembers hashes."""
         if self.hash_bits and name not in number:
             number[name] = hash64(name) >> (64 - self.hash_bits)
         return number.get(name, -1)

@@ -201,7 +201,7 @@ class HMM(Tagger):
         return weights
 
     def _tables(self) -> list[slice]:
-        """Give the features of every table of probabilities."""
+        """Return the features of every table of probabilities."""
         if isinstance(self.features_, FeatureMap) and not self.features_.hash_bits:
             edges = np.cumsum([0, *map(len, self.features_.keys)]).tolist()
             return [slice(a, b) for a, b in pairwise(edges)]
@@ -230,7 +230,7 @@ def _total(features: Features, counts: Weights, found: Sequence[Expected]) -> We
 
 
 def _chain(counts: Weights, masks: Masks, alpha: float) -> Weights:
-    """Give log tables of start, step and end; what a tag is followed by sums to 1."""
+    """Return log tables of start, step and end; what a tag is followed by sums to 1."""
     weights = Weights.zeros(*counts.state.shape)
     weights.start[:] = _log_shares(counts.start, masks.start, alpha)
     after = np.column_stack([counts.step, counts.end])
@@ -241,7 +241,7 @@ def _chain(counts: Weights, masks: Masks, alpha: float) -> Weights:
 
 
 def _log_shares(counts: Floats, allowed: Floats, alpha: float) -> Floats:
-    """Give ln (count + alpha) / total over what is allowed, 0 elsewhere (the mask forbids it)."""
+    """Return ln (count + alpha) / total over what is allowed, 0 elsewhere (the mask forbids it)."""
     shares = (counts + alpha) * allowed
     found = np.zeros(len(counts))
     found[allowed > 0] = np.log(shares[allowed > 0] / shares.sum())

@@ -126,7 +126,7 @@ class _Members:
         return np.ascontiguousarray(array, kind)
 
     def strings(self, name: str) -> pa.Array:
-        """Give strings as an Arrow array."""
+        """Return strings as an Arrow array."""
         data, offsets = self(f"{name}.bytes", np.uint8, 1), self(f"{name}.offsets", np.int64, 1)
         if not len(offsets):
             raise ValueError(f"{name} has no offsets")

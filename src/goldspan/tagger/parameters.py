@@ -22,7 +22,7 @@ FINITE = sys.float_info.max
 
 
 def check_whole(name: str, value: Any, least: int, most: float = np.inf) -> None:
-    """Refuse what is no whole number from `least` to `most`; True and False are none.
+    """Reject what is no whole number from `least` to `most`; True and False are none.
 
     Raises:
         InputError: It is none.
@@ -39,7 +39,7 @@ def check_whole(name: str, value: Any, least: int, most: float = np.inf) -> None
 def check_number(
     name: str, value: Any, least: float, most: float = FINITE, *, is_open: bool = False
 ) -> None:
-    """Refuse what is no finite number from `least` to `most`; True and False are none.
+    """Reject what is no finite number from `least` to `most`; True and False are none.
 
     Args:
         name: Of the parameter.

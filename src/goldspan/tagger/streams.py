@@ -134,7 +134,7 @@ def blocks(items: Iterable[Item], *, whole: bool, size: int = BLOCK_TOKENS) -> I
 
 
 def conll_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
-    """Give token, tag and confidence per line, a chunk per item."""
+    """Yield token, tag and confidence per line, a chunk per item."""
     for n, one in enumerate(labelled):
         words = (" ".join(word.split()) or "?" for word in one.item.words)
         rows = zip(words, one.tags, one.confidence, strict=True)

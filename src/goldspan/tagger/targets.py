@@ -55,12 +55,12 @@ def _is_known(tag: Any) -> bool:
 
 
 def is_partial(items: Sequence[Sequence[Known]]) -> bool:
-    """Say whether something is not known."""
+    """Return whether something is not known."""
     return any(not isinstance(tag, str) for tag in chain.from_iterable(items))
 
 
 def is_unknown(item: Sequence[Known]) -> bool:
-    """Say whether nothing is known of an item, which has tokens.
+    """Return whether nothing is known of an item, which has tokens.
 
     >>> is_unknown([None, None]), is_unknown([None, "O"]), is_unknown([])
     (True, False, False)
@@ -69,7 +69,7 @@ def is_unknown(item: Sequence[Known]) -> bool:
 
 
 def named_tags(items: Sequence[Sequence[Known]]) -> Iterator[str]:
-    """Give all tags that are named."""
+    """Yield all tags that are named."""
     for known in chain.from_iterable(items):
         if isinstance(known, str):
             yield known
@@ -78,7 +78,7 @@ def named_tags(items: Sequence[Sequence[Known]]) -> Iterator[str]:
 
 
 def allowed_tags(items: Sequence[Sequence[Known]], codec: Codec) -> NDArray[np.bool_]:
-    """Give the tags that tokens may have, bool [n_tokens, J].
+    """Return the tags that tokens may have, bool [n_tokens, J].
 
     Raises:
         InputError: A tag is unknown, or a token has no tag left.
@@ -226,7 +226,7 @@ class Targets:
         return cls(targets.counts, known + partly, (Clamp(allowed, partly),))
 
     def add(self, other: Targets) -> Targets:
-        """Give the sum with the targets of another label set of the same items."""
+        """Return the sum with the targets of another label set of the same items."""
         total = self.counts.vector
         total += other.counts.vector
         counts = Weights.of_vector(total, *self.counts.state.shape)
@@ -251,7 +251,7 @@ class Masks:
         return cls(np.ones(n), np.ones((n, n)), np.ones(n))
 
     def exponentials(self, weights: Weights) -> tuple[Floats, Floats, Floats]:
-        """Give exp of the weights of steps, 0 where forbidden."""
+        """Return exp of the weights of steps, 0 where forbidden."""
         return (
             np.exp(weights.start) * self.start,
             np.exp(weights.step) * self.step,

@@ -39,7 +39,7 @@ TITLES = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Too o
 
 
 def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> Response:
-    """Give the answer to a request that is refused.
+    """Return the answer to a request that is refused.
 
     Args:
         path: What was asked for: below /api/ the answer is JSON, else a page.
@@ -119,12 +119,12 @@ def log_fault(what: str, error: BaseException) -> None:
 
 
 def route_of(scope: Any) -> str:
-    """Give the pattern of the route, which holds no token as the path may."""
+    """Return the pattern of the route, which holds no token as the path may."""
     return str(getattr(scope.get("route"), "path", "(no route)"))
 
 
 def _places(error: RequestValidationError) -> str:
-    """Say where a body is wrong, without what stood there."""
+    """Return where a body is wrong, without what stood there."""
     told = [
         f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()[:5]
     ]

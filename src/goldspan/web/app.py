@@ -38,7 +38,7 @@ function of the `House` that gives one. Parts that are not there are left out.""
 
 
 def create_app(service: ServiceFace, settings: ServerSettings) -> FastAPI:
-    """Give the application of a campaign.
+    """Return the application of a campaign.
 
     Args:
         service: The campaign.
@@ -65,7 +65,7 @@ def create_app(service: ServiceFace, settings: ServerSettings) -> FastAPI:
 
 
 def pages(house: House) -> APIRouter:
-    """Give the pages of a worker."""
+    """Return the pages of a worker."""
     from goldspan.web.routes.pages import LabelPage, Visitor, worker_pages
 
     setting, sessions = house.service.setting, house.entrance.sessions
@@ -88,14 +88,14 @@ def pages(house: House) -> APIRouter:
 
 
 def static(_: House) -> APIRouter:
-    """Give the route of scripts and styles."""
+    """Return the route of scripts and styles."""
     from goldspan.web.pages import static_files
 
     return static_files()
 
 
 def _routes(place: str, house: House) -> list[BaseRoute]:
-    """Give the routes of a part of the server."""
+    """Return the routes of a part of the server."""
     module, _, name = place.partition(":")
     if find_spec(module) is None:
         return []
@@ -104,12 +104,12 @@ def _routes(place: str, house: House) -> list[BaseRoute]:
 
 
 def _document(app: FastAPI) -> list[BaseRoute]:
-    """Give the route of the OpenAPI document, which is for the requester."""
+    """Return the route of the OpenAPI document, which is for the requester."""
     router = APIRouter(tags=["api"])
 
     @router.get("/api/openapi.json", responses=refusals())
     def openapi(_: RequesterHere) -> dict[str, Any]:
-        """Give the description of this API."""
+        """Return the description of this API."""
         return app.openapi()
 
     return list(router.routes)

@@ -51,7 +51,7 @@ class House:
 
     @classmethod
     def of(cls, service: ServiceFace, settings: ServerSettings) -> House:
-        """Give the house of a service."""
+        """Return the house of a service."""
         if settings.clock is wall_clock:
             settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
@@ -66,7 +66,7 @@ class House:
         )
 
     def cookie_name(self, kind: str) -> str:
-        """Give the name of a cookie: "worker", "desk" or "form".
+        """Return the name of a cookie: "worker", "desk" or "form".
 
         Over HTTPS the name itself says that no other host has set the cookie.
         """
@@ -82,12 +82,12 @@ class House:
 
 
 async def house_here(request: HTTPConnection) -> House:
-    """Give the house (a dependency of FastAPI; `async`, so that it takes no thread)."""
+    """Return the house (a dependency of FastAPI; `async`, so that it takes no thread)."""
     return house_of(request)
 
 
 def house_of(request: HTTPConnection) -> House:
-    """Give the house that a request came to."""
+    """Return the house that a request came to."""
     return cast("House", request.app.state.house)
 
 
@@ -106,7 +106,7 @@ _desk_cookie = APIKeyCookie(name="goldspan_desk", scheme_name="requester", auto_
 
 
 def worker_here(request: Request, token: str | None = None) -> Session:
-    """Give the session of the worker who asks; may read the ledger.
+    """Return the session of the worker who asks; may read the ledger.
 
     Raises:
         Refused: There is none, it has ended, the token is not its own, or it asks too often.
@@ -115,7 +115,7 @@ def worker_here(request: Request, token: str | None = None) -> Session:
 
 
 def requester_here(request: Request, token: str | None = None) -> Session:
-    """Give the session of the requester who asks; may read the ledger.
+    """Return the session of the requester who asks; may read the ledger.
 
     Raises:
         Refused: As for a worker.
@@ -124,7 +124,7 @@ def requester_here(request: Request, token: str | None = None) -> Session:
 
 
 def session_here(request: Request, role: str) -> Session | None:
-    """Give the session of somebody who may be nobody."""
+    """Return the session of somebody who may be nobody."""
     house = house_of(request)
     try:
         return house.entrance.sessions.read(role, house.cookie_of(request.cookies, role))
@@ -151,7 +151,7 @@ async def _worker(
 
 
 async def worker_at_the_door(request: Request, token: str | None) -> Session:
-    """Give the session of the worker who asks.
+    """Return the session of the worker who asks.
 
     Raises:
         Refused: As in `worker_here`.

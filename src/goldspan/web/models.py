@@ -18,7 +18,7 @@ LONGEST_NOTE = 1_000
 
 
 def _plain(text: str) -> str:
-    """Refuse text that not every database can hold."""
+    """Reject text that not every database can hold."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("must not hold NUL or half of a surrogate pair")
     return text

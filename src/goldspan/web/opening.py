@@ -79,7 +79,7 @@ def _honour(ledger: SqlLedger, path: Path) -> None:
 
 
 def with_id(setting: Setting, ledger: Ledger, now: int) -> Setting:
-    """Give the setting under the campaign's own id, which is made at the first start.
+    """Return the setting under the campaign's own id, which is made at the first start.
 
     Links, sessions, tasks and the workers' other names hold for this id. It is random, for two
     campaigns may share a plan and a secret, and kept in the ledger, for the plan may change and the
@@ -104,7 +104,7 @@ def _kept(ledger: Ledger) -> str | None:
 
 
 def _first(setting: Setting, ledger: Ledger) -> str:
-    """Give a new id; a campaign that was served before it had one keeps what it was known by."""
+    """Return a new id; a campaign that was served before it had one keeps what it was known by."""
     begun = ledger.records("plan").get("plan")
     if begun is not None:
         return str(begun["id"])
@@ -116,7 +116,7 @@ def _first(setting: Setting, ledger: Ledger) -> str:
 
 
 def _file_of(place: str | Path) -> Path | None:
-    """Give the file of a store; None where it is none."""
+    """Return the file of a store; None where it is none."""
     url = to_url(place)
     name = url.database or ""
     is_file = url.get_backend_name() == "sqlite" and name and not name.startswith((":", "file:"))

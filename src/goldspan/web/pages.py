@@ -60,13 +60,13 @@ class Assets:
         return cls(contents, digest.hexdigest())
 
     def address(self, name: str) -> str:
-        """Give the address of a file; a name that is not there is an error of the template."""
+        """Return the address of a file; a name that is not there is an error of the template."""
         if name not in self.files:
             raise LookupError(f"there is no static file {name!r}: {', '.join(self.files)}")
         return f"/static/{self.version}/{name}"
 
     def modules(self, *names: str) -> list[str]:
-        """Give the addresses of scripts and of all that they import, those of the first one first.
+        """Return the addresses of scripts and of all that they import, in order.
 
         A page names them in its head: the browser then gets them at once, and not one after the
         other as it comes to their imports.
@@ -83,12 +83,12 @@ class Assets:
 
 @cache
 def assets() -> Assets:
-    """Give the static files; they do not change while the process runs."""
+    """Return the static files; they do not change while the process runs."""
     return Assets.read()
 
 
 def static_files() -> APIRouter:
-    """Give the route of the static files; it needs no cookie."""
+    """Return the route of the static files; it needs no cookie."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/static/{version}/{name}")
@@ -112,7 +112,7 @@ def _ending(name: str) -> str:
 
 
 def render_page(name: str, **values: Any) -> str:
-    """Give a page as HTML.
+    """Return a page as HTML.
 
     Args:
         name: Of the template in `templates/`.
@@ -122,13 +122,13 @@ def render_page(name: str, **values: Any) -> str:
 
 
 def page_answer(name: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """Give a page as an answer that nobody keeps."""
+    """Return a page as an answer that nobody keeps."""
     headers = {"Cache-Control": "no-store"}
     return HTMLResponse(render_page(name, **values), status_code=status, headers=headers)
 
 
 def message_page(title: str, message: str, status: int = 200) -> HTMLResponse:
-    """Give a page that says one thing: an error, a link that has expired, the end.
+    """Return a page that says one thing: an error, a link that has expired, the end.
 
     Args:
         title: In a few words.
@@ -140,7 +140,7 @@ def message_page(title: str, message: str, status: int = 200) -> HTMLResponse:
 
 @cache
 def environment() -> Environment:
-    """Give the templates of the package; the desk's lie among them."""
+    """Return the templates of the package; the desk's lie among them."""
     made = Environment(
         loader=PackageLoader("goldspan.web"),
         autoescape=True,
@@ -185,7 +185,7 @@ class LogoutForm(Body):
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """Give the fields of a form; none if the body is no form, or a field stands twice."""
+    """Return the fields of a form; none if the body is no form, or a field stands twice."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if kind != TYPE:
@@ -202,7 +202,7 @@ async def form_fields(request: Request) -> dict[str, str]:
 
 
 def read_form(form: type[Form], fields: dict[str, str]) -> Form:
-    """Give a form that was filled in.
+    """Return a form that was filled in.
 
     Raises:
         Refused: A field is missing, unknown or too long.
@@ -261,7 +261,7 @@ class Block:
 
 
 def load_instructions(folder: Path, given: str | None) -> str:
-    """Give the text, or that of the Markdown file beside the plan.
+    """Return the text, or that of the Markdown file beside the plan.
 
     Raises:
         InputError: The file cannot be read.
@@ -291,7 +291,7 @@ def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]
 
 
 def plain_words(text: str) -> str:
-    r"""Give instructions without marks, for a letter: what stands in brackets keeps its kind.
+    r"""Return instructions without marks, for a letter: what stands in brackets keeps its kind.
 
     >>> print(plain_words("# Names\n\nMark **all**.\n\n> [Ann](PER) sang"))
     Names

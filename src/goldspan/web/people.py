@@ -125,7 +125,7 @@ class People:
         return self._asked[worker]
 
     def why_barred(self, worker: str) -> str | None:
-        """Say why a worker is asked nothing more, None if they are asked."""
+        """Return why a worker is asked nothing more, None if they are asked."""
         if not self.ledger.is_barred(worker):
             return None
         return str((self.ledger.fact(BAR, worker) or {}).get("why", ""))

@@ -21,7 +21,7 @@ class WorkFace(Protocol):
     """
 
     def next(self, worker: str) -> dict[str, Any]:
-        """Give the next task, or say why there is none."""
+        """Return the next task, or say why there is none."""
         ...
 
     def submit(
@@ -45,7 +45,7 @@ class WorkFace(Protocol):
         ...
 
     def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
-        """Give a task back for good."""
+        """Return a task back for good."""
         ...
 
     def flag(self, worker: str, task: str, key: str, reason: str, note: str) -> dict[str, Any]:
@@ -53,11 +53,11 @@ class WorkFace(Protocol):
         ...
 
     def release(self, worker: str, task: str) -> dict[str, Any]:
-        """Give a task back for others."""
+        """Return a task back for others."""
         ...
 
     def me(self, worker: str) -> dict[str, Any]:
-        """Say what the worker has done and earned."""
+        """Return what the worker has done and earned."""
         ...
 
 

@@ -58,7 +58,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_exposure(host: str, public_url: str) -> None:
-    """Refuse to be seen by other machines without HTTPS.
+    """Reject to be seen by other machines without HTTPS.
 
     Args:
         host: What is listened on.
@@ -130,7 +130,7 @@ def make_places() -> int:
 
 
 def _protocol() -> Any:
-    """Give what reads requests: h11, where httptools is missing, bounds their heads itself."""
+    """Return what reads requests: h11, where httptools is missing, bounds their heads itself."""
     if find_spec("httptools") is None:
         return "auto"
     from goldspan.web.security.connections import BoundedProtocol

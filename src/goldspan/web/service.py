@@ -167,7 +167,7 @@ class Service:
 
 
 def check_web(plan: Plan) -> None:
-    """Refuse the plan of another crowd.
+    """Reject the plan of another crowd.
 
     Raises:
         InputError: Its crowd's source is not "web".

@@ -77,7 +77,7 @@ class ServerSettings:
     setup_minutes: float = 60
 
     def __post_init__(self) -> None:
-        """Refuse an address that is none."""
+        """Reject an address that is none."""
         _check(self.public_url)
 
     @cached_property
@@ -105,7 +105,7 @@ class ServerSettings:
         return frozenset(f"{self.url.scheme}://{host}" for host in self.hosts)
 
     def address(self, path: str) -> str:
-        """Give the whole address of a path."""
+        """Return the whole address of a path."""
         return self.public_url.rstrip("/") + path
 
 

@@ -53,7 +53,7 @@ class Tasks:
         self._seal = Seal(self._key)
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
-        """Give what the page needs of a lease."""
+        """Return what the page needs of a lease."""
         number = self.setting.pool.place[lease.item]
         single = self.setting.plan.is_single
         return {
@@ -67,7 +67,7 @@ class Tasks:
         }
 
     def item(self, worker: str, task: str) -> str:
-        """Give the item of a worker's task.
+        """Return the item of a worker's task.
 
         Raises:
             Refused: The id was not made for this worker.
@@ -101,11 +101,11 @@ class Tasks:
             raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
 
     def text(self, item: str) -> str:
-        """Give an item as text."""
+        """Return an item as text."""
         return self._text(self.setting.pool.place[item])
 
     def shown(self, item: str) -> dict[str, Any]:
-        """Give an item as a page shows it: tokens, text, and where in it the tokens stand."""
+        """Return an item as a page shows it: tokens, text, and where in it the tokens stand."""
         number = self.setting.pool.place[item]
         if self.setting.plan.is_single:
             return {"tokens": [], "text": self._text(number), "starts": None}
@@ -113,7 +113,7 @@ class Tasks:
         return {"tokens": list(words), "text": self._text(number), "starts": starts}
 
     def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
-        """Give known labels as the page shows spans."""
+        """Return known labels as the page shows spans."""
         from goldspan.spans import parse
 
         found = parse(list(labels), self.setting.codec.encoding)
@@ -250,7 +250,7 @@ class Asking:
         return len(person.control) < n
 
     def _failure(self, worker: str, item: str, labels: Sequence[str | None]) -> str:
-        """Say why a worker has failed the test with an answer that comes now, "" if not."""
+        """Return why a worker has failed the test with an answer that comes now, "" if not."""
         control, person = self.setting.plan.control, self.people[worker]
         if control is None or not control.first or not control.least:
             return ""
@@ -378,7 +378,7 @@ class Work:
         self._counted: dict[str, tuple[int, int, int]] = {}
 
     def next(self, worker: str) -> dict[str, Any]:
-        """Give the next task, or say why there is none."""
+        """Return the next task, or say why there is none."""
         lease = None if self.is_over() else self._next(worker)
         if lease is not None:
             practice = self.asking.is_practice(worker, lease.item)
@@ -490,7 +490,7 @@ class Work:
         return {"status": receipt.status, "message": said, "me": self._me(worker)}
 
     def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
-        """Give a task back for good."""
+        """Return a task back for good."""
         _key(worker, key)
         item = self.tasks.item(worker, task)
         self._write(worker, lambda entry: _pass(entry, worker, item, reason))
@@ -522,7 +522,7 @@ class Work:
         return {"status": "flagged", "me": self.me(worker)}
 
     def release(self, worker: str, task: str) -> dict[str, Any]:
-        """Give a task back for others."""
+        """Return a task back for others."""
         item = self.tasks.item(worker, task)
         self._write(worker, lambda entry: leases.release(entry, worker, item, ""))
         return {"status": "released", "me": self.me(worker)}
@@ -649,7 +649,7 @@ class Work:
         return {"right": right, "spans": self.tasks.spans(truth)}
 
     def _without_task(self, worker: str) -> dict[str, Any]:
-        """Say why there is no task."""
+        """Return why there is no task."""
         barred = self.people.why_barred(worker)
         if barred is not None:
             return self._done(worker, _FAILED if FAILED_TEST in barred else _NO_MORE)
@@ -691,7 +691,7 @@ def _enough(error: BoundError) -> Refused:
 
 
 def _key(worker: str, key: str) -> str:
-    """Give the key under which an answer is kept: nobody can take another's.
+    """Return the key under which an answer is kept: nobody can take another's.
 
     Raises:
         Refused: It is none that a page makes.

@@ -209,7 +209,7 @@ def _choose(
 
 
 def _value(gain: Floats, prices: NDArray[np.int64] | None) -> Floats:
-    """Give gain per money."""
+    """Return gain per money."""
     if prices is None:
         return gain + _NO_GAIN
     return np.asarray((gain + _NO_GAIN) / np.maximum(prices, _FREE))
@@ -279,7 +279,7 @@ class NextAnswers:
         return dict(zip(self.reasons, found, strict=True))
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per answer to ask for, the most promising item first.
+        """Return a row per answer to ask for, the most promising item first.
 
         Columns: item, answers, confidence, worker, gain, price and gain_per_price, which is
         infinite for what is free; both are null without prices.
@@ -301,7 +301,7 @@ class NextAnswers:
         )
 
     def finished(self) -> pa.Table:
-        """Give a row per finished item: item, answers, confidence, reason."""
+        """Return a row per finished item: item, answers, confidence, reason."""
         items = np.flatnonzero(self.is_finished)
         words = pa.array(self.reasons, pa.string())
         return pa.table(
@@ -314,7 +314,7 @@ class NextAnswers:
         )
 
     def __repr__(self) -> str:
-        """Say how many are open and finished."""
+        """Return how many are open and finished."""
         finished = int(self.is_finished.sum())
         return f"NextAnswers({len(self)} to ask, {finished} of {self.crowd.n_items} finished)"
 
@@ -333,7 +333,7 @@ def next_answers(
     n: int | None = None,
     random_state: int = 0,
 ) -> NextAnswers:
-    r"""Say which items need another answer, from whom it is worth most, and which are finished.
+    r"""Return which items need another answer, from whom it is worth most, and which are finished.
 
     Items are asked about in the order of the expected gain of the mean worker's answer. Every one
     takes the worker with the largest expected gain per money of those who have not answered it and
@@ -407,7 +407,7 @@ def states(
 
 
 def _aligned(crowd: Crowd, result: Consensus) -> Crowd:
-    """Give the crowd in the tags of a result for the same items."""
+    """Return the crowd in the tags of a result for the same items."""
     if not crowd.item_ids.equals(result.crowd.item_ids) or crowd.n_tokens != len(result.codes):
         raise InputError("the result is of other items than the crowd: aggregate this crowd")
     mine, its = crowd.tagset, result.tagset
@@ -501,13 +501,13 @@ class Tape:
         self.asked[chosen] = self.asked.max() + 1
 
     def has_more(self) -> NDArray[np.bool_]:
-        """Say which items have answers that are not revealed, bool [n_items]."""
+        """Return which items have answers that are not revealed, bool [n_items]."""
         found = np.zeros(self.crowd.n_items, np.bool_)
         found[self.answers.item[self.asked < 0]] = True
         return found
 
     def so_far(self) -> Crowd:
-        """Give the crowd with the answers revealed, in the order in which they were."""
+        """Return the crowd with the answers revealed, in the order in which they were."""
         order = np.argsort(self.asked, kind="stable")
         shown = order[self.asked[order] >= 0]
         return replace(self.crowd, answers=self.answers.take(shown))
@@ -591,7 +591,7 @@ class Replay:
         return self.rounds[-1].score
 
     def share_of(self, k: int) -> float:
-        """Give the answers used as a share of those of k-fold redundancy.
+        """Return the answers used as a share of those of k-fold redundancy.
 
         Raises:
             InputError: That was not played.
@@ -694,7 +694,7 @@ def _aggregate(crowd: Crowd, method: Method) -> Consensus:
 
 
 def _gains(result: Consensus, tape: Tape) -> NDArray[np.float64]:
-    """Give the expected gain of every answer that is not revealed, float64 [n_answers]."""
+    """Return the expected gain of every answer that is not revealed, float64 [n_answers]."""
     habits = learn_habits(result)
     rest = np.flatnonzero(tape.asked < 0)
     gains = np.zeros(len(tape.asked))
@@ -722,7 +722,7 @@ def _stage(result: Consensus, n_open: int) -> Stage:
 
 
 def score_of(result: Consensus) -> float:
-    """Give the accuracy of single labels, or span F1 of tagged tokens; NaN without gold."""
+    """Return the accuracy of single labels, or span F1 of tagged tokens; NaN without gold."""
     gold = result.crowd.gold
     if gold is None or not (gold >= 0).any():
         return float("nan")
@@ -732,7 +732,7 @@ def score_of(result: Consensus) -> float:
 
 
 def right_items(result: Consensus) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which items are right at every token, and of which all gold is known; bool [n_items]."""
+    """Return which items are right at every token and fully known; bool [n_items]."""
     gold, offsets = result.crowd.gold, result.crowd.offsets
     if gold is None:
         none = np.zeros(len(offsets) - 1, np.bool_)
@@ -742,7 +742,7 @@ def right_items(result: Consensus) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 
 
 def _finished_right(result: Consensus, status: NDArray[np.int8]) -> float:
-    """Give the share of right items among those with gold that the rule finished."""
+    """Return the share of right items among those with gold that the rule finished."""
     right, known = right_items(result)
     kept = (status == BY_RULE) & known
     return float(right[kept].mean()) if kept.any() else float("nan")

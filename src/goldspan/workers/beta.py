@@ -51,7 +51,7 @@ class PoolPrior:
         return cls(np.array([a]), np.array([b]), np.ones(1))
 
     def posterior(self, right: Floats, total: Floats) -> Floats:
-        """Give Beta(a, b) with the moments of the posterior of every result.
+        """Return Beta(a, b) with the moments of the posterior of every result.
 
         Args:
             right: float64 [n_results].
@@ -113,7 +113,7 @@ def pool_prior(right: Floats, total: Floats, times: NDArray[np.int64]) -> PoolPr
 
 
 def _around(points: Floats, inside: NDArray[np.int64]) -> tuple[float, float]:
-    """Give the ends of a finer grid: what is inside, and a point more on either side."""
+    """Return the ends of a finer grid: what is inside, and a point more on either side."""
     if len(inside) >= ENOUGH:
         return float(points[0]), float(points[-1])
     low, high = max(int(inside[0]) - 1, 0), min(int(inside[-1]) + 1, len(points) - 1)
@@ -121,7 +121,7 @@ def _around(points: Floats, inside: NDArray[np.int64]) -> tuple[float, float]:
 
 
 def _log_posterior(x: Floats, y: Floats, hits: Floats, asked: Floats, count: Floats) -> Floats:
-    """Give the unnormalised log posterior of log-odds of mu and log s, float64 [side, side]."""
+    """Return the unnormalised log posterior of log-odds of mu and log s, float64 [side, side]."""
     from scipy.special import betaln, log_expit
 
     found = np.zeros((len(x), len(y)))
@@ -254,7 +254,7 @@ class Reliability:
         return np.asarray(self.a / (self.a + self.b))
 
     def interval(self, level: float = LEVEL) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give the equal-tailed credible interval: low and high, [n_workers] each.
+        """Return the equal-tailed credible interval: low and high, [n_workers] each.
 
         Raises:
             InputError: The level does not lie between 0 and 1.
@@ -268,7 +268,7 @@ class Reliability:
         return low[inverse], high[inverse]
 
     def p_above(self, threshold: float) -> NDArray[np.float64]:
-        """Give P(w > threshold) of every worker.
+        """Return P(w > threshold) of every worker.
 
         Raises:
             InputError: The threshold does not lie in 0 … 1.
@@ -282,7 +282,7 @@ class Reliability:
         return found
 
     def distinct(self) -> tuple[Reliability, NDArray[np.int64], NDArray[np.int64]]:
-        """Give one worker of every different result: of a million workers they are few.
+        """Return one worker of every different result: of a million workers they are few.
 
         Returns:
             Those workers; which of them every worker is like, int64 [n_workers]; how many are
@@ -303,7 +303,7 @@ class Reliability:
         )  # fmt: skip
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per worker: worker, right, total, share, mean, low, high."""
+        """Return a row per worker: worker, right, total, share, mean, low, high."""
         low, high = self.interval()
         return pa.table(
             {
@@ -319,7 +319,7 @@ class Reliability:
 
 
 def check_counts(right: NDArray[np.float64], total: NDArray[np.float64], n_labels: int) -> None:
-    """Refuse counts that make no sense.
+    """Reject counts that make no sense.
 
     Raises:
         InputError: See `Reliability.from_counts`.

@@ -63,7 +63,7 @@ class Block:
         self.count = np.bincount(group, minlength=size)
 
     def log_prior(self, step: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
-        """Give the log density of every parameter, moved by a step, less a constant."""
+        """Return the log density of every parameter, moved by a step, less a constant."""
         away = self.value + step - self.mean
         return np.asarray(-(away**2) / (2 * self.spread**2))
 
@@ -121,7 +121,7 @@ class Sampler:
     def _log_likelihood(
         self, log_odds: NDArray[np.float64], misled: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
-        """Give the log-likelihood of every answer, float64 [n_answers].
+        """Return the log-likelihood of every answer, float64 [n_answers].
 
         Where an item misleads, another label is given with the chance of the right one, and the
         right one as often as any wrong one else.
@@ -233,7 +233,7 @@ class Sampler:
 def _normal_mean(
     total: NDArray[np.float64], n: int, spread: float, prior: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Give the posterior mean and standard deviation of a mean with the prior N(0, prior²)."""
+    """Return the posterior mean and standard deviation of a mean with the prior N(0, prior²)."""
     precision = n / spread**2 + 1 / prior**2
     return total / spread**2 / precision, float(1 / np.sqrt(precision))
 
@@ -288,7 +288,7 @@ class Curve:
         return "accuracy"
 
     def at(self, size: int) -> Self:
-        """Give the same curve of one size.
+        """Return the same curve of one size.
 
         Raises:
             InputError: It is none of the sizes.
@@ -324,12 +324,12 @@ class Curve:
         return Reach(None, None, f"not reachable: the best is {shown} with {workers}")
 
     def costs(self) -> list[Any]:
-        """Give the cost of every size: money as text, else numbers of workers."""
+        """Return the cost of every size: money as text, else numbers of workers."""
         values = self.cost.tolist()
         return [from_micro(cost) for cost in values] if self.in_money else values
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         return {
             "model_based": self.model_based,
             "label": self.label,
@@ -342,7 +342,7 @@ class Curve:
         }
 
     def columns(self) -> dict[str, list[str]]:
-        """Give what a table shows beside size and accuracy: names and a cell per size."""
+        """Return what a table shows beside size and accuracy: names and a cell per size."""
         return {"cost": [str(cost) for cost in self.costs()]} if self.in_money else {}
 
     def __str__(self) -> str:
@@ -458,7 +458,7 @@ class Difficulty:
         return float(np.std(medians, ddof=1) / np.sqrt(BATCHES))
 
     def __str__(self) -> str:
-        """Say how different the items are."""
+        """Return how different the items are."""
         low, middle, high = np.quantile(self.spread, [0.025, 0.5, 0.975])
         return (
             f"difficulty of items: standard deviation {middle:.2f} log-odds "
@@ -533,7 +533,7 @@ def _wanted(crowd: Crowd, workers: pa.Array | None) -> NDArray[np.int64]:
 def _judged(
     crowd: Crowd, gold: NDArray[np.int64], wanted: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[JudgedAnswers, NDArray[np.int64], NDArray[np.int64]]:
-    """Give the answers to items with gold, and the labels answered, all sorted by name.
+    """Return the answers to items with gold, and the labels answered, all sorted by name.
 
     Returns:
         The answers; int64 [n_answers], their labels; int64 [n_wanted], where those workers are.
@@ -572,14 +572,14 @@ def _by_name(names: pa.Array, which: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def _ranks(tags: Sequence[str], n_labels: int) -> NDArray[np.int64]:
-    """Give the place of every label among the sorted ones, int64 [n_labels]."""
+    """Return the place of every label among the sorted ones, int64 [n_labels]."""
     found = np.arange(n_labels)
     found[sorted(range(len(tags)), key=tags.__getitem__)] = np.arange(len(tags))
     return found
 
 
 def _draw(sampler: Sampler, places: NDArray[np.int64]) -> tuple[NDArray[np.float64], float, float]:
-    """Give log-odds of some workers, spread and the share of misleading items as they are now."""
+    """Return log-odds of some workers, spread and the share of misleading items as they are now."""
     twist = sampler.twist.value.reshape(-1, sampler.answers.n_labels)[places]
     log_odds = sampler.ability.value[places, None] + twist
     return log_odds, sampler.difficulty.spread, sampler.misleading
@@ -751,7 +751,7 @@ def forecast_accuracy(
 
 
 def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
-    """Give the team sizes, increasing.
+    """Return the team sizes, increasing.
 
     Raises:
         InputError: There is no worker, or a size is none of 1 … n_workers.
@@ -772,7 +772,7 @@ def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
 
 
 def check_labels(difficulty: Difficulty, ranked: Reliability) -> None:
-    """Refuse a difficulty of other labels.
+    """Reject a difficulty of other labels.
 
     Raises:
         InputError: See above.
@@ -825,7 +825,7 @@ def _wrong_labels(
 def _summary(
     found: NDArray[np.float64], n_items: int, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give mean, low and high over the draws, float64 [n_sizes] each.
+    """Return mean, low and high over the draws, float64 [n_sizes] each.
 
     A draw's accuracy scatters because its items are few, and because the chances were drawn. Only
     the latter is about very many items: the former is taken out of the interval's width.
@@ -947,7 +947,7 @@ def check_forecast(
 
 
 def answer_table(crowd: Crowd, ranked: Reliability) -> NDArray[np.int64]:
-    """Give the labels of single-label items, int64 [n_items, n_ranked], -1 for none.
+    """Return the labels of single-label items, int64 [n_items, n_ranked], -1 for none.
 
     Raises:
         InputError: A worker is not in the crowd.

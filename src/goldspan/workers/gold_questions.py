@@ -40,12 +40,12 @@ class Draw:
         self.is_free[eligible] = True
 
     def free(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Give the items that are wanted and not taken yet."""
+        """Return the items that are wanted and not taken yet."""
         found: NDArray[np.int64] = np.flatnonzero(wanted & self.is_free)
         return found
 
     def elsewhere(self, pool: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give what the pool has from documents without a question; if none, any such items."""
+        """Return what the pool has from documents without a question; if none, any such items."""
         fresh: NDArray[np.int64] = pool[self.times[self.group[pool]] == 0]
         if len(fresh):
             return fresh
@@ -90,7 +90,7 @@ def pick(
 
 
 def places(sizes: NDArray[np.int64], n: int) -> list[int]:
-    """Say which stratum comes next, n times: in turn, as long as it has items."""
+    """Return which stratum comes next, n times: in turn, as long as it has items."""
     found: list[int] = []
     left = sizes.copy()
     turns = np.argsort(-sizes, kind="stable").tolist()
@@ -105,7 +105,7 @@ def places(sizes: NDArray[np.int64], n: int) -> list[int]:
 def hard_quotas(
     quota: NDArray[np.int64], n_hard: NDArray[np.int64], n_easy: NDArray[np.int64], total: int
 ) -> NDArray[np.int64]:
-    """Say how many hard items every stratum gives, int64 [n_strata].
+    """Return how many hard items every stratum gives, int64 [n_strata].
 
     All give the same share, as far as they have so many. A stratum with too few others gives more.
 
@@ -179,7 +179,7 @@ class ControlSet:
         return found
 
     def questions(self) -> Crowd:
-        """Give the items with their gold, without answers."""
+        """Return the items with their gold, without answers."""
         chosen = self.crowd.select_items(self.item)
         return Crowd(
             chosen.item_ids, chosen.tokens, pa.array([], pa.string()), chosen.tagset,
@@ -214,7 +214,7 @@ class ControlSet:
         return []
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per question: item, group (if any), stratum, hardness, is_hard, reason."""
+        """Return a row per question: item, group (if any), stratum, hardness, is_hard, reason."""
         rows = pa.array(self.item)
         columns = {"item": self.crowd.item_ids.take(rows)}
         if self.crowd.groups is not None:
@@ -226,11 +226,11 @@ class ControlSet:
         return pa.table(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         return {"questions": self.to_arrow().to_pylist(), "notes": list(self.notes)}
 
     def __str__(self) -> str:
-        """Say what they are."""
+        """Return what they are."""
         counts = ", ".join(f"{name} {n}" for name, n in Counter(self.stratum).items())
         words = f"{len(self)} control questions: {counts}; {int(self.is_hard.sum())} hard"
         doubtful = int(self.is_doubtful.sum())
@@ -308,7 +308,7 @@ def _check(n: int, hard: float, random_state: int) -> None:
 
 
 def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
-    """Give the items whose gold is known at every token."""
+    """Return the items whose gold is known at every token."""
     unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
     found = np.flatnonzero(np.diff(unknown[crowd.offsets]) == 0)
     if len(found) < n:
@@ -322,7 +322,7 @@ def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
 def _strata(
     crowd: Crowd, eligible: NDArray[np.int64], by: str
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """Give the names of the strata, and the stratum of every item, int64 [n_items], −1 for none."""
+    """Return the names of the strata, and every item's stratum, int64 [n_items], −1 for none."""
     if by not in BY:
         raise UnknownNameError("way to spread control questions", by, BY)
     single = crowd.is_classification
@@ -371,7 +371,7 @@ def _check_groups(
 def _hardness(
     crowd: Crowd, result: Consensus | None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Give 1 − confidence, NaN where nobody answered, and whether most answers contradict gold."""
+    """Return 1 − confidence, NaN where nobody answered, and whether most contradict gold."""
     if result is None:
         return np.full(crowd.n_items, np.nan), np.zeros(crowd.n_items, np.bool_)
     answered = np.diff(result.crowd.by_item.bounds) > 0
@@ -480,7 +480,7 @@ class LeakReport:
         return found
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per question: item, shown, seen_by, seen_share, repeats, …, reason."""
+        """Return a row per question: item, shown, seen_by, seen_share, repeats, …, reason."""
         columns: dict[str, Any] = {
             "item": pa.array(self.item_ids, pa.string()),
             "shown": pa.array(self.shown),
@@ -496,7 +496,7 @@ class LeakReport:
         return pa.table(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         return {
             "workers": self.n_workers,
             "most_shown": self.most_shown,
@@ -505,7 +505,7 @@ class LeakReport:
         }
 
     def __str__(self) -> str:
-        """Say which questions to replace, and why."""
+        """Return which questions to replace, and why."""
         most = int(self.shown.max(initial=0))
         head = (
             f"{len(self.item_ids)} control questions, shown up to {most} times to "
@@ -577,7 +577,7 @@ def check_leaks(
 
 
 def _control_items(crowd: Crowd, control: ControlSet | Iterable[str] | None) -> Counts:
-    """Give the control questions as indexes of items."""
+    """Return the control questions as indexes of items."""
     unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
     known = np.diff(unknown[crowd.offsets]) == 0
     if control is None:
@@ -597,7 +597,7 @@ def _control_items(crowd: Crowd, control: ControlSet | Iterable[str] | None) -> 
 
 
 def _first_answers(answers: Answers) -> NDArray[np.bool_]:
-    """Say which answers are the first of their worker to their item, bool [n_answers].
+    """Return which answers are the first of their worker to their item, bool [n_answers].
 
     Time decides where it is known, for attempts may be numbered so that the first one counts.
     """
@@ -613,7 +613,7 @@ def _first_answers(answers: Answers) -> NDArray[np.bool_]:
 def _trends(
     crowd: Crowd, answers: Answers, which: Counts, size: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Give the share right early and late, and the p-value, float64 [size] each."""
+    """Return the share right early and late, and the p-value, float64 [size] each."""
     early, late, p_value = np.full((3, size), np.nan)
     if answers.submitted is None:
         return early, late, p_value
@@ -637,7 +637,7 @@ def _trends(
 
 
 def middle(times: Counts) -> int:
-    """Say how many of the first times are early: what is equal is not parted; 0 if all are.
+    """Return how many of the first times are early: what is equal is not parted; 0 if all are.
 
     Args:
         times: int64 [n], sorted.
@@ -650,7 +650,7 @@ def middle(times: Counts) -> int:
 
 
 def later_is_better(early: int, n_early: int, late: int, n_late: int) -> float:
-    """Give Fisher's one-sided p-value: P(so many or more right among the late | right in all).
+    """Return Fisher's one-sided p-value: P(so many or more right among the late | right in all).
 
     Args:
         early: Right answers among the early ones.

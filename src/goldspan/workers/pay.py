@@ -79,7 +79,7 @@ class Bonus:
         return f"{much} for {100 * self.accuracy:g} % right of at least {self.least} judged"
 
     def is_met(self, right: float, judged: float) -> bool:
-        """Say whether so many of the judged answers are enough; who is just at the mark has met it.
+        """Return whether so many of the judged answers are enough; exactly at the mark counts.
 
         >>> right, judged = 18 / 1.07, 20 / 1.07
         >>> right / judged >= 0.9, Bonus(0.9).is_met(right, judged)
@@ -89,7 +89,7 @@ class Bonus:
         return judged + within >= self.least and right + within >= self.accuracy * judged
 
     def due(self, earned: int) -> int:
-        """Give the bonus on so much pay, in millionths; half a millionth is rounded up."""
+        """Return the bonus on so much pay, in millionths; half a millionth is rounded up."""
         return self.amount + share_of(earned, self.percent)
 
 
@@ -145,11 +145,11 @@ class PayPlan:
         return bool(self.per_answer or self.per_token or self.per_minute_floor)
 
     def micro(self, name: str) -> int:
-        """Give one of the amounts in millionths."""
+        """Return one of the amounts in millionths."""
         return to_micro(getattr(self, name), name)
 
     def bonus(self, earned: int, right: float, judged: float) -> int:
-        """Give the largest bonus that is due, in millionths; 0 if none is.
+        """Return the largest bonus that is due, in millionths; 0 if none is.
 
         Args:
             earned: Pay with the floor, in millionths.
@@ -201,7 +201,7 @@ def to_percent(value: Any, what: str = "a percentage") -> Decimal:
 
 
 def share_of(micro: int, percent: Decimal) -> int:
-    """Give so many percent of an amount in millionths, exactly, halves rounded up.
+    """Return so many percent of an amount in millionths, exactly, halves rounded up.
 
     >>> share_of(50_000, Decimal("12.5")), share_of(1, Decimal(50))
     (6250, 1)
@@ -308,7 +308,7 @@ class Bill:
         return self.pay + self.fee
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per worker: counts, minutes, and the amounts as decimals with six digits."""
+        """Return a row per worker: counts, minutes, and the amounts as decimals with six digits."""
         columns: dict[str, Any] = {
             "worker": pa.array([line.worker for line in self.lines], pa.string())
         }
@@ -324,7 +324,7 @@ class Bill:
         return pa.table(columns)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Give a row per worker, amounts as text: "0.05"."""
+        """Yield a row per worker, amounts as text: "0.05"."""
         for line, row in zip(self.lines, self.to_arrow().to_pylist(), strict=True):
             row["minutes"] = round(row["minutes"], 3)
             yield {**row, **{name: from_micro(getattr(line, name)) for name in AMOUNTS}}
@@ -344,7 +344,7 @@ class Bill:
         write_text(path, [sheet_text(columns, self.rows(), written=["worker"])])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON; amounts as text."""
+        """Return everything as plain values, for JSON; amounts as text."""
         return {
             "plan": str(self.plan),
             "currency": self.plan.currency,
@@ -356,7 +356,7 @@ class Bill:
         }
 
     def __str__(self) -> str:
-        """Say what it comes to."""
+        """Return what it comes to."""
         parts = {name: sum(getattr(line, name) for line in self.lines) for name in AMOUNTS[:-1]}
         words = {"base": "base", "top_up": "minute floor", "bonus": "bonuses"}
         words["rounding"] = "rounding up"
@@ -430,7 +430,7 @@ def make_bill(
 
 
 def _paid(crowd: Crowd, attempts: str) -> Answers:
-    """Give the answers that are paid."""
+    """Return the answers that are paid."""
     answers = crowd.answers if attempts == "every" else crowd.latest
     found = answers.take(_labelled(answers) > 0) if len(answers) else answers
     if not len(found):
@@ -444,7 +444,7 @@ def _labelled(answers: Answers) -> NDArray[np.int64]:
 
 
 def _milliseconds(answers: Answers, plan: PayPlan) -> NDArray[np.int64]:
-    """Give the time of every answer, int64 [n_answers], −1 where it is not known."""
+    """Return the time of every answer, int64 [n_answers], −1 where it is not known."""
     if answers.started is None or answers.submitted is None:
         return np.full(len(answers), -1, np.int64)
     known = (answers.started >= 0) & (answers.submitted >= answers.started)
@@ -453,7 +453,7 @@ def _milliseconds(answers: Answers, plan: PayPlan) -> NDArray[np.int64]:
 
 
 def _base(answers: Answers, plan: PayPlan, cost: NDArray[np.int64] | None) -> NDArray[np.object_]:
-    """Give the pay of every answer in millionths, as Python integers, which never overflow."""
+    """Return the pay of every answer in millionths, as Python integers, which never overflow."""
     found = _labelled(answers).astype(object) * plan.micro("per_token") + plan.micro("per_answer")
     if cost is not None:
         found = np.where(cost >= 0, cost.astype(object), found)
@@ -463,7 +463,7 @@ def _base(answers: Answers, plan: PayPlan, cost: NDArray[np.int64] | None) -> ND
 def _judge(
     crowd: Crowd, plan: PayPlan, reliability: Reliability | None
 ) -> dict[str, tuple[float, float]]:
-    """Give right and judged answers by worker; nothing where no bonus is promised."""
+    """Return right and judged answers by worker; nothing where no bonus is promised."""
     if not plan.bonuses:
         return {}
     if reliability is None:
@@ -523,7 +523,7 @@ def _sums(crowd: Crowd, answers: Answers, values: NDArray[Any]) -> list[int]:
 def _notes(
     crowd: Crowd, plan: PayPlan, answers: Answers, spent: NDArray[np.int64], attempts: str
 ) -> Iterator[str]:
-    """Say what was decided and what is not known."""
+    """Return what was decided and what is not known."""
     of = len(crowd.answers if attempts == "every" else crowd.latest)
     if of > len(answers):
         yield f"{of - len(answers)} answers without any label are not paid"
@@ -542,7 +542,7 @@ def _notes(
 def _compare(
     cost: NDArray[np.int64] | None, base: NDArray[np.object_], recorded: str
 ) -> Iterator[str]:
-    """Say how the recorded costs differ from the plan."""
+    """Return how the recorded costs differ from the plan."""
     if cost is None:
         return
     known = cost >= 0

@@ -76,15 +76,15 @@ class SequentialTest:
         return self._walk(np.array([self.w_bad, self.w_good]))
 
     def passes(self, w: ArrayLike) -> Floats:
-        """Give P(pass) of workers who are right with chance w, float64 [n] for n chances."""
+        """Return P(pass) of workers who are right with chance w, float64 [n] for n chances."""
         return self._walk(np.atleast_1d(np.asarray(w, np.float64)))[0]
 
     def expected(self, w: ArrayLike) -> Floats:
-        """Give how many questions such workers are asked on average, float64 [n]."""
+        """Return how many questions such workers are asked on average, float64 [n]."""
         return self._walk(np.atleast_1d(np.asarray(w, np.float64)))[1]
 
     def decide(self, right: int, asked: int) -> str:
-        """Say what comes next: "pass", "fail" or "go on".
+        """Return what comes next: "pass", "fail" or "go on".
 
         The error rates hold for a test that is looked at after every question and ends at the
         first pass or fail.
@@ -106,7 +106,7 @@ class SequentialTest:
         return "fail" if asked and right <= self.fail_at[asked - 1] else "go on"
 
     def table(self) -> pa.Table:
-        """Give the limits: asked, pass_at, fail_at; empty where there is none yet."""
+        """Return the limits: asked, pass_at, fail_at; empty where there is none yet."""
         asked = np.arange(1, self.n_max + 1)
         return pa.table(
             {
@@ -117,7 +117,7 @@ class SequentialTest:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         bad, good = self._ends[1].tolist()
         return {
             "n_max": self.n_max,
@@ -190,7 +190,7 @@ def plan_sequential(
 
 
 def holds(chance: ArrayLike, rate: float) -> NDArray[np.bool_]:
-    """Say whether chances of an error are at most the rate allowed, but for rounding.
+    """Return whether chances of an error are at most the rate allowed, but for rounding.
 
     >>> 0.2**2 <= 0.04, bool(holds(0.2**2, 0.04)), bool(holds(0.041, 0.04))
     (False, True, False)
@@ -201,7 +201,7 @@ def holds(chance: ArrayLike, rate: float) -> NDArray[np.bool_]:
 def _lines(
     w_bad: float, w_good: float, alpha: float, beta: float, scale: float, n_max: int
 ) -> tuple[Counts, Counts]:
-    """Give the right answers at which the ratio reaches its limits, int64 [n_max] each."""
+    """Return the right answers at which the ratio reaches its limits, int64 [n_max] each."""
     bad, good = (min(max(w, NEARLY), 1 - NEARLY) for w in (w_bad, w_good))
     up, down = math.log(good / bad), math.log((1 - good) / (1 - bad))
     asked = np.arange(1, n_max + 1)
@@ -334,13 +334,13 @@ class TestPlan:
     __test__ = False
 
     def passes(self, w: ArrayLike) -> NDArray[np.float64]:
-        """Give P(pass) of workers who are right with chance w, float64, of the shape of w."""
+        """Return P(pass) of workers who are right with chance w, float64, of the shape of w."""
         from scipy.special import bdtrc
 
         return np.asarray(bdtrc(self.pass_mark - 1, self.n, np.asarray(w, np.float64)))
 
     def cost(self, price: Any, candidates: int = 1) -> int:
-        """Give what the test costs, in millionths: n × price × candidates.
+        """Return what the test costs, in millionths: n × price × candidates.
 
         Raises:
             InputError: The price is no amount, or there are fewer than 0 candidates.
@@ -348,7 +348,7 @@ class TestPlan:
         return self.n * to_micro(price, "the price of a question") * check_candidates(candidates)
 
     def after_passing(self, prior: tuple[float, float] = (1.0, 1.0)) -> Passed:
-        """Say how good those are who pass, for candidates with w ~ Beta(a, b).
+        """Return how good those are who pass, for candidates with w ~ Beta(a, b).
 
         Args:
             prior: a and b, for example the `prior` of a measured `Reliability`.
@@ -374,7 +374,7 @@ class TestPlan:
         )
 
     def curve(self) -> pa.Table:
-        """Give the operating characteristic: w, passes, sequential_passes, sequential_questions.
+        """Return the operating characteristic: w, passes, sequential_passes, sequential_questions.
 
         One row for every w from 0 to 1 in steps of 0.05, and for w_bad and w_good.
         """
@@ -389,7 +389,7 @@ class TestPlan:
         return pa.table({name: pa.array(value) for name, value in columns.items()})
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         names = ["w_bad", "w_good", "alpha", "beta", "n", "pass_mark"]
         names += ["p_bad_passes", "p_good_fails"]
         found = {name: getattr(self, name) for name in names}
@@ -448,7 +448,7 @@ def plan_test(
 
 
 def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:
-    """Refuse chances that no test can have.
+    """Reject chances that no test can have.
 
     Raises:
         InputError: One lies outside its range, or the good worker is not the better one.
@@ -507,7 +507,7 @@ def _shortest(
 
 
 def _roughly(w_bad: float, w_good: float, alpha: float, beta: float) -> int:
-    """Give the length by the normal approximation, for messages."""
+    """Return the length by the normal approximation, for messages."""
     from scipy.special import ndtri
 
     spread = [float(np.sqrt(w * (1 - w))) for w in (w_bad, w_good)]

@@ -29,7 +29,7 @@ LEAST = 10
 
 
 def notes_on_gold(crowd: Crowd, gold: NDArray[np.int16]) -> tuple[str, ...]:
-    """Say which known labels nobody gave, and which items with known labels are not in the crowd.
+    """Return which known labels nobody gave, and which known items are not in the crowd.
 
     Of tags with spans it is the types that are compared: nobody need mark everything with them.
 
@@ -76,7 +76,7 @@ def _plural(word: str, things: NDArray[np.int64]) -> str:
 
 
 def _vocabulary(crowd: Crowd) -> tuple[str, list[str], NDArray[np.int64]]:
-    """Give what is compared: its name, the words, and the word of every code, -1 none (last)."""
+    """Return what is compared: its name, the words, and the word of every code, -1 none (last)."""
     codec = crowd.tagset
     if codec.rules.is_plain:
         return "label", list(codec.tags), np.append(np.arange(len(codec.tags)), -1)
@@ -150,7 +150,7 @@ class Truth:
         return "crowd" if not known.any() else "gold" if known.all() else "both"
 
     def codes(self) -> NDArray[np.int16]:
-        """Give the gold and, in items without any, the labels of the result, int16 [n_tokens]."""
+        """Return the gold and, in items without any, the labels of the result, int16 [n_tokens]."""
         first = self.gold[0] if len(self.gold) else np.full(self.crowd.n_tokens, -1, np.int16)
         if self.result is None:
             return first
@@ -222,7 +222,7 @@ def _attach(crowd: Crowd, gold: Any, several: str) -> tuple[Crowd, NDArray[np.in
 
 
 def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str, list[Any]]:
-    """Give the truths of every item: of single labels strings, else tags in order."""
+    """Return the truths of every item: of single labels strings, else tags in order."""
     if not crowd.is_classification:
         return {str(item): [list(tags)] for item, tags in gold.items()}
     found = {
@@ -298,7 +298,7 @@ def _layers(
 def _flat(
     crowd: Crowd, ids: list[str], truths: Mapping[str, list[Any]], depth: int
 ) -> list[str | None]:
-    """Give the tags of all tokens in order, None where the item has no such truth."""
+    """Return the tags of all tokens in order, None where the item has no such truth."""
     flat: list[str | None] = []
     for key, length in zip(ids, np.diff(crowd.offsets).tolist(), strict=True):
         known = truths.get(key, [])
@@ -330,7 +330,7 @@ class Judged(NamedTuple):
 
 
 def choose_measure(crowd: Crowd, measure: str) -> str:
-    """Give the measure that "auto" stands for, and refuse one that does not suit the crowd.
+    """Return the measure that "auto" stands for, and refuse one that does not suit the crowd.
 
     Raises:
         UnknownNameError: There is no such measure.
@@ -375,7 +375,7 @@ def _labels(truth: Truth) -> Judged:
 
 
 def label_probs(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Give P(truth = label given) of every label of `crowd.latest`, and whether it is known.
+    """Return P(truth = label given) of every label of `crowd.latest`, and whether it is known.
 
     Returns:
         float64 [n_labels], 0 where unknown; bool [n_labels].
@@ -537,7 +537,7 @@ def _per_cluster(
 
 
 def group_of(crowd: Crowd) -> NDArray[np.int64]:
-    """Give the document of every item, int64 [n_items], below 2 n_items.
+    """Return the document of every item, int64 [n_items], below 2 n_items.
 
     An item without a document is one of its own.
     """
@@ -562,7 +562,7 @@ def _n_labels(crowd: Crowd, measure: str) -> int:
 
 
 def base_rates(crowd: Crowd) -> NDArray[np.float64]:
-    r"""Give the share of every label among what a worker gave, float64 [n_workers, n_labels].
+    r"""Return the share of every label among what a worker gave, float64 [n_workers, n_labels].
 
     Labels stand in the order of `crowd.tagset.tags`; NaN for workers without labels.
 

@@ -79,7 +79,7 @@ class HeldOutCurve(Curve):
         return False
 
     def at(self, size: int) -> HeldOutCurve:
-        """Give the same curve of one size."""
+        """Return the same curve of one size."""
         place = self.sizes == size
         return replace(super().at(size), answers=self.answers[place])
 
@@ -89,7 +89,7 @@ class HeldOutCurve(Curve):
         return {**super().columns(), "answers per item": answers}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         more = {"measure": self.measure, "answers_per_item": self.answers.tolist()}
         return {**super().to_dict(), **more, "n_groups": self.n_groups, "unit": self.unit}
 
@@ -163,7 +163,7 @@ def measure_votes(
 
 
 def _with_gold(crowd: Crowd) -> tuple[Crowd, NDArray[np.int64], int]:
-    """Give the items with gold, the document of each, int64 [n_items], and how many there are."""
+    """Return the items with gold, the document of each, int64 [n_items], and how many there are."""
     codes = np.full(crowd.n_tokens, -1) if crowd.gold is None else crowd.gold
     known = np.concatenate([[0], np.cumsum(codes >= 0)])[crowd.offsets]
     kept = np.diff(known) > 0
@@ -216,14 +216,14 @@ def _count(half: Half, size: int, n_groups: int, measure: str) -> NDArray[np.flo
 
 
 def _rate(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give right by whole, [..., 2] to [...]; 0 where there is nothing."""
+    """Return right by whole, [..., 2] to [...]; 0 where there is nothing."""
     return np.asarray(counts[..., 0] / np.maximum(counts[..., 1], 1e-9))
 
 
 def _bootstrap(
     counts: NDArray[np.float64], level: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the percentile interval; counts are float64 [halvings, n_sizes, 2, n_groups]."""
+    """Return the percentile interval; counts are float64 [halvings, n_sizes, 2, n_groups]."""
     n_halvings, _, _, n_groups = counts.shape
     weight = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), RESAMPLES)
     halving = rng.integers(n_halvings, size=RESAMPLES)
@@ -280,7 +280,7 @@ def expect(
     prices: Any = None,
     random_state: int = 0,
 ) -> Expected:
-    """Say what the votes of a team and of the best workers are expected to be worth.
+    """Return what the votes of a team and of the best workers are expected to be worth.
 
     Args:
         crowd: What judged the workers.
@@ -359,7 +359,7 @@ def _measured(
 
 
 def contradiction(team: Team, verdicts: Iterable[Verdict], threshold: float) -> str:
-    """Say how many of a team would be dropped or tested more, and why they are in it, "" for none.
+    """Return how many of a team would be dropped or tested, and why they are in it ("" for none).
 
     >>> from goldspan.workers import judge_workers
     >>> tested = Reliability.from_counts([19, 18, 18], 20)
@@ -423,7 +423,7 @@ class Review:
         return contradiction(self.team, self.verdicts, self.threshold)
 
     def to_arrow(self) -> pa.Table:
-        """Give a row per worker: verdict, mean, interval, judged answers, team, why, signs."""
+        """Return a row per worker: verdict, mean, interval, judged answers, team, why, signs."""
         chosen = set(self.team.worker_ids.to_pylist())
         rows = [
             {
@@ -444,7 +444,7 @@ class Review:
         return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         known = self.reliability
         return {
             "measure": known.measure,
@@ -572,7 +572,7 @@ def _check(crowd: Crowd, source: str, method: str | None) -> None:
 
 
 def _source(crowd: Crowd, source: str, notes: list[str]) -> str:
-    """Say what judges: "gold", "crowd" or "both"."""
+    """Return what judges: "gold", "crowd" or "both"."""
     known = np.zeros(crowd.n_tokens, np.bool_) if crowd.gold is None else crowd.gold >= 0
     if source != "auto":
         if source != "crowd" and not known.any():
@@ -597,7 +597,7 @@ def _source(crowd: Crowd, source: str, notes: list[str]) -> str:
 
 
 def _listed(prices: Prices, reliability: Reliability) -> Any:
-    """Give one amount to every worker, and leave other prices as they are."""
+    """Return one amount to every worker, and leave other prices as they are."""
     if isinstance(prices, str | int | float):
         return [prices] * len(reliability)
     return prices

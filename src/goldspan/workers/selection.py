@@ -57,7 +57,7 @@ def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray
 
 
 def estimate(reliability: Reliability, score: str) -> NDArray[np.float64]:
-    """Give the chance of being right that a score goes by, float64 [n_workers].
+    """Return the chance of being right that a score goes by, float64 [n_workers].
 
     For "posterior" (1 + C) / (L + n): below chance just where C / n is.
     """
@@ -67,7 +67,7 @@ def estimate(reliability: Reliability, score: str) -> NDArray[np.float64]:
 
 
 def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
-    """Give the widths R_i of the ranges that unbiased scores lie in, float64 [n_workers].
+    """Return the widths R_i of the ranges that unbiased scores lie in, float64 [n_workers].
 
     R = (L - 1)² - 1 + (2n - 2 + L)² / (4n (n - 1)): the largest value is that of ŵ = 1, the least
     that of ŵ = (2n - 2 + L) / (2 L n). NaN for n < 2.
@@ -77,7 +77,7 @@ def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
 
 
 def team_values(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give F of every prefix, k^(-1/2) times the sum of the first k scores, float64 [n]."""
+    """Return F of every prefix, k^(-1/2) times the sum of the first k scores, float64 [n]."""
     return np.asarray(np.cumsum(scores) / np.sqrt(np.arange(1, len(scores) + 1)))
 
 
@@ -116,7 +116,7 @@ class Choice:
 
 
 def rank(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Give the positions of the `most` largest scores, decreasing; `rng` decides among equals.
+    """Return the positions of the `most` largest scores, decreasing; `rng` decides among equals.
 
     >>> rank(np.array([1.0, 3.0, 2.0]), 2, np.random.default_rng(0)).tolist()
     [1, 2]
@@ -163,7 +163,7 @@ VOTES = ("linear", "log", "majority")
 
 
 def vote_weights(tested: Reliability, vote: str) -> NDArray[np.float64]:
-    """Give what answers count, float64 [n_workers], by the posterior means m.
+    """Return what answers count, float64 [n_workers], by the posterior means m.
 
     "linear": L m - 1; "log": ln((L - 1) m / (1 - m)); "majority": 1.
 
@@ -514,7 +514,7 @@ class Team:
         return {name: score_interval(self.tested, kind=name) for name in INTERVALS}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as plain values, for JSON."""
+        """Return everything as plain values, for JSON."""
         rows = zip(
             self.worker_ids.to_pylist(), self.scores.tolist(), self.weights.tolist(),
             self.tested.mean.tolist(), self.tested.right.tolist(), self.tested.total.tolist(),
@@ -539,7 +539,7 @@ class Team:
         }
 
     def __str__(self) -> str:
-        """Say who was chosen, for the command line."""
+        """Return who was chosen, for the command line."""
         if not len(self):
             return "\n".join([f"Nobody was chosen: {self.why_nobody}.", *self.notes])
         ids = self.worker_ids[:SHOWN].to_pylist()
@@ -688,7 +688,7 @@ def read_size(budget: Any) -> int:
 def read_prices(
     prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any], reliability: Reliability
 ) -> NDArray[np.int64]:
-    """Give what an answer of every worker costs, in millionths, int64 [n_workers].
+    """Return what an answer of every worker costs, in millionths, int64 [n_workers].
 
     Raises:
         InputError: A worker has no price, or it is no amount of money.
@@ -727,7 +727,7 @@ def _why_nobody(
     limit: int,
     payable: NDArray[np.int64] | None,
 ) -> str:
-    """Say why nobody could be chosen at all, "" where somebody was."""
+    """Return why nobody could be chosen at all, "" where somebody was."""
     if len(index):
         return ""
     if not len(reliability):
@@ -745,7 +745,7 @@ def _why_nobody(
 def _why_uninformative(
     candidates: Reliability, scores: NDArray[np.float64], team: Reliability, score: str, below: str
 ) -> str:
-    """Say why the best team is not worth hiring, "" where it is."""
+    """Return why the best team is not worth hiring, "" where it is."""
     if scores.sum() <= 0:
         return "nobody's score is above 0: all may be guessing"
     if score != "posterior":
@@ -758,7 +758,7 @@ def _why_uninformative(
 
 
 def _informs(team: Reliability, below: str) -> float:
-    """Give the probability that the gap Σ v (L w - 1) is above 0, by its first two moments."""
+    """Return the probability that the gap Σ v (L w - 1) is above 0, by its first two moments."""
     from scipy.special import ndtr
 
     weight = team.n_labels * estimate(team, "posterior") - 1
@@ -770,7 +770,7 @@ def _informs(team: Reliability, below: str) -> float:
 
 
 def _variance(team: Reliability) -> NDArray[np.float64]:
-    """Give the variance of every worker's posterior."""
+    """Return the variance of every worker's posterior."""
     return np.asarray(team.mean * (1 - team.mean) / (team.a + team.b + 1))
 
 
@@ -781,7 +781,7 @@ def _notes(
     size: int | None,
     score: str,
 ) -> tuple[str, ...]:
-    """Tell who was no candidate, and whether the budget was more than enough."""
+    """Return who was no candidate, and whether the budget was more than enough."""
     found = []
     if unknown := int(np.isnan(scores).sum()):
         needed = "two judged answers" if LEAST_QUESTIONS[score] else "any judged answer"
@@ -815,7 +815,7 @@ def score_interval(
     draws: int = DRAWS,
     random_state: int = 0,
 ) -> tuple[float, float]:
-    """Give an interval of F for a team.
+    """Return an interval of F for a team.
 
     Args:
         tested: The test results of the team.
@@ -858,7 +858,7 @@ def score_interval(
 
 
 def hoeffding_width(tested: Reliability, level: float = LEVEL) -> float:
-    """Give half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level."""
+    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level."""
     squares = float((score_ranges(tested) ** 2).sum())
     return float(np.sqrt(squares * np.log(2 / (1 - level)) / (2 * len(tested))))
 

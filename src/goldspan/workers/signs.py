@@ -49,7 +49,7 @@ class Sign:
     numbers: Mapping[str, float | str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Give kind and evidence."""
+        """Return kind and evidence."""
         return f"{self.kind}: {self.evidence}"
 
 
@@ -114,7 +114,7 @@ class Scene:
         return np.bincount(self.crowd.latest.worker, minlength=self.crowd.n_workers)
 
     def name(self, worker: int) -> str:
-        """Give a worker's id."""
+        """Return a worker's id."""
         return str(self.crowd.worker_ids[worker].as_py())
 
     def significant(
@@ -128,7 +128,7 @@ class Scene:
 def at_least(
     count: NDArray[Any], total: NDArray[Any], rate: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Give P(X >= count) of X ~ Binomial(total, rate), element by element."""
+    """Return P(X >= count) of X ~ Binomial(total, rate), element by element."""
     from scipy.special import betainc
 
     hits, rest = np.asarray(count, np.float64), np.asarray(total - count + 1, np.float64)
@@ -138,7 +138,7 @@ def at_least(
 def at_most(
     count: NDArray[Any], total: NDArray[Any], rate: NDArray[np.float64] | float
 ) -> NDArray[np.float64]:
-    """Give P(X <= count) of X ~ Binomial(total, rate), element by element."""
+    """Return P(X <= count) of X ~ Binomial(total, rate), element by element."""
     return at_least(total - count, total, 1 - rate)
 
 
@@ -279,7 +279,7 @@ def equal_answers(crowd: Crowd) -> Groups:
 
 
 def sequence_keys(codes: NDArray[np.int16], offset: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Give every sequence a number that equal sequences share, uint64 [n].
+    """Return every sequence a number that equal sequences share, uint64 [n].
 
     A sum of SplitMix64 hashes of (place, code): two different ones are equal once in 2^64.
     """
@@ -306,7 +306,7 @@ def others_choice(
     item: NDArray[np.int64], group: NDArray[np.int64], size: NDArray[np.int64],
     best: NDArray[np.int64],
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Say which group most others are in, [n]; -1 where several are as large, or nobody is there.
+    """Return which group most others are in, [n]; -1 on ties or if nobody is there.
 
     What is left out is one answer of `group`, so that the choice does not depend on it.
 
@@ -405,7 +405,7 @@ def _joint(scene: Scene) -> NDArray[np.int64]:
 
 
 def true_labels(scene: Scene) -> NDArray[np.int64]:
-    """Give the truth beside every label of `crowd.latest`, int64 [n_labels], -1 unknown."""
+    """Return the truth beside every label of `crowd.latest`, int64 [n_labels], -1 unknown."""
     crowd = scene.crowd
     token, codes, width = crowd.token_of, crowd.latest.codes, len(crowd.tagset.tags)
     label = token * width + codes
@@ -547,7 +547,7 @@ class _Judge:
     def _most_of_others(
         self, mine: NDArray[np.int64], item: NDArray[np.int32], theirs: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Give the size of the largest other group, one answer of `theirs` left out."""
+        """Return the size of the largest other group, one answer of `theirs` left out."""
         most = np.full(len(mine), -1, np.int64)
         for rank in range(3):
             group = self.groups.best[item, rank]
@@ -604,7 +604,7 @@ def fast(scene: Scene) -> list[Sign]:
 
 
 def seconds_per_token(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Give the time of every answer whose times are known, and its worker."""
+    """Return the time of every answer whose times are known, and its worker."""
     answers = crowd.latest
     if answers.started is None or answers.submitted is None:
         return np.zeros(0), np.zeros(0, np.int32)
@@ -690,7 +690,7 @@ def in_order(answers: Answers, which: NDArray[np.int64]) -> NDArray[np.int64]:
 def _others(
     item: NDArray[np.int32], share: NDArray[np.float64], n_items: int
 ) -> NDArray[np.float64]:
-    """Give the mean share right of the others on an item, of all answers where there are none."""
+    """Return the mean share right of the others on an item, of all answers where there are none."""
     total = np.bincount(item, share, n_items)[item] - share
     count = np.bincount(item, minlength=n_items)[item] - 1
     mean = float(share.mean()) if len(share) else 0.0
@@ -809,7 +809,7 @@ def _n_tests(scene: Scene) -> int:
 
 
 def _one_note(scene: Scene, groups: Groups) -> NDArray[np.bool_]:
-    """Say who gives nearly always the same answer, bool [n_workers]."""
+    """Return who gives nearly always the same answer, bool [n_workers]."""
     worker = scene.crowd.latest.worker
     key = np.unique(groups.key, return_inverse=True)[1][groups.of]
     width = int(key.max(initial=0)) + 1
@@ -889,7 +889,7 @@ def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArr
 
 
 def _direction(scene: Scene, pairs: _Pairs, n: int) -> list[tuple[int, str]]:
-    """Say who copied whom: the side of the pair, and words; both sides if times do not tell."""
+    """Return who copied whom: the side of the pair, and words; both sides if times do not tell."""
     counts = pairs.later[:, n]
     tail = at_least(counts, counts.sum(), 0.5)
     for side in (0, 1):

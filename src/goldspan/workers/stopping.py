@@ -80,7 +80,7 @@ def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
 
 
 def one_coin(right: float, n_labels: int) -> Floats:
-    """Give the table of a worker who is right with one chance, float64 [J, J].
+    """Return the table of a worker who is right with one chance, float64 [J, J].
 
     >>> one_coin(0.8, 3).round(3).tolist()[0]
     [0.8, 0.1, 0.1]
@@ -92,7 +92,7 @@ def one_coin(right: float, n_labels: int) -> Floats:
 
 
 def posterior_of(result: Consensus, habits: Habits) -> Floats:
-    """Give the labels' probabilities, float64 [n_tokens, J]; shares where nobody answered."""
+    """Return the labels' probabilities, float64 [n_tokens, J]; shares where nobody answered."""
     probs = result.token_probs.astype(np.float64)
     total = probs.sum(axis=1, keepdims=True)
     known = total[:, 0] > 0
@@ -102,7 +102,7 @@ def posterior_of(result: Consensus, habits: Habits) -> Floats:
 
 
 def token_gain(probs: Floats, tables: Floats) -> Floats:
-    """Give the expected gain of one answer.
+    """Return the expected gain of one answer.
 
     Args:
         probs: float64 [n, J], posteriors.
@@ -123,7 +123,7 @@ def token_gain(probs: Floats, tables: Floats) -> Floats:
 
 
 def item_gain(probs: Floats, offsets: NDArray[np.int64], table: Floats) -> Floats:
-    """Give the expected gain of one worker's answer to every item, float64 [n_items].
+    """Return the expected gain of one worker's answer to every item, float64 [n_items].
 
     Args:
         probs: float64 [n_tokens, J].
@@ -140,7 +140,7 @@ def pair_gain(
     probs: Floats, offsets: NDArray[np.int64], tables: Floats,
     item: NDArray[np.int64], worker: NDArray[np.int64],
 ) -> Floats:  # fmt: skip
-    """Give the expected gain of single pairs of item and worker, float64 [n_pairs].
+    """Return the expected gain of single pairs of item and worker, float64 [n_pairs].
 
     Args:
         probs: float64 [n_tokens, J].
@@ -184,7 +184,7 @@ def worth(habits: Habits, probs: Floats) -> Floats:
 
 
 def _confusions(crowd: Crowd, probs: NDArray[np.float32]) -> Floats:
-    """Give the expected confusions of all workers, float64 [n_workers, J, J]."""
+    """Return the expected confusions of all workers, float64 [n_workers, J, J]."""
     n_labels, codes = probs.shape[1], crowd.latest.codes
     kept = codes >= 0
     cell = crowd.worker_of[kept].astype(np.int64) * n_labels + codes[kept]
@@ -198,7 +198,7 @@ def _confusions(crowd: Crowd, probs: NDArray[np.float32]) -> Floats:
 
 
 def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
-    r"""Give the largest move of the mean by any of an item's last answers.
+    r"""Return the largest move of the mean by any of an item's last answers.
 
     Answers count in the order of their times where all have one, else in the order in which they
     stand.
@@ -231,7 +231,7 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
 
 
 def _in_order(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Give the numbers answered and their items, by item and within it in order of time."""
+    """Return the numbers answered and their items, by item and within it in order of time."""
     if not crowd.is_classification:
         raise InputError("stable_average is for single labels that are numbers")
     answers = crowd.latest
@@ -245,7 +245,7 @@ def _in_order(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 
 
 def _numbers(crowd: Crowd) -> NDArray[np.float64]:
-    """Give the number that every tag stands for, float64 [n_labels]."""
+    """Return the number that every tag stands for, float64 [n_labels]."""
     found = []
     for tag in crowd.tagset.tags:
         try:
@@ -288,7 +288,7 @@ class Rule(ABC):
 
     @abstractmethod
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
-        """Say which items have answers enough.
+        """Return which items have answers enough.
 
         Args:
             crowd: The answers so far.
@@ -327,7 +327,7 @@ class Confident(Rule):
             raise UnknownNameError("unit of confidence", self.unit, UNITS)
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
-        """Say which items have reached the threshold.
+        """Return which items have reached the threshold.
 
         Raises:
             InputError: There is no result, or it holds shares of votes.
@@ -365,7 +365,7 @@ class ClearMajority(Rule):
         check_whole(self.least, "least")
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Say which items have a clear majority."""
+        """Return which items have a clear majority."""
         votes = vote_counts(crowd)
         if votes.shape[1] > 1:
             top = np.partition(votes, -2, axis=1)[:, -2:]
@@ -407,7 +407,7 @@ class StableAverage(Rule):
         check_whole(self.last, "last")
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Say which items have a stable average.
+        """Return which items have a stable average.
 
         Raises:
             InputError: The items are not single labels, or a label is no number.
@@ -434,12 +434,12 @@ class Fixed(Rule):
         check_whole(self.k, "k")
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Say which items have that many answers."""
+        """Return which items have that many answers."""
         return np.asarray(answer_counts(crowd) >= self.k)
 
 
 def item_confidence(result: Consensus) -> NDArray[np.float32]:
-    """Give the confidence of the least certain token or span of every item, float32 [n_items].
+    """Return the confidence of the least certain token or span of every item, float32 [n_items].
 
     1 for items without tokens.
     """
@@ -471,7 +471,7 @@ def per_item(
 
 
 def check_whole(value: object, what: str, least: int = 1) -> None:
-    """Refuse what is no whole number of at least `least`.
+    """Reject what is no whole number of at least `least`.
 
     Raises:
         InputError: It is none.
@@ -566,7 +566,7 @@ def make_pool(
 
 
 def read_prices(prices: Mapping[str, Any] | Any, ids: Sequence[str]) -> NDArray[np.int64]:
-    """Give the price of every worker in millionths, int64 [n].
+    """Return the price of every worker in millionths, int64 [n].
 
     Args:
         prices: Money per answer by worker id, or one amount for all. Other workers may have a
@@ -669,5 +669,5 @@ def _parts(text: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Give a number, a string, or a bare word as a string."""
+    """Return a number, a string, or a bare word as a string."""
     return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)

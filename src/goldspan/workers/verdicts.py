@@ -68,7 +68,7 @@ class Verdict:
     measure: str = "accuracy"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, for JSON."""
+        """Return plain values, for JSON."""
         signs = [
             {
                 "kind": sign.kind,
@@ -83,7 +83,7 @@ class Verdict:
 
 
 def default_threshold(reliability: Reliability) -> float:
-    """Give the threshold halfway between guessing and being always right.
+    """Return the threshold halfway between guessing and being always right.
 
     >>> default_threshold(Reliability.from_counts([9], [10], n_labels=2))
     0.75
@@ -158,7 +158,7 @@ def best_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def questions_to_settle(a: float, b: float, threshold: float, sure: float) -> int | None:
-    """Say how many more questions would settle whether w is above the threshold.
+    """Return how many more questions would settle whether w is above the threshold.
 
     Args:
         a: First parameter of the posterior.
@@ -185,7 +185,7 @@ def _smallest_size(a: float, b: float, threshold: float, sure: float) -> int | N
 def p_settled(
     a: float, b: float, sizes: Sequence[int], threshold: float, sure: float
 ) -> NDArray[np.float64]:
-    """Give the probability that n more answers settle it, for every n: the beta-binomial forecast.
+    """Return for every n the probability that n more answers settle it: beta-binomial forecast.
 
     Right answers k out of n have P(k) = C(n, k) B(a + k, b + n - k) / B(a, b); they settle it if
     the posterior Beta(a + k, b + n - k) is far enough on one side of the threshold: it moves up
@@ -237,7 +237,7 @@ def _first_above(
 
 
 def _what(limit: float, measure: str, source: str) -> str:
-    """Say what is probable; by the crowd's labels it is agreement, and not called right."""
+    """Return what is probable; by the crowd's labels it is agreement, and not called right."""
     share = f"{100 * limit:.1f} %"
     if source == "crowd":
         unit = "spans, by F1," if measure == "span_f1" else "labels"

@@ -102,7 +102,7 @@ class Enumerated:
         return float(-(self.p * np.where(self.p > 0, self.log_p, 0)).sum())
 
     def spans(self, codec: Codec) -> dict[tuple[int, int, str], float]:
-        """Give the posterior of every span, by reading the tags of every path."""
+        """Return the posterior of every span, by reading the tags of every path."""
         found: dict[tuple[int, int, str], float] = {}
         for path, p in zip(self.paths.tolist(), self.p.tolist(), strict=True):
             for span in parse([codec.tags[c] for c in path], codec.encoding, "conlleval"):
@@ -284,7 +284,7 @@ class DenseBsc:
                 previous = code
 
     def statistics(self, marginals, steps):
-        """Give the counts of workers, truth and words."""
+        """Return the counts of workers, truth and words."""
         counts = np.zeros((self.n_workers, self.n_previous, self.n, self.n))
         truth = np.zeros_like(self.allowed, float)
         words = np.zeros((self.n, self.n_words))

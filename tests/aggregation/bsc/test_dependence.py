@@ -15,7 +15,7 @@ from goldspan.errors import InputError
 
 
 def crowd_of_misses(share: float, seed: int = 0, n_items: int = 400, n_workers: int = 5):
-    """Give workers who miss a third of the spans, the given share of the misses together."""
+    """Return workers who miss a third of the spans, the given share of the misses together."""
     rng = np.random.default_rng(seed)
     items = []
     for _ in range(n_items):

@@ -19,7 +19,7 @@ every_model = pytest.mark.parametrize("model", oracle.MODELS)
 
 
 def rows_by_token(crowd, **options):
-    """Give (worker, previous, label) of every given label by token."""
+    """Return (worker, previous, label) of every given label by token."""
     evidence, rows = lay_out(crowd, has_memory=True, **options)
     found = []
     for t in range(crowd.n_tokens):

@@ -19,7 +19,7 @@ QUICK = {"templates": ("lower", "suffix3"), "max_iter": 2, "steps": 5}
 
 
 def rounds_with(*values):
-    """Give rounds with these objectives; None is Ctrl-C."""
+    """Return rounds with these objectives; None is Ctrl-C."""
 
     def one_round(state):
         value = values[len(state.trace)]

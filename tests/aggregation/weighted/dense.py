@@ -31,7 +31,7 @@ def crowd_of(labels, n_labels=3):
 
 
 def gold_of(crowd, truth, items):
-    """Give the crowd with gold at some items only."""
+    """Return the crowd with gold at some items only."""
     known = np.full(crowd.n_items, -1, np.int16)
     known[items] = truth[items]
     return crowd.with_gold(known)

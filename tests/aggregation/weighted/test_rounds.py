@@ -8,7 +8,7 @@ from goldspan.aggregation.weighted import run_rounds
 
 
 def halving(n):
-    """Give an objective that halves, the last at 1/8."""
+    """Return an objective that halves, the last at 1/8."""
     return 0.5**n, n == 3
 
 

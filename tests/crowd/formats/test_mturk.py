@@ -18,7 +18,7 @@ TIME = "Mon Jan 07 15:54:06 PST 2019"
 
 
 def row(hit, worker, **more):
-    """Give an assignment; `Input_x` stands for the column `Input.x`."""
+    """Return an assignment; `Input_x` stands for the column `Input.x`."""
     facts = {
         "HITId": hit, "AssignmentId": f"{hit}-{worker}", "WorkerId": worker, "Reward": "$0.05",
         "AcceptTime": TIME, "SubmitTime": "Mon Jan 07 15:55:06 PST 2019",

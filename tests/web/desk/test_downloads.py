@@ -21,7 +21,7 @@ def files(service):
 
 
 def shown(service, name):
-    """Give all bytes of a download, unpacked."""
+    """Return all bytes of a download, unpacked."""
     made = service.desk.export(name).content
     if name.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(made)) as archive:

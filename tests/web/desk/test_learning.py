@@ -10,7 +10,7 @@ SCORES = [(20, 0.70), (40, 0.80), (60, 0.84), (80, 0.86)]
 
 
 def rounds():
-    """Give the records of four rounds, the first without a score."""
+    """Return the records of four rounds, the first without a score."""
     made = [
         {"items": items, "control": {"value": value, "low": value - 0.05, "high": value + 0.05}}
         for items, value in SCORES

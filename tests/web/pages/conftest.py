@@ -74,7 +74,7 @@ def visit(browser, kept, running, fake):  # noqa: ARG001 - begins the fake serve
     used, faults = [], []
 
     def enter(options):
-        """Give a context that this test has not had yet."""
+        """Return a context that this test has not had yet."""
         context = kept.get(repr(options))
         if context is None or context in used:
             context = browser.new_context(**options)

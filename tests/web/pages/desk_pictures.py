@@ -86,7 +86,7 @@ class World:
         }
 
     def sentence(self, number):
-        """Give the lines of a sentence with its tags."""
+        """Return the lines of a sentence with its tags."""
         lines = []
         for word in FRAMES[number % len(FRAMES)].split():
             if not word.startswith("{"):
@@ -98,7 +98,7 @@ class World:
         return "\n".join(lines) + "\n\n"
 
     def answer(self, spans, skill):
-        """Give what a worker makes of the truth."""
+        """Return what a worker makes of the truth."""
         found = []
         for span in spans:
             kind, start, end = span.type, span.start, span.end

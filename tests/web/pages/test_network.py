@@ -176,7 +176,7 @@ def test_an_answer_that_is_refused_comes_back_to_be_mended(visit, fake):
 
 
 def offline_answer(visit, fake):
-    """Give a browser that holds an answer to the first text, which others have done since."""
+    """Return a browser that holds an answer to the first text, which others have done since."""
     page = visit()
     fake.broken = 1_000
     send_ann(page)

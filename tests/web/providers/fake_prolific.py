@@ -23,7 +23,7 @@ TOKEN = "prolific-token-that-nobody-may-see"
 
 
 def ident(n: int) -> str:
-    """Give the id of a participant or a submission."""
+    """Return the id of a participant or a submission."""
     return f"{n:024x}"
 
 
@@ -58,7 +58,7 @@ class FakeProlific:
         return Api(TOKEN, client, self.slept.append)
 
     def cents_of(self, submission: str) -> list[int]:
-        """Give what a submission has been paid, listed or not."""
+        """Return what a submission has been paid, listed or not."""
         return [cents for _, of, cents in self.paid if of == submission]
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:

@@ -60,7 +60,7 @@ class Wire(asyncio.Transport):
 
 
 def talk(*parts, seconds=0.0):
-    """Give what a server says to parts that come one after the other, and whether it closes."""
+    """Return what a server says to parts that come one after the other, and whether it closes."""
 
     async def run():
         config = uvicorn.Config(app, lifespan="off", log_config=None, ws="none")

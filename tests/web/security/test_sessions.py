@@ -37,7 +37,7 @@ def holds(entrance, role, cookie):
 
 
 def work(entrance, days=100.0):
-    """Give the link and the cookie of a worker."""
+    """Return the link and the cookie of a worker."""
     ((link, _),) = entrance.links.make(["ann"], days)
     return link, entrance.sessions.cookie(entrance.sessions.begin_work(link))
 

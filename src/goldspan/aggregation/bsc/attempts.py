@@ -72,12 +72,12 @@ INTERRUPTED = "interrupted"
 
 
 def is_interrupted(fit: Fit) -> bool:
-    """Say whether Ctrl-C ended a run, so that no other may begin."""
+    """Return whether Ctrl-C ended a run, so that no other may begin."""
     return fit.stop_reason == INTERRUPTED
 
 
 def interrupted(fit: Fit) -> Fit:
-    """Give a fit as what is left after Ctrl-C: more was to come."""
+    """Return a fit as what is left after Ctrl-C: more was to come."""
     return replace(fit, converged=False, stop_reason=INTERRUPTED)
 
 
@@ -157,7 +157,7 @@ MANY = 0.5
 
 
 def notes_on(ready: Prepared, *, is_learned: bool) -> list[str]:
-    """Give the notes, those of the preparation first.
+    """Return the notes, those of the preparation first.
 
     Args:
         ready: The crowd and its evidence.

@@ -67,14 +67,14 @@ class Truth:
         return len(self.allowed) > 1
 
     def log_table(self, counts: Floats) -> Floats:
-        """Give E ln T after some counts, float64 [n_rows, J]; -inf where nothing is allowed."""
+        """Return E ln T after some counts, float64 [n_rows, J]; -inf where nothing is allowed."""
         alpha = np.where(self.allowed, self.prior + counts, 1.0)
         total = (alpha * self.allowed).sum(axis=1, keepdims=True)
         logs = np.log(alpha / total) if self.is_point else digamma(alpha) - digamma(total)
         return np.where(self.allowed, logs, -np.inf)
 
     def divergence(self, counts: Floats) -> float:
-        """Give KL(posterior || prior); for points minus the log density, without constants."""
+        """Return KL(posterior || prior); for points minus the log density, without constants."""
         ok = self.allowed
         alpha = np.where(ok, self.prior + counts, 1.0)
         logs = np.where(ok, self.log_table(counts), 0.0)
@@ -112,17 +112,17 @@ class Vocabulary:
         return len(self.words) + 1
 
     def ids(self, crowd: Crowd) -> NDArray[np.int32]:
-        """Give the word of every token, int32 [n_tokens]; unknown words share the last id."""
+        """Return the word of every token, int32 [n_tokens]; unknown words share the last id."""
         found = pc.index_in(_flat(crowd), value_set=self.words)
         return np.asarray(pc.fill_null(found, len(self.words)).to_numpy(), np.int32)
 
     def log_table(self, counts: Floats) -> Floats:
-        """Give E ln omega, float64 [n_words, J]."""
+        """Return E ln omega, float64 [n_words, J]."""
         alpha = self.prior + counts
         return np.asarray(digamma(alpha) - digamma(alpha.sum(axis=0)))
 
     def divergence(self, counts: Floats) -> float:
-        """Give KL(posterior || prior)."""
+        """Return KL(posterior || prior)."""
         alpha, before = self.prior + counts, self.prior * len(self)
         parts = gammaln(self.prior) - gammaln(alpha) + counts * self.log_table(counts)
         totals = gammaln(alpha.sum(axis=0)) - gammaln(before)
@@ -167,12 +167,12 @@ class Model:
         return len(self.rows) + (len(self.words) if self.words else 0)
 
     def no_sums(self) -> Sums:
-        """Give statistics of nothing."""
+        """Return statistics of nothing."""
         n_labels = self.rows.n_labels
         return Sums(np.zeros((self.n_entries, n_labels)), np.zeros_like(self.truth.allowed, float))
 
     def update(self, sums: Sums, last: Any) -> tuple[Any, Tables, float]:
-        """Give the workers' posterior, the tables of the next E-step, and the divergence.
+        """Return the workers' posterior, the tables of the next E-step, and the divergence.
 
         Raises:
             InputError: The statistics are those of a truth with a chain and this one has none, or
@@ -313,7 +313,7 @@ def _chain(
 
 
 def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:
-    """Give the statistics of vote shares, known truth in their place."""
+    """Return the statistics of vote shares, known truth in their place."""
     sums = runner.map_reduce(_vote_step, shards, model, Sums.add)
     sums.truth *= model.truth.allowed
     return sums
@@ -373,7 +373,7 @@ def run(
 
 
 def settle(model: Model, sums: Sums) -> tuple[Any, Tables]:
-    """Give the parameters that belong to some statistics.
+    """Return the parameters that belong to some statistics.
 
     One update does, but for models with hidden variables of their own (`mace`), whose posterior
     depends on the one before: a few bring it to rest.

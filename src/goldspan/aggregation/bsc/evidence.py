@@ -115,14 +115,14 @@ class Evidence:
         return order[(self.active & (lengths > 0))[order]].astype(np.int32)
 
     def localise(self, tables: Tables) -> tuple[Tables, float]:
-        """Give the tables that `row` refers to, and the logarithm taken out of them all."""
+        """Return the tables that `row` refers to, and the logarithm taken out of them all."""
         return tables, 0.0
 
     def globalise(self, local: NDArray[np.float64], sums: Sums) -> None:
         """Add counts of the tables of `localise` to those of the rows; nothing to do here."""
 
     def items(self, first: int, last: int) -> Evidence:
-        """Give a slice of items as views; offsets and bounds keep their origin."""
+        """Return a slice of items as views; offsets and bounds keep their origin."""
         origin = int(self.offsets[0])
         tokens = slice(int(self.offsets[first]) - origin, int(self.offsets[last]) - origin)
         bounds = self.bounds[tokens.start : tokens.stop + 1]
@@ -226,7 +226,7 @@ def _by_worker(
 
 
 def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
-    """Say which label may follow which previous one, bool [n_previous, J].
+    """Return which label may follow which previous one, bool [n_previous, J].
 
     States of their own (item start, after a skip) allow what may begin an item.
     """
@@ -240,7 +240,7 @@ def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
 def _answered(
     bounds: NDArray[np.int64], offsets: NDArray[np.int64], width: int
 ) -> NDArray[np.bool_]:
-    """Say which items have a label; `width` entries of every token (words) are none."""
+    """Return which items have a label; `width` entries of every token (words) are none."""
     n_tokens = np.diff(offsets)
     return np.asarray(np.diff(bounds[offsets]) > width * n_tokens)
 
@@ -248,7 +248,7 @@ def _answered(
 def _previous_states(
     crowd: Crowd, has_memory: bool, start: str, skipped: str
 ) -> tuple[int, int, int]:
-    """Give the state at an item's start, the state after a skip, and the number of states."""
+    """Return the state at an item's start, the state after a skip, and the number of states."""
     if not has_memory:
         return 0, 0, 1
     n_labels, outside = len(crowd.tagset.tags), crowd.tagset.outside
@@ -292,7 +292,7 @@ class Patterned(Evidence):
     discount: Floats
 
     def localise(self, tables: Tables) -> tuple[Tables, float]:
-        """Give the tables of the patterns and words, and the logarithm taken out of the former."""
+        """Return the tables of the patterns and words, and the logarithm taken out."""
         n_patterns, n_labels = len(self.n_tokens_of), tables.log_table.shape[1]
         words = tables.log_table[self.n_worker_rows :]
         logs = np.empty((n_patterns + len(words), n_labels))
@@ -312,7 +312,7 @@ class Patterned(Evidence):
         sums.counts[self.n_worker_rows :] += local[n_patterns:]
 
     def items(self, first: int, last: int) -> Patterned:
-        """Give a slice of items as views; patterns stay."""
+        """Return a slice of items as views; patterns stay."""
         part = super().items(first, last)
         own = {field.name: getattr(part, field.name) for field in fields(Evidence)}
         return replace(self, **own)

@@ -146,7 +146,7 @@ class Variational(Aggregator):
         self._check()
 
     def _check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         check(self)
         if self.history is not None:
             _memory_of(self.history, "history")
@@ -202,7 +202,7 @@ class Variational(Aggregator):
         return replace(self._result(ready, refined.fit, given), tagger=refined.tagger)
 
     def _with_dependence(self, ready: Prepared, fit: Fit, given: Given) -> Prepared:
-        """Say how much workers share their mistakes, measured unless it is given."""
+        """Return how much workers share their mistakes, measured unless it is given."""
         if self.dependence != "auto":
             return replace(ready, dependence=float(self.dependence))
         from goldspan.aggregation.bsc.text import measure_dependence
@@ -299,7 +299,7 @@ class Variational(Aggregator):
         return Truth.independent(len(codec.tags), self.truth_prior, is_point=self.is_point)
 
     def _past(self, result: Consensus, what: str) -> Memory:
-        """Give what a result remembers, if it means the same by a previous label."""
+        """Return what a result remembers, if it means the same by a previous label."""
         memory = _memory_of(result, what)
         for name in ("at_start", "after_skip") if memory.model.workers.has_memory else ():
             was, now = result.params.get(name), getattr(self, name)

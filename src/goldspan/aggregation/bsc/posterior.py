@@ -240,7 +240,7 @@ class Posterior:
         offsets: NDArray[np.int64],
         probs: NDArray[np.float32],
     ) -> tuple[Floats, Floats]:
-        """Give the probability of paths and of spans.
+        """Return the probability of paths and of spans.
 
         Args:
             codes: int16 [n_tokens], one path per item; -1 in items to pass over.
@@ -291,7 +291,7 @@ class Posterior:
 
 
 def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
-    """Give the labels with the largest expected span F1, int16 [n_tokens] (see `best_spans`)."""
+    """Return the labels with the largest expected span F1, int16 [n_tokens] (see `best_spans`)."""
     chosen, _ = best_spans(found.item, found.begin, found.stop, found.mass)
     item = found.item[chosen]
     start = offsets[item] + found.begin[chosen]
@@ -344,7 +344,7 @@ def _marginals(
 
 
 def _is_single(shard: Evidence, s: Steps) -> bool:
-    """Say whether items are single labels, for which there is a short way."""
+    """Return whether items are single labels, for which there is a short way."""
     alone = bool((np.diff(shard.offsets) == 1).all())
     return s.is_plain and alone and not len(shard.unary)
 

@@ -173,7 +173,7 @@ MOST_VALUES = {"text_power": 100.0}
 
 
 def check(m: Any) -> None:
-    """Refuse parameters of a method that make no sense.
+    """Reject parameters of a method that make no sense.
 
     Raises:
         InputError: One of them is wrong; the message says what is allowed.
@@ -292,7 +292,7 @@ class Memory:
         return replace(evidence, row=moved.astype(np.int32)[evidence.row]), joined
 
     def counts(self, rows: Rows, crowd: Crowd) -> Floats:
-        """Give the remembered counts of rows, float64 [n_rows, J]; 0 for what is new."""
+        """Return the remembered counts of rows, float64 [n_rows, J]; 0 for what is new."""
         remembered, kept = self._keys(crowd)
         counts = np.zeros((len(rows), rows.n_labels))
         place = np.searchsorted(_key(rows, rows.worker), remembered)
@@ -300,7 +300,7 @@ class Memory:
         return counts
 
     def prior(self, crowd: Crowd, history: Floats | None) -> Prior:
-        """Give the prior of the fit for the workers of another crowd.
+        """Return the prior of the fit for the workers of another crowd.
 
         Args:
             crowd: The crowd; workers are found by id, unknown ones have the plain bonus.
@@ -315,25 +315,25 @@ class Memory:
         return replace(old, bonus=bonus, history=history)
 
     def carried(self, rows: Rows, crowd: Crowd, prior: Prior) -> Any:
-        """Give the workers' posterior on other rows, None where the counts say it."""
+        """Return the workers' posterior on other rows, None where the counts say it."""
         workers = self.model.workers
         places = self._places(crowd)
         return workers.carry(self.posterior, self.model.rows, rows, places, prior)
 
     def _places(self, crowd: Crowd) -> NDArray[np.int64]:
-        """Give every remembered worker's index in a crowd, -1 if it does not have him."""
+        """Return every remembered worker's index in a crowd, -1 if it does not have him."""
         place = pc.fill_null(pc.index_in(self.worker_ids, value_set=crowd.worker_ids), -1)
         return np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
 
     def _keys(self, crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give the keys of the rows whose workers the crowd has, and which rows these are."""
+        """Return the keys of the rows whose workers the crowd has, and which rows these are."""
         old = self.model.rows
         worker = self._places(crowd)[old.worker]
         kept = np.flatnonzero(worker >= 0)
         return _key(old, worker)[kept], kept
 
     def words(self, model: Model) -> Floats:
-        """Give the remembered counts of a model's words, float64 [n_words, J]."""
+        """Return the remembered counts of a model's words, float64 [n_words, J]."""
         if model.words is None:
             return np.zeros((0, model.rows.n_labels))
         counts = np.zeros((len(model.words), model.rows.n_labels))

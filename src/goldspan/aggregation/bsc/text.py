@@ -196,7 +196,7 @@ class Folds:
         return crf.fit_targets(every, targets, start=start, runner=runner)
 
     def untrained(self, weights: Sequence[Weights]) -> CRF:
-        """Give a CRF with the mean weights of the folds."""
+        """Return a CRF with the mean weights of the folds."""
         settings, codec = self.settings, self.crowd.tagset
         crf = CRF(
             templates=[str(t) for t in settings.templates], encoding=codec.encoding,

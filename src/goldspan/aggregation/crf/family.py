@@ -70,7 +70,7 @@ def posterior_of(
 
 
 def _table(scores: Scores, tokens: NDArray[np.int64]) -> Floats:
-    """Give the log scores, largest 0; the last tag's weight stands at the last token.
+    """Return the log scores, largest 0; the last tag's weight stands at the last token.
 
     Single labels have no other place for it, and a constant per token changes nothing.
     """
@@ -230,7 +230,7 @@ class CrfMethod(Aggregator):
         return self._result(ready, outcome)
 
     def _lasting_params(self) -> dict[str, Any]:
-        """Give the parameters with a `repr` that another process has too."""
+        """Return the parameters with a `repr` that another process has too."""
         return self.get_params()
 
     def _result(self, ready: Ready, outcome: Outcome) -> Consensus:
@@ -271,7 +271,7 @@ class CrfMethod(Aggregator):
         return tagger
 
     def _check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Reject parameters that make no sense."""
         if self.decode not in DECODERS:
             raise UnknownNameError("decoder", self.decode, DECODERS)
         for name in ("min_count", "max_iter", "steps"):

@@ -51,7 +51,7 @@ class Scores:
 
     @classmethod
     def even(cls, n_tokens: int, masks: Masks) -> Scores:
-        """Give every well-formed sequence the same score."""
+        """Return every well-formed sequence the same score."""
         return cls(np.zeros((n_tokens, len(masks.start))), masks.start, masks.step, masks.end)
 
 
@@ -110,7 +110,7 @@ class Lessons:
         return int((lengths - self.n_given)[self.n_given > 0].sum())
 
     def log_masses(self, scores: Scores) -> Floats:
-        """Give ln of the mass of every answer, float64 [n_answers]; -inf if it is impossible."""
+        """Return ln of the mass of every answer, float64 [n_answers]; -inf if it is impossible."""
         masses = np.empty(len(self.item))
         log_masses(
             self.item, self.offset, self.codes, self.tokens,
@@ -119,7 +119,7 @@ class Lessons:
         return masses
 
     def log_probs(self, scores: Scores) -> Floats:
-        """Give ln p(y | x) of every answer, float64 [n_answers]; skipped tokens are summed over."""
+        """Return ln p(y | x) of every answer, float64 [n_answers], skipped tokens summed over."""
         nothing = np.full(int(self.tokens[-1]), -1, np.int16)
         log_z = Lessons.of_truth(nothing, self.tokens).log_masses(scores)
         return np.asarray(self.log_masses(scores) - log_z[self.item])

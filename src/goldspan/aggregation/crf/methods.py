@@ -70,7 +70,7 @@ class CrfConc(CrfMethod):
         return state
 
     def _weights(self, ready: Ready) -> tuple[Floats, Floats]:
-        """Give the weight of every answer, and of every item with known truth."""
+        """Return the weight of every answer, and of every item with known truth."""
         n_answers = np.diff(ready.crowd.by_item.bounds).astype(np.float64)
         return np.ones(len(ready.lessons.item)), np.maximum(n_answers, 1.0)
 
@@ -218,7 +218,7 @@ class CrfMa(CrfMethod):
     def _judged(
         self, ready: Ready, weights: Weights, scores: Scores, gamma: Floats, pi: Floats
     ) -> dict[str, Floats]:
-        """Give the expectation and the objective, log-priors and known truth included."""
+        """Return the expectation and the objective, log-priors and known truth included."""
         totals = self._totals(ready, scores)
         vector = weights.vector
         apart = log_prior(pi, self._alpha(ready.crowd), totals.kept) - self.c2 * vector @ vector
@@ -413,7 +413,7 @@ class MultiCrf(CrfMethod):
         return replace(Scores.even(0, ready.masks), unary=logs)
 
     def _is_possible(self, ready: Ready, believed: Scores) -> Any:
-        """Say which items have a well-formed sequence of candidates, bool [n_items]."""
+        """Return which items have a well-formed sequence of candidates, bool [n_items]."""
         nothing = np.full(ready.crowd.n_tokens, -1, np.int16)
         masses = Lessons.of_truth(nothing, ready.crowd.offsets).log_masses(believed)
         return masses > -np.inf
@@ -438,7 +438,7 @@ class MultiCrfMax(MultiCrf):
 
 
 def candidates(ready: Ready, begin: str = "uniform") -> Floats:
-    """Give every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
+    """Return every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
     crowd, given = ready.crowd, ready.lessons.codes
     prior = np.zeros((crowd.n_tokens, ready.n_labels))
     said = given >= 0
@@ -452,6 +452,6 @@ def candidates(ready: Ready, begin: str = "uniform") -> Floats:
 
 
 def updated(prior: Floats, marginals: Floats) -> Floats:
-    """Give old prior x marginal, normalised; no candidate is lost, however unlikely it gets."""
+    """Return old prior x marginal, normalised; no candidate is lost, however unlikely it gets."""
     new = np.where(prior > 0, np.maximum(prior * marginals, LEAST_PRIOR), 0.0)
     return np.asarray(new / new.sum(axis=1, keepdims=True))

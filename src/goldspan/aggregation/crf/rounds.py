@@ -52,7 +52,7 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
 
 
 def check_measure(measure: Any) -> None:
-    """Refuse what is no measure.
+    """Reject what is no measure.
 
     Raises:
         UnknownNameError: There is none of this name.
@@ -110,7 +110,7 @@ class Totals:
 
 
 def log_weights(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
-    """Give the logarithms of what gamma is proportional to, float64 [n_workers].
+    """Return the logarithms of what gamma is proportional to, float64 [n_workers].
 
     Args:
         pi: float64 [n_workers], reliabilities.
@@ -130,36 +130,36 @@ def log_weights(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) ->
 
 
 def responsibilities(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
-    """Give gamma, float64 [n_workers] (eq. 15); arguments as `log_weights`."""
+    """Return gamma, float64 [n_workers] (eq. 15); arguments as `log_weights`."""
     logs = log_weights(pi, totals, normalise, tau)
     return np.asarray(np.exp(logs - logsumexp(logs)))
 
 
 def log_likelihood(pi: Floats, totals: Totals) -> float:
-    """Give ln p(D), eq. 9, less that of random sequences."""
+    """Return ln p(D), eq. 9, less that of random sequences."""
     return float(logsumexp(log_weights(pi, totals, "ratio")))
 
 
 def expectation(gamma: Floats, pi: Floats, totals: Totals) -> float:
-    """Give the expected complete-data log-likelihood (eq. 14), less that of random sequences."""
+    """Return the expected complete-data log-likelihood (eq. 14), less that of random sequences."""
     logs = log_weights(pi, totals, "ratio")
     return float(gamma[totals.kept] @ logs[totals.kept])
 
 
 def log_prior(pi: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> float:
-    """Give ln Dirichlet(pi; alpha) of the workers who take part, without its constant."""
+    """Return ln Dirichlet(pi; alpha) of the workers who take part, without its constant."""
     return float(((alpha - 1) * np.log(np.maximum(pi, LEAST_PI)))[kept].sum())
 
 
 def from_gamma(gamma: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """Give pi ~ gamma + alpha - 1: the exact M-step."""
+    """Return pi ~ gamma + alpha - 1: the exact M-step."""
     return normalised(gamma + alpha - 1, kept)
 
 
 def from_measure(
     measured: Floats, power: float, alpha: Floats, strength: float, kept: NDArray[np.bool_]
 ) -> Floats:
-    """Give pi ~ measure^power + pseudo-counts (eq. 18).
+    """Return pi ~ measure^power + pseudo-counts (eq. 18).
 
     Powers are taken of shares of the largest measure: those of small numbers would all become 0.
 
@@ -315,7 +315,7 @@ def run(
 
 
 def check_finite(trace: tuple[float, ...]) -> None:
-    """Refuse to go on from an objective that is none.
+    """Reject to go on from an objective that is none.
 
     Raises:
         InputError: The last one is not finite.
@@ -328,7 +328,7 @@ def check_finite(trace: tuple[float, ...]) -> None:
 
 
 def moved(trace: tuple[float, ...]) -> float:
-    """Give the relative change of the objective in the last round, inf after the first."""
+    """Return the relative change of the objective in the last round, inf after the first."""
     if len(trace) < 2:
         return np.inf
     return abs(trace[-1] - trace[-2]) / max(1.0, abs(trace[-2]))

@@ -38,7 +38,7 @@ NOT_USED = {
 def text_bound(
     record: Record, file: Source, faults: list[Fault], not_used: dict[str, list[str]]
 ) -> Iterator[tuple[Record, list[CharSpan]]]:
-    """Give the text-bound annotations of a file, each with its pieces.
+    """Yield the text-bound annotations of a file, each with its pieces.
 
     Args:
         record: Names the file and the worker.
@@ -65,7 +65,7 @@ def text_bound(
 def counted_text(
     file: Source, offsets: str, spans: Sequence[CharSpan]
 ) -> tuple[str, Sequence[int]]:
-    """Give the text that offsets count, and where each of its characters is in the text as read.
+    """Return the text that offsets count, and where each of its characters is in the text as read.
 
     Reading takes away a byte order mark and carriage returns; brat counts them. Of the two texts
     the one is right in which more of the spans cover what they say.
@@ -167,12 +167,12 @@ def fill(crowd: Crowd, folder: Path) -> None:
 
 
 def shown_text(row: ItemRow) -> str:
-    """Give the text of an item on one line, of the same length."""
+    """Return the text of an item on one line, of the same length."""
     return _LINE_ENDS.sub(" ", row.text.value)
 
 
 def safe(name: str) -> str:
-    """Give the name of a file or folder that is called so.
+    """Return the name of a file or folder that is called so.
 
     >>> safe("a/b")
     'a%2Fb'
@@ -220,7 +220,7 @@ _MAX_PLACES = 5
 
 
 def sniff(source: Source) -> bool:
-    """Say whether there are `.ann` files, the first of which that is not empty has brat's lines."""
+    """Return whether there are `.ann` files, and the first non-empty one has brat's lines."""
     for _, file in source.sorted_files():
         if file.suffix == ".ann" and file.data.strip():
             try:
@@ -339,7 +339,7 @@ class _Reader:
             self.crowd.answer_or_gold(item, record.at(item=item.id), Labels(found))
 
     def notes(self) -> Iterator[str]:
-        """Say what was not used."""
+        """Return what was not used."""
         for kind, places in self.not_used.items():
             first = "; ".join(places[:_MAX_PLACES])
             more = "; …" if len(places) > _MAX_PLACES else ""

@@ -34,7 +34,7 @@ class CharSpan(NamedTuple):
     covers: str | None = None
 
     def __str__(self) -> str:
-        """Give type and offsets, for messages."""
+        """Return type and offsets, for messages."""
         return f"span {self.type[:60]} [{self.start}, {self.end})"
 
 
@@ -211,7 +211,7 @@ def whole_text(text: str) -> Cut:
 
 
 def token_bounds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> list[tuple[int, int]]:
-    """Give the bounds of tokens that begin at given places.
+    """Return the bounds of tokens that begin at given places.
 
     Raises:
         InputError: The text reads otherwise there, or a token begins within the one before.
@@ -270,7 +270,7 @@ def read_span(record: Record, value: object) -> CharSpan:
 
 
 def covered(text: str, start: int, end: int, offsets: str) -> str:
-    """Give the text between two offsets.
+    """Return the text between two offsets.
 
     >>> covered("a😀b", 3, 4, "utf16")
     'b'
@@ -282,7 +282,7 @@ def covered(text: str, start: int, end: int, offsets: str) -> str:
 
 
 def code_point(text: str, offset: int, offsets: str) -> int | None:
-    """Give the code point at an offset; None if it lies outside the text or within a character.
+    """Return the code point at an offset; None if it lies outside the text or within a character.
 
     >>> code_point("a😀b", 3, "utf16")
     2
@@ -298,7 +298,7 @@ def code_point(text: str, offset: int, offsets: str) -> int | None:
 
 
 def reads_otherwise(text: str, span: CharSpan, offsets: str) -> str:
-    """Say how the text differs from what a span says it covers; "" if it does not.
+    """Return how the text differs from what a span says it covers; "" if it does not.
 
     White space does not count, because tools change it.
     """
@@ -326,7 +326,7 @@ def unit_hint(text: str, span: CharSpan, offsets: str) -> str:
 
 
 def same_words(left: str, right: str) -> bool:
-    """Say whether two texts are the same but for white space and for how line ends are written."""
+    """Return whether two texts differ only in white space and line ends."""
     return "".join(left.replace("\\n", " ").split()) == "".join(right.replace("\\n", " ").split())
 
 

@@ -85,7 +85,7 @@ _FEW = 1 << 7
 
 
 def _check_footer(data: bytes, allowance: Allowance) -> None:
-    """Refuse a Parquet file that says of itself that it is too large.
+    """Reject a Parquet file that says of itself that it is too large.
 
     Raises:
         TooLargeError: It is.
@@ -99,7 +99,7 @@ def _check_footer(data: bytes, allowance: Allowance) -> None:
 
 
 def _check_words(data: bytes, allowance: Allowance) -> None:
-    """Refuse a Parquet file in which a few long words are repeated too often.
+    """Reject a Parquet file in which a few long words are repeated too often.
 
     What its footer says is right then, and small: the words stand in a dictionary. They are read
     as that, without being repeated; first only the dictionaries, which mostly is enough.
@@ -193,7 +193,7 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
 
 
 def type_of(column: pa.DataType) -> str:
-    """Say what the values of a column are: "int", "float", "bool", or "text" for all else."""
+    """Return what the values of a column are: "int", "float", "bool", or "text" for all else."""
     if pa.types.is_dictionary(column):
         column = column.value_type
     for name, is_such in (

@@ -54,7 +54,7 @@ _DOCSTART = "-DOCSTART-"
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the first lines are a token and a tag each."""
+    """Return whether the first lines are a token and a tag each."""
     if source.is_folder or source.is_parquet:
         return False
     lines = [line for line in source.text.value.split("\n", 50)[:50] if line.strip()]
@@ -215,7 +215,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """Say whether a line names columns; `Word O` is a token and its tag."""
+    """Return whether a line names columns; `Word O` is a token and its tag."""
     return (
         len(cells) > 1
         and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}

@@ -57,7 +57,7 @@ _OTHERS = {
 
 
 def sniff(source: Source) -> bool:
-    """Say whether there are texts with a list of labels, and no field of another tool."""
+    """Return whether there are texts with a list of labels, and no field of another tool."""
     found = first_objects(source, unless=HEADERS)
     return any(_is_ours(one) for one in found) and not any(_OTHERS & one.keys() for one in found)
 

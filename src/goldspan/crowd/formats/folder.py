@@ -231,7 +231,7 @@ SUFFIXES = ("", ".zip")
 
 
 def sniff(source: Source) -> bool:
-    """Say whether this is a folder of files in folders, whose lines are a token and a label."""
+    """Return whether this is a folder of files in folders, whose lines are a token and a label."""
     paths = text_files(source)
     if not paths or any(PurePosixPath(path).suffix == ".ann" for path in source.files or {}):
         return False

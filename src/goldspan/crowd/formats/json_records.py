@@ -51,13 +51,13 @@ class Record:
     worker: str = ""
 
     def at(self, *, item: str | None = None, worker: str | None = None) -> Record:
-        """Give the same record with a better known place."""
+        """Return the same record with a better known place."""
         item = self.item if item is None else item
         worker = self.worker if worker is None else worker
         return Record(self.value, self.file, self.line, item, worker)
 
     def place(self) -> Record:
-        """Give the place alone, without the object."""
+        """Return the place alone, without the object."""
         return Record({}, self.file, self.line, self.item, self.worker)
 
     def fault(self, message: str, kind: str = "field", token: int = -1) -> Fault:
@@ -69,7 +69,7 @@ class Record:
         return FormatError([self.fault(message, kind)])
 
     def find(self, *keys: str) -> Any:
-        """Give the value of the first of some keys that has one; None if none has."""
+        """Return the value of the first of some keys that has one; None if none has."""
         for key in keys:
             value = self.value.get(key)
             if value is not None:
@@ -77,7 +77,7 @@ class Record:
         return None
 
     def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
-        """Give an id, which may be written as a string or as a whole number.
+        """Return an id, which may be written as a string or as a whole number.
 
         Raises:
             FormatError: It is something else, or an empty string.
@@ -90,7 +90,7 @@ class Record:
         raise self.error(f"field {_first(keys)} must be a name or a number, not {shown(found)}")
 
     def string(self, *keys: str) -> str | None:
-        """Give a string.
+        """Return a string.
 
         Raises:
             FormatError: It is something else.
@@ -101,7 +101,7 @@ class Record:
         raise self.error(f"field {_first(keys)} must be a string, not {shown(found)}")
 
     def text(self, *keys: str) -> str | None:
-        """Give a text that has at least one visible character.
+        """Return a text that has at least one visible character.
 
         Raises:
             FormatError: It is empty or no string.
@@ -112,7 +112,7 @@ class Record:
         return found
 
     def whole(self, key: str, low: int = 0, high: int = MAX_INTEGER) -> int | None:
-        """Give a whole number within bounds.
+        """Return a whole number within bounds.
 
         Raises:
             FormatError: It is something else.
@@ -124,7 +124,7 @@ class Record:
         raise self.error(f"field {key!r} must be a whole number {bounds}, not {shown(found)}")
 
     def moment(self, key: str, scale: int = 1) -> int | None:
-        """Give a time in milliseconds since 1970, written as a number or in ISO 8601 (else UTC).
+        """Return a time in milliseconds since 1970, written as a number or in ISO 8601 (else UTC).
 
         Args:
             key: Where it stands.
@@ -148,7 +148,7 @@ class Record:
         return moment
 
     def items(self, *keys: str) -> list[Any] | None:
-        """Give a list.
+        """Return a list.
 
         Raises:
             FormatError: It is something else.
@@ -159,7 +159,7 @@ class Record:
         raise self.error(f"field {_first(keys)} must be a list, not {shown(found)}")
 
     def strings(self, *keys: str) -> list[str] | None:
-        """Give a list of strings, none of them empty.
+        """Return a list of strings, none of them empty.
 
         Raises:
             FormatError: It is something else.
@@ -172,7 +172,7 @@ class Record:
         return found
 
     def inner(self, value: object, what: str) -> Record:
-        """Give an object within this one as a record of the same place.
+        """Return an object within this one as a record of the same place.
 
         Raises:
             FormatError: It is no object.
@@ -182,11 +182,11 @@ class Record:
         return Record(value, self.file, self.line, self.item, self.worker)
 
     def inners(self, *keys: str) -> list[Record]:
-        """Give the objects of a list; none where there is no list."""
+        """Return the objects of a list; none where there is no list."""
         return [self.inner(value, f"each of {_first(keys)}") for value in self.items(*keys) or []]
 
     def others(self, taken: Collection[str]) -> dict[str, Any]:
-        """Give the fields that a format does not know, and those of an object `attributes`.
+        """Return the fields that a format does not know, and those of an object `attributes`.
 
         Raises:
             FormatError: `attributes` is no object.
@@ -196,7 +196,7 @@ class Record:
         return found if more is None else found | self.inner(more, "attributes").value
 
     def required(self, value: Any, *keys: str) -> Any:
-        """Give a value that must be there.
+        """Return a value that must be there.
 
         Raises:
             FormatError: It is None.
@@ -208,7 +208,7 @@ class Record:
 
 
 def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
-    """Give the objects of a file, or of the JSON files of a folder in the order of their paths.
+    """Yield the objects of a file, or of the JSON files of a folder in the order of their paths.
 
     Args:
         source: The file or folder.
@@ -240,7 +240,7 @@ def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) 
 
 
 def json_files(source: Source) -> list[Source]:
-    """Give the file itself, or the JSON files of a folder."""
+    """Return the file itself, or the JSON files of a folder."""
     if not source.is_folder:
         return [source]
     return [file for _, file in source.sorted_files() if file.suffix in JSON_SUFFIXES]
@@ -249,7 +249,7 @@ def json_files(source: Source) -> list[Source]:
 def first_objects(
     source: Source, *, limit: int = 20, unless: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Give some objects of a source, for a guess at its format.
+    """Return some objects of a source, for a guess at its format.
 
     Args:
         source: The file or folder.
@@ -278,7 +278,7 @@ def collect(faults: list[Fault]) -> Iterator[None]:
 
 
 def keys_of(options: ReadOptions, role: str, *usual: str) -> tuple[str, ...]:
-    """Give the keys under which a role is looked for: the user's name for it, or the usual ones."""
+    """Return the keys to look for a role under: the user's name, or the usual ones."""
     return (options.columns[role],) if role in options.columns else usual
 
 

@@ -39,12 +39,12 @@ _CHOICES = ("label", "choice", "sentiment")
 
 
 def is_min(one: Mapping[str, Any]) -> bool:
-    """Say whether this is a record of JSON-MIN: one annotation, with the data around it."""
+    """Return whether this is a record of JSON-MIN: one annotation, with the data around it."""
     return {"annotation_id", "annotator"} <= one.keys()
 
 
 def as_task(record: Record, options: ReadOptions) -> Record:
-    """Give a record of JSON-MIN, which is one annotation, the form of a task."""
+    """Return a record of JSON-MIN, which is one annotation, the form of a task."""
     if not is_min(record.value):
         return record
     results: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ _REGIONS = ("labels", "hypertextlabels")
 
 
 def sniff(source: Source) -> bool:
-    """Say whether there are tasks with data and annotations, or annotations of JSON-MIN."""
+    """Return whether there are tasks with data and annotations, or annotations of JSON-MIN."""
     found = [] if source.is_folder else first_objects(source, unless=HEADERS)
     return any(_is_task(one) or is_min(one) for one in found)
 
@@ -262,7 +262,7 @@ def _is_task(one: Mapping[str, Any]) -> bool:
 
 
 def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
-    """Say whether the results are choices; regions of labels go before them.
+    """Return whether the results are choices; regions of labels go before them.
 
     Raises:
         FormatError: They are choices of several controls.

@@ -147,7 +147,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
 
 
 def _refuse_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
-    """Refuse a table of spans, of which single labels would be half the truth.
+    """Reject a table of spans, of which single labels would be half the truth.
 
     Raises:
         FormatError: There are columns start and end, and no row per token.
@@ -181,7 +181,7 @@ def integers(rows: Rows, role: str) -> NDArray[np.int64]:
 
 
 def refuse_empty(rows: Rows, roles: tuple[str, ...]) -> None:
-    """Refuse empty cells in some columns.
+    """Reject empty cells in some columns.
 
     Raises:
         FormatError: There are some; every one is listed.
@@ -201,7 +201,7 @@ def refuse_empty(rows: Rows, roles: tuple[str, ...]) -> None:
 
 
 def place_of(rows: Rows, i: int, token: int = -1) -> Fault:
-    """Give a fault without a message that holds the place of a row."""
+    """Return a fault without a message that holds the place of a row."""
     item = rows.columns["item"][i].as_py()
     worker = "" if rows.is_gold else rows.columns["worker"][i].as_py()
     return Fault("", rows.name, int(rows.line[i]), item, token, worker)
@@ -359,7 +359,7 @@ def _refuse_twice(
     attempt: NDArray[np.int16],
     position: NDArray[np.int64],
 ) -> None:
-    """Refuse two labels for one item, worker, attempt and token."""
+    """Reject two labels for one item, worker, attempt and token."""
     keys = np.stack([table.item[rows], table.worker[rows], attempt, position])
     _, first, same = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     faults = []
@@ -425,7 +425,7 @@ def _gold_faults(rows: Rows, name: str, position: list[int], places: list[int]) 
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the header has an item and a label column."""
+    """Return whether the header has an item and a label column."""
     if source.is_folder:
         return False
     if source.is_parquet:

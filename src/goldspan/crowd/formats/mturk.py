@@ -29,7 +29,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 def answers_in(row: Mapping[str, str]) -> dict[str, Any]:
-    """Give the answers of a row by question; empty ones are left out.
+    """Return the answers of a row by question; empty ones are left out.
 
     >>> answers_in({"Answer.mood": "glad", "HITId": "1"})
     {'mood': 'glad'}
@@ -64,7 +64,7 @@ def is_spans(answer: Any) -> bool:
 
 
 def spans_of(record: Record, answer: Any) -> list[CharSpan]:
-    """Give the spans of an answer, in characters.
+    """Return the spans of an answer, in characters.
 
     Raises:
         FormatError: An entity has no label or offsets.
@@ -79,7 +79,7 @@ def spans_of(record: Record, answer: Any) -> list[CharSpan]:
 
 
 def choices_of(answer: Any) -> list[str]:
-    """Give the labels that an answer chooses: one, several, or none.
+    """Return the labels that an answer chooses: one, several, or none.
 
     >>> choices_of({"glad": True, "sad": False}), choices_of({"labels": ["a", "b"]})
     (['glad'], ['a', 'b'])
@@ -132,7 +132,7 @@ _ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST":
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the columns are those of a batch."""
+    """Return whether the columns are those of a batch."""
     if source.is_folder or source.is_parquet or "AssignmentId" not in source.text.value[:20_000]:
         return False
     return set(NEEDED) <= set(header_names(source))
@@ -171,7 +171,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _rows(source: Source) -> Iterator[Record]:
-    """Give the assignments as records of strings."""
+    """Yield the assignments as records of strings."""
     reader = csv.reader(io.StringIO(source.text.value, newline=""), strict=True)
     faults: list[Fault] = []
     try:
@@ -271,7 +271,7 @@ def _question(
 
 
 def _role(options: ReadOptions, role: str, prefix: str, otherwise: str) -> str:
-    """Give the column of a role; the prefix may be left out."""
+    """Return the column of a role; the prefix may be left out."""
     named = options.columns.get(role)
     if named is None:
         return otherwise
@@ -292,7 +292,7 @@ def _reward(record: Record) -> int | None:
 
 
 def _moment(record: Record, key: str) -> int | None:
-    """Give a time in milliseconds since 1970: "Mon Jan 07 15:54:06 PST 2019", or ISO 8601."""
+    """Return a time in milliseconds since 1970: "Mon Jan 07 15:54:06 PST 2019", or ISO 8601."""
     word = str(record.value.get(key, "")).strip()
     parts = word.split()
     if not word:

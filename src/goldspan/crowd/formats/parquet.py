@@ -55,7 +55,7 @@ _TIMES = ("started", "submitted", "cost")
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the bytes are a Parquet file."""
+    """Return whether the bytes are a Parquet file."""
     return not source.is_folder and source.is_parquet
 
 
@@ -248,7 +248,7 @@ def _read_labels(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
 
 
 def _broken(crowd: Crowd) -> str:
-    """Say what does not fit together, "" if everything does."""
+    """Return what does not fit together, "" if everything does."""
     answers, tokens = crowd.answers, np.diff(crowd.offsets)
     columns = (crowd.item_ids, crowd.tokens, crowd.tokens.flatten())
     n_items, n_tags = crowd.n_items, len(crowd.tagset.tags)

@@ -51,7 +51,7 @@ _ANSWERS = ("accept", "reject", "ignore")
 
 
 def sniff(source: Source) -> bool:
-    """Say whether there are texts with Prodigy's hashes or its accept, reject and ignore."""
+    """Return whether there are texts with Prodigy's hashes or its accept, reject and ignore."""
     return any(
         isinstance(one.get("text"), str) and (_MARKS & one.keys() or one.get("answer") in _ANSWERS)
         for one in first_objects(source, unless=HEADERS)

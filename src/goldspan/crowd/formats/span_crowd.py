@@ -556,7 +556,7 @@ class SpanCrowd:
 
 
 def unread_notes(not_read: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say what was counted but not read, with the first places of each kind.
+    """Return what was counted but not read, with the first places of each kind.
 
     >>> unread_notes({"relations": ["item 1, worker ann"]})
     ['1 relations are not read (item 1, worker ann)']
@@ -577,7 +577,7 @@ def _touched(bounds: Sequence[tuple[int, int]], span: CharSpan) -> tuple[int, in
 
 
 def _misplaced(text: str, span: CharSpan, unit: str) -> str:
-    """Say why a span has no place in a text."""
+    """Return why a span has no place in a text."""
     if span.start >= span.end:
         return "is empty"
     n_units = {"utf16": len(text.encode("utf-16-le", "surrogatepass")) // 2,

@@ -143,7 +143,7 @@ class ItemRow(NamedTuple):
 
 
 def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
-    """Give the items of a crowd with all that is said of them, in characters of their texts."""
+    """Yield the items of a crowd with all that is said of them, in characters of their texts."""
     said, known = answer_rows(crowd), gold_rows(crowd)
     listed, attributes = all_answers(crowd), attribute_rows(crowd)
     ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
@@ -167,7 +167,7 @@ def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
 
 
 def all_answers(crowd: Crowd) -> list[list[int]]:
-    """Give the answers of every item, every attempt of them, by attempt."""
+    """Return the answers of every item, every attempt of them, by attempt."""
     attempts = crowd.answers.attempt
     view = View.of(crowd.answers.item, crowd.n_items)
     rows = [view[n] for n in range(crowd.n_items)]
@@ -175,12 +175,12 @@ def all_answers(crowd: Crowd) -> list[list[int]]:
 
 
 def answer_rows(crowd: Crowd) -> SpanRows:
-    """Give the spans of all answers."""
+    """Return the spans of all answers."""
     return SpanRows.of(Tagged(crowd.answers.codes, crowd.answers.offset), crowd.tagset)
 
 
 def gold_rows(crowd: Crowd) -> SpanRows:
-    """Give the spans of the gold; all tokens are skipped where the crowd has none."""
+    """Return the spans of the gold; all tokens are skipped where the crowd has none."""
     none = np.full(crowd.n_tokens, -1, np.int16)
     return SpanRows.of(
         Tagged(none if crowd.gold is None else crowd.gold, crowd.offsets), crowd.tagset
@@ -188,7 +188,7 @@ def gold_rows(crowd: Crowd) -> SpanRows:
 
 
 def attribute_rows(crowd: Crowd) -> list[dict[str, Any]]:
-    """Give the attributes of every item as JSON values."""
+    """Return the attributes of every item as JSON values."""
     if crowd.attributes is None or not crowd.attributes.num_columns:
         return [{} for _ in range(crowd.n_items)]
     return [
@@ -220,7 +220,7 @@ def as_json(value: Any) -> Any:
 
 
 def code_table(source: Codec, target: Codec) -> NDArray[np.int16]:
-    """Give the codes in one tag set of the tags of another, int16 [V + 1]; the last is no tag."""
+    """Return the codes in one tag set of the tags of another, int16 [V + 1]; the last is no tag."""
     return np.array([*(target.index.get(tag, -1) for tag in source.tags), -1], np.int16)
 
 
@@ -230,7 +230,7 @@ def dump(value: Any) -> str:
 
 
 def refuse_gold_worker(crowd: Crowd) -> None:
-    """Refuse a worker whose name means gold where the file is read.
+    """Reject a worker whose name means gold where the file is read.
 
     Raises:
         InputError: There is one.

@@ -103,7 +103,7 @@ class Header:
         return cls(name, codec, record.string("unit"), tuple(workers), tuple(empty))
 
     def options(self, record: Record, options: ReadOptions) -> ReadOptions:
-        """Give the options for the lines: a tag that is declared never means "no label".
+        """Return the options for the lines: a tag that is declared never means "no label".
 
         Raises:
             FormatError: The user asks for another encoding.
@@ -119,7 +119,7 @@ class Header:
     def check(
         self, record: Record, *, types: Collection[str] = (), tags: Collection[str] = ()
     ) -> None:
-        """Refuse types and tags that are not declared.
+        """Reject types and tags that are not declared.
 
         Raises:
             FormatError: There is one.
@@ -133,7 +133,7 @@ class Header:
             raise record.error(f"{message}: add it there, or mend it here", "undeclared")
 
     def apply(self, crowd: Crowd, options: ReadOptions) -> Crowd:
-        """Give a crowd the tags and the empty columns that are declared."""
+        """Return a crowd the tags and the empty columns that are declared."""
         if self.codec is not None:
             renamed = [options.rename(tag) for tag in self.codec.tags]
             tags = dict.fromkeys(name for name in renamed if name is not None)
@@ -152,7 +152,7 @@ class Header:
 
 
 def describe(crowd: Crowd) -> dict[str, Any]:
-    """Give the header of a crowd as a JSON object."""
+    """Return the header of a crowd as a JSON object."""
     codec, answers = crowd.tagset, crowd.answers
     header: dict[str, Any] = {"goldspan": VERSION, "encoding": codec.encoding}
     if set(codec.tags) == set(Codec.from_types(codec.types, codec.encoding).tags):
@@ -235,7 +235,7 @@ _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}
 
 
 def sniff(source: Source) -> bool:
-    """Say whether there is a header, an item with answers, or a worker's spans or label."""
+    """Return whether there is a header, an item with answers, or a worker's spans or label."""
     found = [] if source.is_folder else first_objects(source)
     if found and any(type(found[0].get(key)) is int for key in HEADERS):
         return True

@@ -111,7 +111,7 @@ def is_span_table(header: Collection[str], columns: Mapping[str, str]) -> bool:
 
 
 def sniff(source: Source) -> bool:
-    """Say whether the header has the columns of a table of spans."""
+    """Return whether the header has the columns of a table of spans."""
     if source.is_folder or source.is_parquet:
         return False
     return is_span_table(header_names(source), {})
@@ -266,7 +266,7 @@ class _Reader:
         return self.ids.setdefault(text, str(len(self.ids) + 1))
 
     def check_items(self, rows: Sequence[Record]) -> None:
-        """Refuse ids that are those of spans, not of items.
+        """Reject ids that are those of spans, not of items.
 
         Raises:
             FormatError: Every row has another id, and yet texts come several times.

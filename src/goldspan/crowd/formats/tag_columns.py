@@ -61,7 +61,7 @@ def find_tokens(schema: Mapping[str, pa.DataType | None], options: ReadOptions) 
 
 
 def sniff(source: Source) -> bool:
-    """Say whether these are JSON lines with tokens and, in another field, a tag for each."""
+    """Return whether these are JSON lines with tokens and, in another field, a tag for each."""
     if source.is_folder or source.is_parquet:
         return False
     found = first_objects(source, limit=5)
@@ -314,7 +314,7 @@ class _Reader:
         return builder.build()
 
     def _check_numbers(self, column: str) -> None:
-        """Refuse numbers without names.
+        """Reject numbers without names.
 
         Raises:
             FormatError: There are such numbers.

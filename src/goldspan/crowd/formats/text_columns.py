@@ -26,7 +26,7 @@ _LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 def has_texts(crowd: Crowd) -> bool:
-    """Say whether the text of any item is known."""
+    """Return whether the text of any item is known."""
     return crowd.texts is not None and crowd.texts.null_count < crowd.n_items
 
 
@@ -58,7 +58,7 @@ def read_json_text(value: str) -> str | None:
 
 
 def are_offsets(cells: Iterator[str]) -> bool:
-    """Say whether cells hold offsets alone, and at least one."""
+    """Return whether cells hold offsets alone, and at least one."""
     found = (_OFFSETS.fullmatch(cell) for cell in cells if cell != UNKNOWN)
     first = next(found, None)
     return first is not None and all(found)
@@ -87,7 +87,7 @@ def read_offsets(cells: Sequence[str], text: str, tokens: Sequence[str]) -> list
 
 
 def _shown_as_they_are(own: ItemText, tokens: Sequence[str]) -> bool:
-    """Say whether the tokens are in the text as cells show them."""
+    """Return whether the tokens are in the text as cells show them."""
     pairs = zip(tokens, own.bounds, strict=True)
     return own.is_own and all(
         own.value[a:b] == token == cell_text(token).strip(" ") for token, (a, b) in pairs

@@ -198,7 +198,7 @@ SUFFIXES = (".tsv", ".csv", ".txt")
 
 
 def sniff(source: Source) -> bool:
-    """Say whether there is a header with a token column and, behind it, at least two more."""
+    """Return whether there is a header with a token column and, behind it, at least two more."""
     if source.is_folder:
         return False
     names = [name.lower() for name in header_names(source)]

@@ -74,7 +74,7 @@ def number_groups(order, marks, starts, tokens, values, group):
 
 @kernel
 def _equal(starts, tokens, values, left, right):
-    """Say whether two features have the same tokens with the same values."""
+    """Return whether two features have the same tokens with the same values."""
     size = starts[left + 1] - starts[left]
     if size != starts[right + 1] - starts[right]:
         return False

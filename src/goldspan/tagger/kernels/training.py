@@ -123,7 +123,7 @@ def expected_step(
 
 @kernel
 def _even(start, step, end):
-    """Say whether the chain's possible entries lie within SAFE_STEPS of each other."""
+    """Return whether the chain's possible entries lie within SAFE_STEPS of each other."""
     n_labels = len(start)
     most, least = 0.0, np.inf
     for i in range(n_labels):
@@ -167,7 +167,7 @@ def _forbid(first, length, allowed, score, value):
 
 @kernel
 def _far_from_0(length, forward):
-    """Say whether what is possible is far from 0, so that no backward product overflows."""
+    """Return whether what is possible is far from 0, so that no backward product overflows."""
     for t in range(length):
         for j in range(forward.shape[1]):
             if 0.0 < forward[t, j] < 1e-150:
@@ -298,7 +298,7 @@ def target_step(bounds, ids, values, probs, counts):
 
 @kernel
 def first_without_path(offsets, weight, allowed, start, step, end):
-    """Give the first item whose known tags no possible sequence has, -1 if there is none.
+    """Return the first item whose known tags no possible sequence has, -1 if there is none.
 
     Args:
         offsets: int64 [n_items + 1], tokens; the first may be any number.

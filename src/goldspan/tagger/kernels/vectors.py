@@ -7,7 +7,7 @@ from goldspan._kernel import kernel
 
 @kernel
 def dot(left, right):
-    """Give the inner product of two vectors, float64 [n]; eight sums side by side."""
+    """Return the inner product of two vectors, float64 [n]; eight sums side by side."""
     n = len(left) - len(left) % 8
     a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
     for i in range(0, n, 8):

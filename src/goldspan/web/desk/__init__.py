@@ -38,29 +38,29 @@ class Desk:
         self.finder = Finder(service)
 
     def mark(self) -> tuple[int, int]:
-        """Give what grows with every change of what the desk shows."""
+        """Return what grows with every change of what the desk shows."""
         return self.service.engine.live.version, self.service.ledger.n_events
 
     def overview(self) -> dict[str, Any]:
-        """Say how far it is: state, money, time, rounds, the forecast."""
+        """Return how far it is: state, money, time, rounds, the forecast."""
         return overview(self.service)
 
     def workers(self) -> list[dict[str, Any]]:
-        """Give everybody who works: answers, money, verdict, whether they are asked."""
+        """Return everybody who works: answers, money, verdict, whether they are asked."""
         return workers(self.service)
 
     def agreement(self) -> dict[str, Any]:
-        """Say how well the workers agree."""
+        """Return how well the workers agree."""
         return agreement(self.service)
 
     def doubts(self, limit: int = 20) -> list[dict[str, Any]]:
-        """Give the items whose labels are least certain, with what else they may be."""
+        """Return the items whose labels are least certain, with what else they may be."""
         return doubts(self.service, limit)
 
     def items(
         self, after: str = "", find: str = "", state: str = "all", limit: int = 50
     ) -> dict[str, Any]:
-        """Give a page of the items that were asked about, in their order.
+        """Return a page of the items that were asked about, in their order.
 
         Raises:
             Refused: There is no such state.
@@ -68,7 +68,7 @@ class Desk:
         return items.page(self.service, after, find, state, limit)
 
     def item(self, item: str, page: int = 1) -> dict[str, Any]:
-        """Give an item: its words, answers, what they say together, what was said of it.
+        """Return an item: its words, answers, what they say together, what was said of it.
 
         Raises:
             Refused: There is no such item.
@@ -76,7 +76,7 @@ class Desk:
         return items.one(self.service, item, page)
 
     def check_item(self, item: str) -> None:
-        """Refuse an item that is not there.
+        """Reject an item that is not there.
 
         Raises:
             Refused: There is no such item.

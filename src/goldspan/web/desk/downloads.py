@@ -49,7 +49,7 @@ class Pseudonyms:
         self._campaign, self._known = campaign, known
 
     def __call__(self, worker: str) -> str:
-        """Give the name of a worker.
+        """Return the name of a worker.
 
         >>> names = Pseudonyms(Keys(bytes(range(32))), "weather-1")
         >>> names("ann") == names("ann"), names("ann") == names("bob"), len(names("ann"))
@@ -69,22 +69,22 @@ class Pseudonyms:
         return f"w-{blake2b(words, key=self._key, digest_size=6).hexdigest()}"
 
     def crowd(self, crowd: Crowd) -> Crowd:
-        """Give a crowd whose workers have these names."""
+        """Return a crowd whose workers have these names."""
         names = list(map(self._now(), crowd.worker_ids.to_pylist()))
         return replace(crowd, worker_ids=pa.array(names, pa.string()))
 
     def result(self, result: Consensus) -> Consensus:
-        """Give labels whose crowd has these names."""
+        """Return labels whose crowd has these names."""
         return replace(result, crowd=self.crowd(result.crowd))
 
     def record(self, record: CampaignRecord) -> CampaignRecord:
-        """Give the record of a campaign with these names."""
+        """Return the record of a campaign with these names."""
         name = self._now()
         workers = {name(worker): facts for worker, facts in record.workers.items()}
         return replace(record, workers=dict(sorted(workers.items())))
 
     def findings(self, findings: Findings) -> Findings:
-        """Give what a report tells with these names."""
+        """Return what a report tells with these names."""
         result, tested = findings.result, findings.tested
         return replace(
             findings,
@@ -94,7 +94,7 @@ class Pseudonyms:
         )
 
     def decode(self, shown: str, workers: Any) -> str | None:
-        """Give the worker behind a name, of those that are known; None if it is nobody's."""
+        """Return the worker behind a name, of those that are known; None if it is nobody's."""
         name = self._now()
         return next((worker for worker in workers if name(worker) == shown), None)
 

@@ -81,7 +81,7 @@ def brief(found: Mapping[str, Any]) -> str:
 
 
 def learning(service: Service, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """Give points, curve, target and forecast, worked out once per round.
+    """Return points, curve, target and forecast, worked out once per round.
 
     Args:
         service: The campaign.
@@ -100,13 +100,13 @@ def learning(service: Service, rounds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _point(one: dict[str, Any]) -> dict[str, Any]:
-    """Give a round's score, on items drawn at random where there are any."""
+    """Return a round's score, on items drawn at random where there are any."""
     score = one["control"] or one["score"]
     return {"items": one["items"], **{name: score[name] for name in ("value", "low", "high")}}
 
 
 def _forecast(service: Service) -> dict[str, Any] | None:
-    """Give where the curve leads, as the last round saw it, with money as decimal text.
+    """Return where the curve leads, as the last round saw it, with money as decimal text.
 
     Where nobody is paid the cost is None, and `answers` tell what it takes.
     """
@@ -135,7 +135,7 @@ FACTS = ("items", "answers", "hours", "score", "control", "model", "stable")
 
 
 def overview(service: Service) -> dict[str, Any]:
-    """Say how far it is."""
+    """Return how far it is."""
     live, plan, ledger = service.engine.live, service.setting.plan, service.ledger
     rounds = list(ledger.records("round").values())
     return {
@@ -184,7 +184,7 @@ def trouble_of(service: Service) -> dict[str, str]:
 
 
 def state_of(service: Service) -> dict[str, str]:
-    """Say what goes on, and why it ended; without a loop the ledger tells."""
+    """Return what goes on, and why it ended; without a loop the ledger tells."""
     live, stops = service.engine.live, list(service.ledger.records("stop").values())
     state, why = live.state, "" if live.decision is None else live.decision.why
     if trouble_of(service)["error"]:
@@ -245,7 +245,7 @@ def _answers(service: Service) -> dict[str, int]:
 
 
 def _money_spent(service: Service) -> dict[str, str] | None:
-    """Give the money; bonuses are spent too, and stand with neither labels nor control.
+    """Return the money; bonuses are spent too, and stand with neither labels nor control.
 
     None where nobody is paid.
     """
@@ -261,7 +261,7 @@ def _money_spent(service: Service) -> dict[str, str] | None:
 
 
 def _paid_for_control(service: Service) -> int:
-    """Give what answers to control questions cost, in millionths; their batch is the first."""
+    """Return what answers to control questions cost, in millionths; their batch is the first."""
     setting = service.setting
     rows = service.ledger.page(limit=len(setting.control)) if setting.control else []
     return sum(
@@ -282,7 +282,7 @@ def _hours(service: Service) -> dict[str, float | None]:
 
 
 def workers(service: Service) -> list[dict[str, Any]]:
-    """Give everybody who works, those with most answers first."""
+    """Return everybody who works, those with most answers first."""
     live, barred = service.engine.live, service.ledger.standing()
     seconds = {} if live.crowd is None else median_seconds(live.crowd)
     whys, decided = service.ledger.records(BAR), _decisions(service)
@@ -305,7 +305,7 @@ def workers(service: Service) -> list[dict[str, Any]]:
 
 
 def _did(service: Service, worker: str) -> dict[str, Any]:
-    """Give what a worker has done and earned."""
+    """Return what a worker has done and earned."""
     person = service.people[worker]
     return {
         "answers": person.counting,
@@ -327,7 +327,7 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def median_seconds(crowd: Crowd) -> dict[str, float]:
-    """Give the median time of an answer by worker, where leases tell when it began."""
+    """Return the median time of an answer by worker, where leases tell when it began."""
     answers = crowd.latest
     if answers.started is None or answers.submitted is None:
         return {}
@@ -341,7 +341,7 @@ def median_seconds(crowd: Crowd) -> dict[str, float]:
 
 
 def _decisions(service: Service) -> dict[str, str]:
-    """Give the requester's last decision on every worker."""
+    """Return the requester's last decision on every worker."""
     rows = service.ledger.records(DECISION).values()
     return {row["worker"]: row["verdict"] for row in rows}
 
@@ -351,7 +351,7 @@ def _decisions(service: Service) -> dict[str, str]:
 
 
 def agreement(service: Service) -> dict[str, Any]:
-    """Give Krippendorff's alpha and more; null where there is too little."""
+    """Return Krippendorff's alpha and more; null where there is too little."""
     crowd = service.engine.live.crowd
     if crowd is None or not crowd.n_items:
         return {"n_answers": 0, "measures": None}
@@ -386,7 +386,7 @@ LIKELY = 8
 
 
 def page(service: Service, after: str, find: str, state: str, limit: int) -> dict[str, Any]:
-    """Give a page of the items.
+    """Return a page of the items.
 
     Args:
         service: The campaign.
@@ -411,7 +411,7 @@ def page(service: Service, after: str, find: str, state: str, limit: int) -> dic
 
 
 def one(service: Service, item: str, page: int = 1) -> dict[str, Any]:
-    """Give all that is known of an item, of what people did a page at a time.
+    """Return all that is known of an item, of what people did a page at a time.
 
     Args:
         service: The campaign.
@@ -457,7 +457,7 @@ def one(service: Service, item: str, page: int = 1) -> dict[str, Any]:
 
 
 def number_of(service: Service, item: str) -> int:
-    """Give the number of an item in the pool.
+    """Return the number of an item in the pool.
 
     Raises:
         Refused: There is no such item.
@@ -469,7 +469,7 @@ def number_of(service: Service, item: str) -> int:
 
 
 def flags(service: Service) -> dict[str, list[dict[str, str]]]:
-    """Give what workers said is wrong, by item."""
+    """Return what workers said is wrong, by item."""
     found: dict[str, list[dict[str, str]]] = {}
     for row in service.ledger.records(FLAG).values():
         said = {name: row[name] for name in ("worker", "reason", "note")}
@@ -478,12 +478,12 @@ def flags(service: Service) -> dict[str, list[dict[str, str]]]:
 
 
 def gold(service: Service) -> dict[str, list[str]]:
-    """Give the labels that the requester decided, by item, the last decision of each."""
+    """Return the labels that the requester decided, by item, the last decision of each."""
     return {row["item"]: row["labels"] for row in service.ledger.records(GOLD).values()}
 
 
 def shown_labels(service: Service, labels: Any) -> Any:
-    """Give labels as a page shows them: spans, or one label; None where there are none."""
+    """Return labels as a page shows them: spans, or one label; None where there are none."""
     if labels is None:
         return None
     if service.setting.plan.is_single:
@@ -492,7 +492,7 @@ def shown_labels(service: Service, labels: Any) -> Any:
 
 
 def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
-    """Give what the answers say together: labels with their confidence, and alternatives."""
+    """Return what the answers say together: labels with their confidence, and alternatives."""
     (n,) = places(result, [item])
     if result is None or n is None:
         return None
@@ -502,7 +502,7 @@ def found_labels(result: Consensus | None, item: str) -> dict[str, Any] | None:
 
 
 def found_at(result: Consensus, n: int) -> dict[str, Any]:
-    """Give what the answers to an item of a result say together."""
+    """Return what the answers to an item of a result say together."""
     made: dict[str, Any] = {"confidence": round(float(result.confidence[n]), 4)}
     begin, end = result.crowd.offsets[n : n + 2].tolist()
     made["tokens"] = [round(one, 3) for one in result.token_confidence[begin:end].tolist()]
@@ -529,7 +529,7 @@ def found_at(result: Consensus, n: int) -> dict[str, Any]:
 
 
 def places(result: Consensus | None, items: Sequence[str]) -> list[int | None]:
-    """Give the numbers of items in a result, None for those without an answer."""
+    """Return the numbers of items in a result, None for those without an answer."""
     if result is None:
         return [None] * len(items)
     found = pc.index_in(pa.array(items, pa.string()), value_set=result.crowd.item_ids)
@@ -549,7 +549,7 @@ class _Rows:
     decided: set[str]
 
     def brief(self, slots: Sequence[Slot]) -> list[dict[str, Any]]:
-        """Give items in short."""
+        """Return items in short."""
         result = self.service.engine.live.result
         numbers = places(result, [slot.item for slot in slots])
         sure = [None if result is None or n is None else result.confidence[n] for n in numbers]
@@ -578,7 +578,7 @@ class _Rows:
 
 
 def doubts(service: Service, limit: int) -> list[dict[str, Any]]:
-    """Give the least certain items, those decided and control questions aside."""
+    """Return the least certain items, those decided and control questions aside."""
     result = service.engine.live.result
     if result is None:
         return []
@@ -623,7 +623,7 @@ class Finder:
     def rows(
         self, after: str, find: str, names: Collection[str] | None, state: str, limit: int
     ) -> list[Slot]:
-        """Give the first items behind another that fit.
+        """Return the first items behind another that fit.
 
         Args:
             after: Id of the other; "", or the id of none: all items.
@@ -642,7 +642,7 @@ class Finder:
         return list(islice((row for row in rows if self._holds(row.item, word)), limit))
 
     def _fitting(self, begin: int, word: str, names: Collection[str] | None) -> NDArray[np.int64]:
-        """Give the numbers of the items behind a position that may fit, in order."""
+        """Return the numbers of the items behind a position that may fit, in order."""
         asked = self.service.ledger.asked()
         fits = asked.position > begin
         if names is not None:
@@ -652,7 +652,7 @@ class Finder:
         return asked.number[fits]
 
     def _words_of(self, asked: Asked) -> pa.ChunkedArray:
-        """Give the words of items: those that were asked about since are read."""
+        """Return the words of items: those that were asked about since are read."""
         with self._lock:
             new = asked.item.slice(len(self._words)).to_pylist()
             if new:

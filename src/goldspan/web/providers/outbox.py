@@ -90,7 +90,7 @@ def read_addresses(path: str | Path) -> dict[str, str]:
 
 
 def check_new(folder: Path, workers: Sequence[str]) -> None:
-    """Refuse a folder that holds messages to these workers already.
+    """Reject a folder that holds messages to these workers already.
 
     Raises:
         InputError: It does.
@@ -122,7 +122,7 @@ def write_mails(folder: Path, invitations: Sequence[Invitation]) -> list[Path]:
 
 
 def message(invitation: Invitation) -> EmailMessage:
-    """Give the message of an invitation."""
+    """Return the message of an invitation."""
     mail = EmailMessage()
     address = invitation.address or (
         invitation.worker if _ADDRESS.fullmatch(invitation.worker) else ""
@@ -142,7 +142,7 @@ def message(invitation: Invitation) -> EmailMessage:
 
 
 def _file_name(worker: str) -> str:
-    """Give what of a name every file system can hold."""
+    """Return what of a name every file system can hold."""
     return re.sub(r"[^A-Za-z0-9@._-]+", "_", worker)[:80].strip(".") or "worker"
 
 
@@ -216,7 +216,7 @@ class Outbox:
         self._sender = new_id()
 
     def letters(self) -> list[Letter]:
-        """Give all letters in the order in which they were written, as they are now."""
+        """Return all letters in the order in which they were written, as they are now."""
         steps: dict[str, list[dict[str, Any]]] = {}
         for step in self._store.records(STEP).values():
             steps.setdefault(step["letter"], []).append(step)
@@ -226,7 +226,7 @@ class Outbox:
         ]
 
     def open(self) -> Iterator[Letter]:
-        """Give what can be sent: of the letters about the same work the first that is not done."""
+        """Yield what can be sent: of the letters about the same work the first that is not done."""
         busy = set()
         for letter in self.letters():
             if letter.state not in FINAL and letter.about not in busy:
@@ -325,7 +325,7 @@ class Outbox:
         return name
 
     def _bonus(self, worker: str, amount: int, why: str) -> str | None:
-        """Give the bonus that was written for a worker and a reason, None if there is none."""
+        """Return the bonus that was written for a worker and a reason, None if there is none."""
         prefix = f"{BONUS}:"  # what answers earned has no reason of anybody's
         for one in self.letters():
             if (one.worker, one.why) == (worker, why) and one.id.startswith(prefix):

@@ -137,11 +137,11 @@ class Api:
         self._token, self._client, self._sleep = token, client or _client(), sleep
 
     def submission(self, submission: str) -> dict[str, Any]:
-        """Give what is known of a submission."""
+        """Return what is known of a submission."""
         return self._object("GET", f"submissions/{submission}/")
 
     def bonuses(self, submission: str) -> list[float]:
-        """Give the bonuses that were paid on a submission, in cents."""
+        """Return the bonuses that were paid on a submission, in cents."""
         found = self.submission(submission).get("bonus_payments") or []
         if not isinstance(found, list) or not all(type(one) in {int, float} for one in found):
             raise Later("Prolific's list of bonuses has another form than it is known to have")
@@ -231,7 +231,7 @@ class Api:
 
 
 def _wait(answer: Any, attempt: int) -> float:
-    """Give the seconds until the next try."""
+    """Return the seconds until the next try."""
     told = "" if answer is None else answer.headers.get("Retry-After", "")
     return float(told[:6]) if told.isascii() and told.isdigit() else 2.0**attempt
 
@@ -283,12 +283,12 @@ class Submissions:
             raise Refused("study", "This submission is somebody else's.", 403) from None
 
     def worker(self, submission: str) -> str | None:
-        """Give whose a submission is."""
+        """Return whose a submission is."""
         found = self._store.records(SUBMISSION).get(submission)
         return None if found is None else str(found["worker"])
 
     def of(self, worker: str) -> str | None:
-        """Give the last submission of a worker."""
+        """Return the last submission of a worker."""
         rows = self._store.records(SUBMISSION).items()
         return next((name for name, row in reversed(rows) if row["worker"] == worker), None)
 
@@ -303,12 +303,12 @@ class Submissions:
         return sum(self.status(name) != RETURNED for name in mine)
 
     def workers(self) -> list[str]:
-        """Give everybody who came."""
+        """Return everybody who came."""
         rows = self._store.records(SUBMISSION).values()
         return list(dict.fromkeys(row["worker"] for row in rows))
 
     def status(self, submission: str) -> str | None:
-        """Give the latest status that Prolific sent, None if it sent none."""
+        """Return the latest status that Prolific sent, None if it sent none."""
         rows = [one for one in self._messages().values() if one["submission"] == submission]
         return str(max(rows, key=_order)["status"]) if rows else None
 
@@ -481,7 +481,7 @@ class Message:
 
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
-    """Give the signature of a message, as Prolific makes it."""
+    """Return the signature of a message, as Prolific makes it."""
     words = new(secret.encode(), timestamp.encode() + body, sha256).digest()
     return base64.b64encode(words).decode("ascii")
 
@@ -601,7 +601,7 @@ class Prolific:
         return self.submissions.worker(submission) is None
 
     def identify(self, parameters: Mapping[str, str]) -> str:
-        """Give the participant, the same for all submissions of theirs."""
+        """Return the participant, the same for all submissions of theirs."""
         participant, submission = self._read(parameters)
         known = self.submissions.worker(submission)
         if known is None and self.options.check:
@@ -624,7 +624,7 @@ class Prolific:
         return participant, submission
 
     def completion(self, worker: str) -> dict[str, Any] | None:
-        """Give the address that ends the submission; none to who did not come from Prolific."""
+        """Return the address that ends the submission; none to who did not come from Prolific."""
         if self.submissions.of(worker) is None:
             return None
         code = self.options.code
@@ -650,16 +650,16 @@ class Prolific:
         return Event(said, worker if status in OVER and is_last else "")
 
     def workers(self) -> list[str]:
-        """Give everybody who came in."""
+        """Return everybody who came in."""
         return self.submissions.workers()
 
     def owed(self, worker: str, earned: int) -> int:
-        """Give what of a worker's earnings the rewards of their submissions do not pay."""
+        """Return what of a worker's earnings the rewards of their submissions do not pay."""
         rewards = self.submissions.count_paid(worker) * to_micro(self.options.reward)
         return max(0, earned - rewards)
 
     def about(self, worker: str) -> str:
-        """Give a worker's last submission."""
+        """Return a worker's last submission."""
         found = self.submissions.of(worker)
         if found is None:
             raise InputError(f"{worker} did not come from Prolific: letters are about participants")
@@ -676,12 +676,12 @@ class Prolific:
             raise UnknownNameError("category of rejections", category, CATEGORIES)
 
     def courier(self) -> Courier:
-        """Give who carries letters to Prolific."""
+        """Return who carries letters to Prolific."""
         options = self.options
         return ProlificCourier(self.api, options.study, options.settle_minutes, self._clock)
 
     def _check(self, participant: str, submission: str) -> None:
-        """Refuse whom Prolific does not know as a participant at work."""
+        """Reject whom Prolific does not know as a participant at work."""
         try:
             found = self.api.submission(submission)
         except Declined:

@@ -22,7 +22,7 @@ from goldspan.web.security.sessions import Link, Links
 
 
 def secret_of(name: str) -> str | None:
-    """Give a secret: the value of a variable, or the content of the file that NAME_FILE names.
+    """Return a secret: the value of a variable, or the content of the file that NAME_FILE names.
 
     Raises:
         InputError: The file cannot be read, or the secret is empty or holds other than visible
@@ -58,7 +58,7 @@ class Store(Protocol):
         ...
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Give all facts of a kind by name, in their order."""
+        """Return all facts of a kind by name, in their order."""
         ...
 
     def charge(self, name: str, amount: int, now: int) -> bool:
@@ -66,11 +66,11 @@ class Store(Protocol):
         ...
 
     def held(self, worker: str, now: int) -> list[Lease]:
-        """Give the tasks that a worker holds."""
+        """Return the tasks that a worker holds."""
         ...
 
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Give a task back."""
+        """Return a task back."""
         ...
 
     def standing(self) -> dict[str, bool]:
@@ -118,7 +118,7 @@ class Provider(Protocol):
     sends_letters: bool
 
     def identify(self, parameters: Mapping[str, str]) -> str:
-        """Give the id of the worker who came with these parameters of an address.
+        """Return the id of the worker who came with these parameters of an address.
 
         Raises:
             goldspan.web.errors.Refused: They are nobody's whom this campaign is for.
@@ -130,7 +130,7 @@ class Provider(Protocol):
         ...
 
     def completion(self, worker: str) -> dict[str, Any] | None:
-        """Give what a worker who is finished needs: an address `url`, a `code`, or nothing."""
+        """Return what a worker who is finished needs: an address `url`, a `code`, or nothing."""
         ...
 
     def on_event(self, headers: Mapping[str, str], body: bytes) -> Event:
@@ -142,15 +142,15 @@ class Provider(Protocol):
         ...
 
     def workers(self) -> list[str]:
-        """Give everybody who came in from the provider."""
+        """Return everybody who came in from the provider."""
         ...
 
     def owed(self, worker: str, earned: int) -> int:
-        """Give what of a worker's earnings is paid in bonuses, in millionths."""
+        """Return what of a worker's earnings is paid in bonuses, in millionths."""
         ...
 
     def about(self, worker: str) -> str:
-        """Give the provider's id of a worker's work, for letters.
+        """Return the provider's id of a worker's work, for letters.
 
         Raises:
             goldspan.errors.InputError: The worker did not come from the provider.
@@ -166,7 +166,7 @@ class Provider(Protocol):
         ...
 
     def courier(self) -> Courier | None:
-        """Give who carries letters, None if there is nobody to write to.
+        """Return who carries letters, None if there is nobody to write to.
 
         Raises:
             goldspan.errors.InputError: The provider's token is missing.
@@ -207,7 +207,7 @@ class Reception:
         self._turn, self._admit = Lock(), admit
 
     def enter(self, parameters: Mapping[str, str], address: str = "") -> Link:
-        """Give the link of who came in: the one that they have, if it holds.
+        """Return the link of who came in: the one that they have, if it holds.
 
         Who was shut out by the requester, whose last link was taken back, stays out until the
         requester makes them a new one.
@@ -313,7 +313,7 @@ class Sending:
 
 
 def open_sending(provider: Provider, store: Store, clock: Callable[[], int]) -> Sending | None:
-    """Give what sends a provider's letters; None if its plan does not say so.
+    """Return what sends a provider's letters; None if its plan does not say so.
 
     Raises:
         InputError: The provider's token is missing.

@@ -56,7 +56,7 @@ class Link:
         return False
 
     def completion(self, _: str) -> dict[str, Any] | None:
-        """Give the address and the code of the plan."""
+        """Return the address and the code of the plan."""
         found = {key: value for key, value in self.options.model_dump().items() if value}
         return found or None
 
@@ -65,11 +65,11 @@ class Link:
         raise Refused("unknown", "There is nothing here.", 404)
 
     def workers(self) -> list[str]:
-        """Give nobody: letters are written to no one."""
+        """Return nobody: letters are written to no one."""
         return []
 
     def owed(self, _: str, __: int) -> int:
-        """Give 0: the requester pays by other means."""
+        """Return 0: the requester pays by other means."""
         return 0
 
     def about(self, worker: str) -> str:
@@ -83,7 +83,7 @@ class Link:
         """Do nothing."""
 
     def courier(self) -> Courier | None:
-        """Give None."""
+        """Return None."""
         return None
 
 
@@ -98,7 +98,7 @@ PROVIDERS: dict[str, str] = {
 
 
 def open_provider(plan: Plan, store: Store, clock: Callable[[], int]) -> Provider:
-    """Give the provider of a plan; "link" if it names none.
+    """Return the provider of a plan; "link" if it names none.
 
     Raises:
         UnknownNameError: There is no such provider.
@@ -110,7 +110,7 @@ def open_provider(plan: Plan, store: Store, clock: Callable[[], int]) -> Provide
 
 
 def check_provider(plan: Plan) -> None:
-    """Refuse a plan whose provider cannot be opened.
+    """Reject a plan whose provider cannot be opened.
 
     Raises:
         UnknownNameError: There is no such provider.
@@ -135,7 +135,7 @@ def _read(plan: Plan) -> tuple[Any, Any]:
 
 
 def _message(fault: Any, known: str) -> str:
-    """Say what is wrong with an option; values are shown, as secrets do not stand in a plan."""
+    """Return what is wrong with an option; values are shown, as secrets do not stand in a plan."""
     path = ".".join(["provider", "options", *map(str, fault["loc"])])
     if fault["type"] == "extra_forbidden":
         return f"{path}: there is no such key: choose from {known}"

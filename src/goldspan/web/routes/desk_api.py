@@ -51,7 +51,7 @@ async def live(requester: RequesterHere, house: HouseHere) -> StreamingResponse:
 
 
 async def events(house: House, session: Session) -> AsyncIterator[str]:
-    """Give the events of a session's stream, until it or the server ends."""
+    """Yield the events of a session's stream, until it or the server ends."""
     seen: Any = None
     told = -HEARTBEAT
     while not house.leaving.is_set():
@@ -72,7 +72,7 @@ async def events(house: House, session: Session) -> AsyncIterator[str]:
 
 
 def _look(house: House, session: Session, seen: Any) -> tuple[Any, str]:
-    """Give what marks the state of things, and the overview if it is another; None at the end."""
+    """Return what marks the state of things, and the overview if it is another; None at the end."""
     try:
         if not house.entrance.sessions.holds(session):
             return None, ""
@@ -108,13 +108,13 @@ PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; san
 
 @router.get("/overview", response_model=m.Overview, responses=refusals())
 def overview(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
-    """Say how far it is: state, money, time, rounds, the learning curve."""
+    """Return how far it is: state, money, time, rounds, the learning curve."""
     return house.service.desk.overview()
 
 
 @router.get("/workers", response_model=list[m.Worker], responses=refusals())
 def workers(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
-    """Give everybody who works, those with most answers first."""
+    """Return everybody who works, those with most answers first."""
     return house.service.desk.workers()
 
 
@@ -128,13 +128,13 @@ def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) 
 
 @router.get("/agreement", response_model=m.Agreement, responses=refusals())
 def agreement(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
-    """Say how well the workers agree."""
+    """Return how well the workers agree."""
     return house.service.desk.agreement()
 
 
 @router.get("/doubts", response_model=list[m.Doubt], responses=refusals())
 def doubts(_: RequesterHere, house: HouseHere, limit: Limit = 20) -> list[dict[str, Any]]:
-    """Give the items whose labels are least certain, those decided and control aside."""
+    """Return the items whose labels are least certain, those decided and control aside."""
     return house.service.desk.doubts(limit)
 
 
@@ -147,7 +147,7 @@ def items(
     state: State = "all",
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """Give a page of the items that were asked about, behind the item `after`."""
+    """Return a page of the items that were asked about, behind the item `after`."""
     return house.service.desk.items(after, find, state, limit)
 
 
@@ -158,7 +158,7 @@ def item(
     item: str,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
 ) -> dict[str, Any]:
-    """Give an item: its words, answers, what they say together, what was said of it."""
+    """Return an item: its words, answers, what they say together, what was said of it."""
     return house.service.desk.item(item, page)
 
 
@@ -188,7 +188,7 @@ def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
 
 @router.get("/links", response_model=list[m.LinkRow], responses=refusals())
 def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
-    """Give the workers' links that were made, without their addresses."""
+    """Return the workers' links that were made, without their addresses."""
     return [_link(house, link) for link in house.entrance.links.all()]
 
 

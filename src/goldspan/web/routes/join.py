@@ -46,7 +46,7 @@ class DirectRoute(APIRoute):
     """A route of a worker: its function takes a session, the house and a model of the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Give what answers a request."""
+        """Return what answers a request."""
         act = self.endpoint
         model = _model(act)
 
@@ -198,7 +198,7 @@ def log_out(request: Request, house: HouseHere, fields: Fields) -> Response:
 
 
 def welcome(house: House, session: Session) -> Response:
-    """Give the session's cookie and lead to where its person works.
+    """Return the session's cookie and lead to where its person works.
 
     Raises:
         Refused: Too many sessions have begun with the link.
@@ -310,7 +310,7 @@ def _admit(house: House, address: str) -> None:
 
 
 def outside(house: House) -> APIRouter:
-    """Give the routes of the plan's provider; none where people come by personal links."""
+    """Return the routes of the plan's provider; none where people come by personal links."""
     router = APIRouter(include_in_schema=False)
     provider = house.service.setting.plan.provider
     if provider is None or provider.name == "link":

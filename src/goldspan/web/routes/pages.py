@@ -73,7 +73,7 @@ class Visitor:
 
 
 def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIRouter:
-    """Give the routes of a worker's pages.
+    """Return the routes of a worker's pages.
 
     Args:
         page: What is shown.
@@ -101,7 +101,7 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIR
 
 
 def page_data(page: LabelPage, visitor: Visitor) -> dict[str, object]:
-    """Give what the script of the page reads."""
+    """Return what the script of the page reads."""
     return {
         "csrf": visitor.csrf,
         "scope": visitor.scope,
@@ -115,7 +115,7 @@ def page_data(page: LabelPage, visitor: Visitor) -> dict[str, object]:
 
 
 def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
-    """Give every label a key; those beyond the keys are chosen by mouse, touch or arrows.
+    """Return every label a key; those beyond the keys are chosen by mouse, touch or arrows.
 
     >>> label_keys(["PER", "LOC"])
     [{'name': 'PER', 'key': '1'}, {'name': 'LOC', 'key': '2'}]

@@ -37,7 +37,7 @@ often = APIRouter(prefix="/api/work", tags=["work"], route_class=DirectRoute)
 
 @often.post("/next", response_model=NextAnswer, responses=refusals())
 def next_task(worker: WorkerHere, house: HouseHere, _: NextBody) -> Response:
-    """Give the next task, the same one while it is held; or say why there is none."""
+    """Return the next task, the same one while it is held; or say why there is none."""
     return _told(NextAnswer, house.service.work.next(worker.person))
 
 
@@ -86,18 +86,18 @@ def flag(worker: WorkerHere, house: HouseHere, body: FlagBody) -> Response:
 
 @router.post("/release", response_model=Done, responses=refusals(410))
 def release(worker: WorkerHere, house: HouseHere, body: ReleaseBody) -> Response:
-    """Give a task back; it may come again."""
+    """Return a task back; it may come again."""
     return _told(Done, house.service.work.release(worker.person, body.task))
 
 
 @router.get("/me", response_model=Me, responses=refusals())
 def me(worker: WorkerHere, house: HouseHere) -> Response:
-    """Say what the worker has done and earned."""
+    """Return what the worker has done and earned."""
     return _told(Me, house.service.work.me(worker.person))
 
 
 def _told(model: type[BaseModel], body: dict[str, Any]) -> Response:
-    """Give a body as its model has it, and nothing else of it.
+    """Return a body as its model has it, and nothing else of it.
 
     Here, in the thread of the route: FastAPI would take another one for it.
     """

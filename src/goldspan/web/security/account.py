@@ -134,7 +134,7 @@ class Delays:
 
 
 def address_name(host: str | None) -> str:
-    """Give the name of an address's bucket; a network of IPv6 (/64) is one.
+    """Return the name of an address's bucket; a network of IPv6 (/64) is one.
 
     >>> address_name("192.0.2.7"), address_name("2001:db8::1:2"), address_name(None)
     ('192.0.2.7', '2001:db8::/64', 'unknown')
@@ -368,7 +368,7 @@ class Account:
         return bool(self._kept())
 
     def open_setup(self) -> str:
-        """Give the token of a link to choose a password; those before it end."""
+        """Return the token of a link to choose a password; those before it end."""
         token = secrets.token_urlsafe(32)
         expires = self._notes.clock() + round(self._minutes * MINUTE)
         body = {"hash": _digest(token), "expires": expires, "epoch": self._epoch()}
@@ -376,7 +376,7 @@ class Account:
         return token
 
     def check_setup(self, token: str) -> int:
-        """Give the epoch that a token may end by a new password.
+        """Return the epoch that a token may end by a new password.
 
         Raises:
             Refused: It was used, has expired, or is none.

@@ -97,11 +97,11 @@ class FormSeal:
         self._key = key
 
     def new(self) -> str:
-        """Give the value of the form's cookie."""
+        """Return the value of the form's cookie."""
         return secrets.token_urlsafe(24)
 
     def token(self, cookie: str) -> str:
-        """Give the hidden field that belongs to a cookie."""
+        """Return the hidden field that belongs to a cookie."""
         return new(self._key, cookie.encode(), sha256).hexdigest()
 
     def fits(self, cookie: str | None, token: str) -> bool:
@@ -129,7 +129,7 @@ class Entrance:
 
     @classmethod
     def of(cls, ledger: Ledger, campaign: str, settings: ServerSettings) -> Entrance:
-        """Give the entrance of a campaign.
+        """Return the entrance of a campaign.
 
         Args:
             ledger: Where links, passwords and ended sessions are kept.

@@ -173,7 +173,7 @@ class Gate:
         self._held += len(part)
 
     def _knows(self, scope: Scope) -> set[str]:
-        """Give the roles of which a cookie is sent that this server has made."""
+        """Return the roles of which a cookie is sent that this server has made."""
         cookies, sessions = HTTPConnection(scope).cookies, self._house.entrance.sessions
         cookie = self._house.cookie_of
         return {role for role in (DESK, WORKER) if sessions.open(role, cookie(cookies, role))}

@@ -41,11 +41,11 @@ class Keys:
 
     @classmethod
     def new(cls) -> Keys:
-        """Give keys that nobody has, for tests and for a server that forgets."""
+        """Return keys that nobody has, for tests and for a server that forgets."""
         return cls(secrets.token_bytes(32))
 
     def of(self, purpose: str) -> bytes:
-        """Give the key of one purpose, 32 bytes.
+        """Return the key of one purpose, 32 bytes.
 
         >>> keys = Keys(bytes(range(32)))
         >>> keys.of("links") == keys.of("links"), keys.of("links") == keys.of("csrf")
@@ -130,12 +130,12 @@ class Seal:
         self._key = key
 
     def sign(self, facts: Mapping[str, Any]) -> str:
-        """Give the token of facts that JSON can hold."""
+        """Return the token of facts that JSON can hold."""
         made = self._serializer.dumps(dict(facts))
         return made if isinstance(made, str) else made.decode("ascii")
 
     def read(self, token: str) -> dict[str, Any] | None:
-        """Give the facts of a token; None if this seal has not made it.
+        """Return the facts of a token; None if this seal has not made it.
 
         >>> seal = Seal(bytes(32))
         >>> token = seal.sign({"worker": "ann"})
@@ -158,5 +158,5 @@ class Seal:
 
 
 def new_id() -> str:
-    """Give an id that nobody can guess: 128 random bits."""
+    """Return an id that nobody can guess: 128 random bits."""
     return secrets.token_hex(16)

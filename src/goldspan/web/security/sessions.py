@@ -39,7 +39,7 @@ class Notes:
         self._turn = Lock()
 
     def all(self, kind: str) -> Mapping[str, dict[str, Any]]:
-        """Give the facts of a kind by name, as they were a second ago at most."""
+        """Return the facts of a kind by name, as they were a second ago at most."""
         facts = self._fresh(kind)
         if facts is None:
             with self._turn:  # of many who ask at once, one reads
@@ -49,11 +49,11 @@ class Notes:
         return facts
 
     def at_hand(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
-        """Give the same if that can be done without reading, and at once; else None."""
+        """Return the same if that can be done without reading, and at once; else None."""
         return self._fresh(kind)
 
     def now(self, kind: str) -> Mapping[str, dict[str, Any]]:
-        """Give the facts of a kind as they are."""
+        """Return the facts of a kind as they are."""
         with self._turn:
             return self._read(kind)
 
@@ -153,7 +153,7 @@ class Links:
         })  # fmt: skip
 
     def read(self, token: str) -> Link:
-        """Give the link of a token.
+        """Return the link of a token.
 
         Raises:
             Refused: It is not one of this campaign's, has expired or was revoked.
@@ -190,7 +190,7 @@ class Links:
             self._notes.add(REVOKED, link, {"time": self._notes.wall()})
 
     def all(self) -> list[Link]:
-        """Give all links that were made, in their order."""
+        """Return all links that were made, in their order."""
         gone = self._notes.now(REVOKED)
         return [
             Link(name, body["worker"], body["issued"], body["expires"], name in gone)
@@ -204,7 +204,7 @@ class Links:
             self._notes.add(ADDRESS, f"{number:04d}", {"url": public_url})
 
     def place(self) -> str | None:
-        """Give the last address of the server; None before its first start."""
+        """Return the last address of the server; None before its first start."""
         last = list(self._notes.now(ADDRESS).values())[-1:]
         return str(last[0]["url"]) if last else None
 
@@ -312,18 +312,18 @@ class Sessions:
         return session
 
     def cookie(self, session: Session) -> str:
-        """Give the cookie of a session."""
+        """Return the cookie of a session."""
         return self._seal.sign(asdict(session))
 
     def open(self, role: str, cookie: str | None) -> Session | None:
-        """Give what a cookie says; None if this server has not made it. It may have ended."""
+        """Return what a cookie says; None if this server has not made it. It may have ended."""
         if not cookie or len(cookie) > LONGEST:
             return None
         session = self._opened.get(cookie) or self._keep(cookie)
         return session if session is not None and session.role == role else None
 
     def read(self, role: str, cookie: str | None, facts: Facts | None = None) -> Session:
-        """Give the session of a cookie; a requester's is then in use.
+        """Return the session of a cookie; a requester's is then in use.
 
         Args:
             role: "worker" or "desk".
@@ -343,7 +343,7 @@ class Sessions:
         return session
 
     def at_hand(self, role: str, cookie: str | None) -> Facts | None:
-        """Give what `read` needs, if that can be done without reading the ledger."""
+        """Return what `read` needs, if that can be done without reading the ledger."""
         session = self.open(role, cookie)
         if session is None:
             return {}, {}  # it is refused, whatever is known
@@ -376,7 +376,7 @@ class Sessions:
         return len(self._notes.all(PASSWORD))
 
     def csrf(self, session: Session) -> str:
-        """Give what the page of a session sends with every change."""
+        """Return what the page of a session sends with every change."""
         return digest(self._csrf_key, session.id.encode(), "sha256").hex()
 
     def scope(self, session: Session) -> str:

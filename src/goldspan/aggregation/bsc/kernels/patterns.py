@@ -47,7 +47,7 @@ def find_patterns(bounds, row, n_rows, pattern, example):
 
 @kernel
 def _same(bounds, row, n_rows, left, right):
-    """Say whether two tokens have the same rows of workers, which stand first."""
+    """Return whether two tokens have the same rows of workers, which stand first."""
     a, b = bounds[left] - bounds[0], bounds[right] - bounds[0]
     end_a, end_b = bounds[left + 1] - bounds[0], bounds[right + 1] - bounds[0]
     while True:
