@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goldspan._lazy import lazy
+from goldspan._version import __version__
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus, aggregate
     from goldspan.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
     from goldspan.crowd.compare import score
     from goldspan.spans import Span
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Consensus",

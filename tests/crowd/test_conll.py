@@ -28,7 +28,7 @@ from crowd_tables import (
 )
 from goldspan.crowd import write_crowd
 from goldspan.crowd.formats import conll
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError

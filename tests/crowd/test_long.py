@@ -32,7 +32,7 @@ from crowd_tables import (
     written,
 )
 from goldspan.crowd import CrowdBuilder
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec
 from torture import FUZZED

@@ -30,7 +30,7 @@ from crowd_tables import (
 )
 from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.formats import wide
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec, find_spans
 from torture import FUZZED
@@ -223,7 +223,7 @@ def test_every_label_is_counted_as_placed():
     "header", ["token\tA", "doc\tsent\ttoken\tgold\tA", "Word,gold,w1", '"token";"A"', "Token;A;B"]
 )
 def test_a_header_with_a_token_and_more_behind_it_is_seen_as_wide(header):
-    from goldspan.crowd.io import guess_format
+    from goldspan.crowd.detection import guess_format
     from goldspan.crowd.source import open_source
 
     assert guess_format(open_source(f"# a comment\n{header}\n".encode())) == "wide"

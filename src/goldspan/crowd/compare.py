@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from goldspan.crowd.gold import with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.refine import with_same_tokens
 from goldspan.errors import InputError
 from goldspan.spans import Score
 from goldspan.spans import score as score_tags

@@ -244,3 +244,70 @@ def joined(left: Codec, right: Codec) -> Codec:
             "convert one of them first (goldspan convert), or name the encoding of both"
         )
     return left if left == right else Codec.from_types({*left.types, *right.types}, left.encoding)
+
+
+# --------------------------------------------------------------------------------------------------
+# Known tags, and larger tag sets.
+
+
+def with_gold_labels(
+    crowd: Crowd,
+    labels: Sequence[str | None],
+    options: ReadOptions,
+    name: str,
+    lines: Sequence[int] | None = None,
+) -> Crowd:
+    """Return the crowd known tags from strings, one per token; None where unknown.
+
+    Args:
+        crowd: The crowd.
+        labels: [n_tokens].
+        options: How labels are read.
+        name: Where they are from, for messages.
+        lines: Line of every label in the file, 0 unknown, if they are from one.
+
+    Raises:
+        FormatError: A string is no tag of the crowd's encoding.
+    """
+    distinct = [label for label in dict.fromkeys(labels) if label is not None]
+    read = read_labels(
+        distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
+    )
+    place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
+    where = []
+    if read.bad:
+        ids = crowd.item_ids.to_pylist()
+        for token, label in enumerate(labels):
+            if place.get(label, -1) in read.bad:
+                n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
+                line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
+                at = -1 if crowd.is_classification else at
+                where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
+    crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
+    table = np.append(read.codes, np.int16(-1))
+    codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
+    tagset = joined(crowd.tagset, read.tagset)
+    return recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
+
+
+def recode(crowd: Crowd, tagset: Codec) -> Crowd:
+    """Return the same crowd with a larger tag set."""
+    if tagset == crowd.tagset:
+        return crowd
+    codes = translate(crowd.answers.codes, crowd.tagset, tagset)
+    gold = None if crowd.gold is None else translate(crowd.gold, crowd.tagset, tagset)
+    answers = replace(crowd.answers, codes=codes)
+    return replace(crowd, tagset=tagset, answers=answers, gold=gold)
+
+
+def translate(codes: NDArray[np.int16], source: Codec, target: Codec) -> NDArray[np.int16]:
+    """Turn codes of one tag set into codes of another that holds its tags."""
+    table = np.array([*(target.index[tag] for tag in source.tags), -1], np.int16)
+    return np.asarray(table[codes])
+
+
+def _with_faults(crowd: Crowd, faults: list[Fault]) -> Crowd:
+    if not faults:
+        return crowd
+    report = crowd.import_report
+    return replace(crowd, import_report=replace(report, faults=(*report.faults, *faults)))

@@ -800,7 +800,7 @@ def _by_content(file: Source) -> str:
 
 
 def _guessed(file: Source) -> str | None:
-    from goldspan.crowd.io import guess_format
+    from goldspan.crowd.detection import guess_format
 
     try:
         name = guess_format(file)
@@ -808,7 +808,7 @@ def _guessed(file: Source) -> str | None:
         return None
     # Their endings make these guesses, for better messages; the content does not.
     if name in {"spans", "label-studio"} and file.suffix in {".json", ".jsonl"}:
-        from goldspan.crowd.io import get_format
+        from goldspan.crowd.registry import get_format
 
         return name if get_format(name).sniff(file) else None
     return name

@@ -21,8 +21,8 @@ from crowd_strategies import (
     records,
 )
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd, write_crowd
+from goldspan.crowd.detection import guess_format
 from goldspan.crowd.formats import span_jsonl
-from goldspan.crowd.io import guess_format
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError

@@ -213,9 +213,6 @@ def _save(path: Path, text: str) -> None:
 # brat: folders of `<document>.txt` with `<document>.ann` for every annotator.
 
 
-SUMMARY = "brat's folders of .txt and .ann files, one folder per annotator"
-SUFFIXES = ("", ".zip")
-
 _MAX_PLACES = 5
 
 

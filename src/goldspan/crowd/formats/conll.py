@@ -47,9 +47,6 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 
-SUMMARY = "one token per line with its tag, a blank line between items (gold only)"
-SUFFIXES = (".conll", ".conll03", ".bio", ".iob", ".txt")
-
 _DOCSTART = "-DOCSTART-"
 
 

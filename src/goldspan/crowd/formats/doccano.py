@@ -39,9 +39,6 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 
-SUMMARY = "doccano's JSONL exports, one file per annotator or one for all"
-SUFFIXES = (".jsonl", "", ".zip")
-
 _LABEL = ("label", "labels", "entities")
 _TEXT = ("text", "data")
 _WORKER = ("annotator", "username", "user")

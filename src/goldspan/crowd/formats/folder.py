@@ -224,12 +224,6 @@ def _shown(word: str) -> str:
 # One CoNLL file per worker and document: `answers/<worker>/<document>.txt`, gold beside them.
 
 
-__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
-
-SUMMARY = "one CoNLL file per worker and document, gold beside them (a folder or a .zip)"
-SUFFIXES = ("", ".zip")
-
-
 def sniff(source: Source) -> bool:
     """Return whether this is a folder of files in folders, whose lines are a token and a label."""
     paths = text_files(source)

@@ -130,9 +130,6 @@ def _is_number(worker: str) -> bool:
 # Label Studio: its JSON export, a list of tasks with the annotations of every user; also JSON-MIN.
 
 
-SUMMARY = "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices"
-SUFFIXES = (".json",)
-
 _REGIONS = ("labels", "hypertextlabels")
 
 

@@ -25,7 +25,6 @@ from goldspan.crowd.formats.columns import (
     parquet_table,
     type_of,
 )
-from goldspan.crowd.formats.span_exports import known_texts
 from goldspan.crowd.formats.text_columns import (
     OFFSETS,
     TEXT,
@@ -46,8 +45,9 @@ from goldspan.crowd.labels import (
     read_labels,
     settle,
     stripped_faults,
+    with_gold_labels,
 )
-from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.model import Answers, Crowd, known_texts, list_array
 from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
@@ -688,8 +688,6 @@ def _first_of(table: Table, role: str) -> pa.Array | None:
 
 def _with_gold(crowd: Crowd, table: Table, options: ReadOptions) -> Crowd:
     """Take gold from a column; its cells must agree wherever one token has several rows."""
-    from goldspan.crowd.gold import with_gold_labels
-
     cells = table.rows.columns["gold"]
     position = np.zeros(len(table.rows), np.int64)
     if not crowd.is_classification:
@@ -836,9 +834,3 @@ def _words(values: pa.Array) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------
 # Long tables: one row per answer, or per answered token.
-
-
-__all__ = ["SUFFIXES", "SUMMARY", "read", "read_frame", "sniff", "write"]
-
-SUMMARY = "one row per answer: item, worker, label (and token for sequences)"
-SUFFIXES = (".csv", ".tsv", ".parquet")

@@ -119,9 +119,6 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
 # Mechanical Turk: the results of a batch, the CSV file that requesters could download.
 
 
-SUMMARY = "Mechanical Turk's results of a batch (CSV); read only"
-SUFFIXES = (".csv",)
-
 NEEDED = ("HITId", "AssignmentId", "WorkerId")
 _LEFT_OUT = {"Approve", "Reject"}
 """Columns at the end, for the requester to fill in: rows may be without them."""

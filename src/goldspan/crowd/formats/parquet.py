@@ -35,8 +35,6 @@ from goldspan.errors import Fault, FormatError
 from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 
-SUMMARY = "compact columns; goldspan's own layout, or any table of labels, spans or tags"
-SUFFIXES = (".parquet",)
 VERSION = 1
 
 _KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()

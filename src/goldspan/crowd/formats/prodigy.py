@@ -43,9 +43,6 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import UnknownNameError
 
-SUMMARY = "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks"
-SUFFIXES = (".jsonl", "")
-
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
 _ANSWERS = ("accept", "reject", "ignore")
 

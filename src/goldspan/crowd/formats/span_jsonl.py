@@ -228,9 +228,6 @@ def _said(crowd: Crowd, rows: SpanRows, n: int, codes: NDArray[np.int16]) -> dic
 # Span JSONL: goldspan's own format, which holds everything of a crowd and can be written by hand.
 
 
-SUMMARY = "goldspan's own JSON lines: texts or tokens with every worker's spans; holds everything"
-SUFFIXES = (".jsonl", ".ndjson")
-
 _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}
 
 

@@ -33,9 +33,6 @@ from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 
-SUMMARY = "a table of spans: item, text, start, end, label, worker (read only)"
-SUFFIXES = (".csv", ".tsv", ".parquet")
-
 STARTS = (
     *("start", "begin", "start_offset", "begin_offset", "startoffset", "start_char", "char_start"),
     *("start_index", "start_idx", "start_pos", "span_start", "offset_start", "start_position"),

@@ -30,9 +30,6 @@ from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import locate
 
-SUMMARY = "a row per item: tokens, and a column of tags per annotator (Parquet, Dataset; read only)"
-SUFFIXES = (".parquet", ".jsonl")
-
 TOKENS = ("tokens", "words")
 _GOLD = ("gold", "truth", "gold_tags")
 _ITEM = ("item", "id", "item_id", "sentence_id", "sent_id", "doc_id", "guid")

@@ -191,12 +191,6 @@ def _cell(value: object) -> str:
 # Wide tables: one row per token, one column per worker (`?` where a worker gave no label).
 
 
-__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
-
-SUMMARY = "one row per token, one column per worker"
-SUFFIXES = (".tsv", ".csv", ".txt")
-
-
 def sniff(source: Source) -> bool:
     """Return whether there is a header with a token column and, behind it, at least two more."""
     if source.is_folder:
