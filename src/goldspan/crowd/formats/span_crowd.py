@@ -20,7 +20,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,6 +102,9 @@ class Item:
         attributes: Other facts about it.
         gold: What is known, and where it stands.
         answers: What workers said.
+        bounds: Where the tokens are: code points of the text, or token numbers if there is no text.
+        starts: The token that begins at a place.
+        stops: The token that ends at a place.
     """
 
     id: str
@@ -112,29 +114,27 @@ class Item:
     attributes: dict[str, Any] = field(default_factory=dict)
     gold: tuple[Record, Labels] | None = None
     answers: list[tuple[Record, Labels, Facts]] = field(default_factory=list)
+    bounds: list[tuple[int, int]] = field(init=False)
+    starts: dict[int, int] = field(init=False)
+    stops: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.retokenize(self.cut)
+
+    def retokenize(self, cut: Cut) -> None:
+        """Cut the item into other tokens."""
+        self.cut = cut
+        self.bounds = cut.bounds
+        if cut.text is None:
+            self.bounds = [(n, n + 1) for n in range(len(cut.tokens))]
+        self.starts = {a: n for n, (a, _) in enumerate(self.bounds)}
+        self.stops = {b: n for n, (_, b) in enumerate(self.bounds)}
 
     @property
     def said(self) -> list[tuple[Record, Labels]]:
         """The labels of the gold and of all answers, with their places."""
         known = [] if self.gold is None else [self.gold]
         return known + [(record, labels) for record, labels, _ in self.answers]
-
-    @cached_property
-    def bounds(self) -> list[tuple[int, int]]:
-        """Where the tokens are: code points of the text, or token numbers if there is no text."""
-        if self.cut.text is None:
-            return [(n, n + 1) for n in range(len(self.cut.tokens))]
-        return self.cut.bounds
-
-    @cached_property
-    def starts(self) -> dict[int, int]:
-        """The token that begins at a place."""
-        return {a: n for n, (a, _) in enumerate(self.bounds)}
-
-    @cached_property
-    def stops(self) -> dict[int, int]:
-        """The token that ends at a place."""
-        return {b: n for n, (_, b) in enumerate(self.bounds)}
 
 
 class SpanCrowd:
@@ -487,9 +487,7 @@ class SpanCrowd:
                 (first[item.bounds[a][0]], last[item.bounds[b - 1][1]] + 1)
                 for a, b in labels.skipped
             ]
-        item.cut = finer
-        for name in ("bounds", "starts", "stops"):
-            item.__dict__.pop(name, None)
+        item.retokenize(finer)
 
     def _list_cuts(self, item: Item, finer: Cut) -> None:
         """List the tokens of a file that are cut because spans begin or end in them."""
