@@ -276,7 +276,7 @@ BAD = {
     "silent.tsv": (b"token\tA\tB\nx\t?\t?\n", ["the crowd has no answer"]),
     "twice.tsv": (
         WIDE + b"D1\t2\tx\tO\tO\tO\nD1\t1\ty\tO\tO\tO\n",
-        ["line 5, item D1-1: the item id stands twice (first in line 2)"],
+        ["line 5, item D1-1: the item id appears twice (first in line 2)"],
     ),
     "tagset.tsv": (
         WIDE.replace(b"\tO\tO\tO", b"\tO\tX-PER\tO"),

@@ -138,7 +138,7 @@ def refuse(_source, _options):
         ({"read": read_words, "cannot_hold": lambda _: ["much"]}, ["1 worker: 'w' is missing"]),
         ({"cannot_hold": lambda _: ["much"]}, ["much"]),
         ({}, ["(unknown: goldspan has no reader for this format to compare with)"]),
-        ({"read": refuse}, ["everything: the file is refused when it is read back"]),
+        ({"read": refuse}, ["everything: the file is rejected when it is read back"]),
     ],
 )
 def test_formats_of_other_packages_are_compared_or_asked(monkeypatch, tmp_path, parts, wanted):

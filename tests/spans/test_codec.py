@@ -81,7 +81,7 @@ def test_the_table_of_codes_is_the_inverse_of_roles_and_types(encoding):
 
 
 def test_a_tag_that_stands_twice_is_refused():
-    with pytest.raises(FaultsError, match="'B-X' stands twice") as caught:
+    with pytest.raises(FaultsError, match="'B-X' appears twice") as caught:
         Codec(("O", "B-X", "B-X"), "BIO")
     assert [fault.kind for fault in caught.value.faults] == ["duplicate-tag"]
 

@@ -1,4 +1,4 @@
-"""From label strings to a tag set: renaming, guessing the encoding, refusing what is no tag."""
+"""From label strings to a tag set: renaming, guessing the encoding, rejecting what is not a tag."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Labels:
         tagset: The complete tag set of their types.
         codes: int16 [n_labels], code of every distinct string; -1 for missing ones, and for bad
             ones unless they count as outside.
-        bad: Why a string is no tag, by its place in the list.
+        bad: Why a string is not a tag, by its place in the list.
     """
 
     tagset: Codec
@@ -76,7 +76,7 @@ def guess_encoding(tags: Iterable[str]) -> str:
 
 
 def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Decide between BIO and IOB by how spans open, and refuse a mixture of encodings.
+    """Decide between BIO and IOB by how spans open, and reject a mixture of encodings.
 
     The tags of BIO and IOB are the same strings. If most spans of the gold (without gold: of the
     answers) open with I-, the encoding is IOB. Where some columns close their spans with end tags
@@ -88,7 +88,7 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     if options.encoding or crowd.tagset.rules.is_plain:
         return crowd
     if crowd.tagset.rules.has_end:
-        _refuse_mixture(crowd)
+        _reject_mixture(crowd)
         return crowd
     tagged = crowd.gold_tagged if crowd.gold is not None else _answers_tagged(crowd)
     flags = token_flags(tagged, crowd.tagset)
@@ -153,7 +153,7 @@ def listed_bad_labels(
         options: `unknown` and `strict` are used.
 
     Raises:
-        FormatError: Unknown tags are refused.
+        FormatError: Unknown tags are rejected.
     """
     if bad and (options.unknown == "raise" or options.strict):
         raise FormatError(bad_label_faults(bad, places))
@@ -200,7 +200,7 @@ def _answers_tagged(crowd: Crowd) -> Tagged:
     return Tagged(crowd.answers.codes, crowd.answers.offset)
 
 
-def _refuse_mixture(crowd: Crowd) -> None:
+def _reject_mixture(crowd: Crowd) -> None:
     closing = np.isin(crowd.tagset.roles, (Role.END, Role.SINGLE))
     spans = crowd.tagset.roles != Role.OUTSIDE
     columns: dict[str, NDArray[np.int16]] = {}
@@ -227,7 +227,7 @@ def _refuse_mixture(crowd: Crowd) -> None:
 
 
 def types_of(labels: Iterable[str], rules: Encoding) -> set[str]:
-    """Return the span types of some tags; strings that are no tags are passed over."""
+    """Return the span types of some tags; strings that are not tags are passed over."""
     read = (read_tag(label, rules) for label in labels)
     return {pair[1] for pair in read if not isinstance(pair, TagFault) and pair[1]}
 
@@ -267,7 +267,7 @@ def with_gold_labels(
         lines: Line of every label in the file, 0 unknown, if they are from one.
 
     Raises:
-        FormatError: A string is no tag of the crowd's encoding.
+        FormatError: A string is not a tag of the crowd's encoding.
     """
     distinct = [label for label in dict.fromkeys(labels) if label is not None]
     read = read_labels(

@@ -2,7 +2,7 @@
 
 `lost_in_file` reads what was written with the reader of its format and `differences` compares all
 of it: every item, text, token, label and answer, however many there are. A difference is named
-once, with a count and the first example. What is gained is no loss where it follows from what is
+once, with a count and the first example. What is gained is not a loss where it follows from what is
 there (the places of tokens in a text that is known); what was made up (a text of tokens with blanks
 between) is named.
 """
@@ -139,7 +139,7 @@ def _compared(crowd: Crowd, path: Path, read: Callable[[str | None], Crowd]) -> 
             back = again
             named = [f"the encoding {wanted} (read it back with encoding={wanted!r})"]
     if back is None:
-        return [f"everything: the file is refused when it is read back ({why})"]
+        return [f"everything: the file is rejected when it is read back ({why})"]
     found = differences(crowd, back)
     if back.tagset.encoding != wanted:
         named = [f"the encoding {wanted} ({back.tagset.encoding} comes back)"]
@@ -249,7 +249,7 @@ class _Compared:
         return lost + self._starts(kept=not changed)
 
     def _starts(self, *, kept: bool) -> list[str]:
-        """Character offsets of tokens; those that follow from a text are no loss."""
+        """Character offsets of tokens; those that follow from a text are not a loss."""
         mine, back = self.mine.token_start, self.back.token_start
         if mine is None:
             return []

@@ -1,4 +1,4 @@
-"""The data model: items, workers, answers and gold as columns (ARCHITECTURE, "The data model")."""
+"""The data model: items, workers, answers and gold as columns."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Crowd:
         attributes: Arrow table of other columns of the items, or None.
         import_report: What the reader found.
         label_type: What single labels were in the DataFrame that they came from: "text", "int",
-            "float" or "bool"; inside they are text. It is no part of `==`.
+            "float" or "bool"; inside they are text. `==` ignores it.
     """
 
     item_ids: pa.Array

@@ -216,7 +216,7 @@ def char_span(
     """Make a span of three values, whatever they are.
 
     Raises:
-        FormatError: The type is no name, or an offset is no whole number from 0 on.
+        FormatError: The type is not a name, or an offset is not a whole number from 0 on.
     """
     if not isinstance(kind, str) or not kind:
         raise record.error(f"a span has {shown(kind)} for its type: it must be a name", "span")

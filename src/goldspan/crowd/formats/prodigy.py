@@ -35,7 +35,7 @@ from goldspan.crowd.formats.span_exports import (
     ItemRow,
     dump,
     item_rows,
-    refuse_gold_worker,
+    reject_gold_worker,
 )
 from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
@@ -79,7 +79,7 @@ def write(crowd: Crowd, path: Path) -> None:
     Raises:
         InputError: A worker has that name.
     """
-    refuse_gold_worker(crowd)
+    reject_gold_worker(crowd)
     write_text(path, _lines(crowd))
 
 

@@ -4,7 +4,7 @@ Offsets become code points as they are read; white space at the ends of a span d
 everything is read, the text of every item is cut where a span begins or ends within a token
 (`options.cut` is "split"), and spans become spans of tokens that say exactly what was selected.
 What the report counts as a label is the tag of one token. A span that cannot be placed, or an
-annotation that is no answer, counts as one label that was not placed:
+annotation that is not an answer, counts as one label that was not placed:
 
 * of spans of one answer that overlap or are nested, `options.overlapping` chooses those that stay;
 * a span that covers white space alone, or holds no whole token under cut="contract", is left out.
@@ -179,7 +179,7 @@ class SpanCrowd:
             return self.items.setdefault(record.item, found)
         place = f"{known.record.file} line {known.record.line}"
         if once:
-            message = f"the item id stands twice (first in {place}): ids must be unique"
+            message = f"the item id appears twice (first in {place}): ids must be unique"
             raise record.error(message, "duplicate-item")
         both = known.cut.text is not None and cut.text is not None
         mine, theirs = (known.cut.text, cut.text) if both else (known.cut.tokens, cut.tokens)

@@ -166,7 +166,7 @@ def as_json(value: Any) -> Any:
 
 
 def code_table(source: Codec, target: Codec) -> NDArray[np.int16]:
-    """Return the codes in one tag set of the tags of another, int16 [V + 1]; the last is no tag."""
+    """Return the codes in one tag set of the tags of another, int16 [V + 1]; the last is -1."""
     return np.array([*(target.index.get(tag, -1) for tag in source.tags), -1], np.int16)
 
 
@@ -175,7 +175,7 @@ def dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def refuse_gold_worker(crowd: Crowd) -> None:
+def reject_gold_worker(crowd: Crowd) -> None:
     """Reject a worker whose name means gold where the file is read.
 
     Raises:
@@ -189,7 +189,7 @@ def refuse_gold_worker(crowd: Crowd) -> None:
 def _follow(crowd: Crowd, text: ItemText, tokens: list[str]) -> bool:
     """Whether the tokens follow from the text when it is read."""
     if crowd.is_classification:
-        # Fields that name a token which the text does not have would be refused.
+        # Fields that name a token which the text does not have would be rejected.
         start, end = text.bounds[0]
         return not text.is_own or text.value[start:end] != tokens[0]
     return (

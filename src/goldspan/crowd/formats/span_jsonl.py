@@ -54,7 +54,7 @@ RESERVED = {
     *(*HEADERS, "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
     *("attributes", "skipped", "attempt", *TIMES, *WORKER, *SAID),
 }
-"""Keys of a line that are no attributes of its item."""
+"""Keys of a line that are not attributes of its item."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Header:
         if unknown:
             known = ", ".join((self.codec.types if types else self.codec.tags)[:20])
             message = f"{unknown[0][:60]!r} is not declared in the header, which has {known}"
-            raise record.error(f"{message}: add it there, or mend it here", "undeclared")
+            raise record.error(f"{message}: add it there, or fix it here", "undeclared")
 
     def apply(self, crowd: Crowd, options: ReadOptions) -> Crowd:
         """Return a crowd the tags and the empty columns that are declared."""
@@ -244,7 +244,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     Raises:
         FormatError: A line is broken or of a newer version, a field is missing or of the wrong
-            type, a span lies outside its item, an item stands twice or with two texts.
+            type, a span lies outside its item, an item appears twice or with two texts.
     """
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)

@@ -39,7 +39,7 @@ def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> C
         FormatError: As the format's own reader.
     """
     if format is not None and format not in of_kind("table"):
-        _refuse_format(format, type(frame).__name__)
+        _reject_format(format, type(frame).__name__)
     names: Mapping[str, Sequence[str]] = {}
     if _is_dataset(frame):
         frame, names = _dataset_table(frame)
@@ -110,7 +110,7 @@ def _schema(frame: Any, options: ReadOptions) -> dict[str, pa.DataType | None]:
         named = {options.columns.get("token"), *TOKENS}
         return tuple(name for name in header if name in named)
 
-    if hasattr(type(frame), "collect"):  # a lazy frame: its reader refuses it in words
+    if hasattr(type(frame), "collect"):  # a lazy frame: its reader rejects it with a message
         return {}
     lists = frame_columns(frame, choose)
     for field in lists.schema:
@@ -118,7 +118,7 @@ def _schema(frame: Any, options: ReadOptions) -> dict[str, pa.DataType | None]:
     return found
 
 
-def _refuse_format(name: str, kind: str) -> None:
+def _reject_format(name: str, kind: str) -> None:
     if name not in formats():
         raise UnknownNameError("format", name, formats())
     raise InputError(
