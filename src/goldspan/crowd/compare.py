@@ -108,7 +108,7 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
         if wrong:
             raise InputError(
                 f"{argument}: {wrong[0]!r} is not a list of tags: give every item a list of tags, "
-                "or single labels as a mapping from item ids to labels or as rows with item and label"
+                "or single labels as a mapping from item ids to labels or rows with item and label"
             )
         return data
     if isinstance(data, Crowd) or hasattr(type(data), "as_gold"):

@@ -123,5 +123,5 @@ def _reject_format(name: str, kind: str) -> None:
         raise UnknownNameError("format", name, formats())
     raise InputError(
         f"format {name!r} is a file or a folder, and this is a {kind}: pass the path of the file, "
-        f"or one of the formats of tables ({', '.join(of_kind('table'))})"
+        f"or one of the formats of tables ({', '.join(sorted(of_kind('table')))})"
     )
