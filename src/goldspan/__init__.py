@@ -12,8 +12,9 @@ from goldspan._version import __version__
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus, aggregate
-    from goldspan.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
+    from goldspan.crowd import Crowd, agreement, read_crowd, write_crowd
     from goldspan.crowd.compare import score
+    from goldspan.crowd.model import Tagset
     from goldspan.spans import Span
 
 __all__ = [
@@ -33,7 +34,7 @@ _HOME = {
     "Consensus": "goldspan.aggregation",
     "Crowd": "goldspan.crowd",
     "Span": "goldspan.spans",
-    "Tagset": "goldspan.crowd",
+    "Tagset": "goldspan.crowd.model",
     "aggregate": "goldspan.aggregation",
     "agreement": "goldspan.crowd",
     "read_crowd": "goldspan.crowd",

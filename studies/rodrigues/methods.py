@@ -21,7 +21,8 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.labels import recode, translate
 from goldspan.crowd.measures import worker_rates
 from goldspan.errors import UnknownNameError
-from goldspan.spans import Codec, Rates, Tagged, score_codes
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.scoring import Rates, score_codes
 from goldspan.tagger import CRF
 from goldspan.tagger.chain import best_path
 

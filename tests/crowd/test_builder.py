@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.crowd import CrowdBuilder, ImportReport, ReadOptions
+from goldspan.crowd import CrowdBuilder, ReadOptions
+from goldspan.crowd.report import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import FaultsError, InputError, UnknownNameError
-from goldspan.spans import Codec, Role, Tagged, get_encoding, transition_mask
-from goldspan.spans.codec import MAX_TAGS
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.codec import MAX_TAGS, transition_mask
+from goldspan.spans.encoding import Role, get_encoding
 from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)

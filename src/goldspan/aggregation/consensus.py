@@ -22,7 +22,8 @@ from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.losses import lost_in_gold
 from goldspan.crowd.model import ItemText, item_texts, known_texts, list_array
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 
 if TYPE_CHECKING:
     import pandas as pd

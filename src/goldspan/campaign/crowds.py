@@ -28,7 +28,8 @@ from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import Ledger, Receipt
 from goldspan.simulation import read_team, simulate_crowd
 from goldspan.simulation.crowd import BEGIN
-from goldspan.spans import Codec, parse_with_errors
+from goldspan.spans import Codec
+from goldspan.spans.parsing import parse_with_errors
 from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------

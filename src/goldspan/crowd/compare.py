@@ -12,8 +12,8 @@ from goldspan.crowd.gold import with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Crowd
 from goldspan.errors import InputError
-from goldspan.spans import Score
 from goldspan.spans import score as score_tags
+from goldspan.spans.scoring import Score
 
 
 def score(

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.model import Crowd
 from goldspan.errors import Fault, FaultsError, InputError
-from goldspan.spans import Codec, Tagged, find_errors, find_spans, get_encoding, write_codes
+from goldspan.spans import (
+    Codec,
+    Tagged,
+    find_errors,
+    find_spans,
+)
+from goldspan.spans.corpus import write_codes
+from goldspan.spans.encoding import get_encoding
 
 
 def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:

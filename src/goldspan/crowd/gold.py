@@ -20,7 +20,8 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError
-from goldspan.spans import Codec, Role
+from goldspan.spans import Codec
+from goldspan.spans.encoding import Role
 
 _ITEM = ("item", "task", "item_id", "task_id", "id", "question")
 _LABEL = ("label", "gold", "truth", "answer", "tag")

@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.spans import Codec, Role, Tagged, get_encoding, token_flags
-from goldspan.spans.encoding import BAD_OPEN, ENCODINGS, STARTS, Encoding, TagFault, read_tag
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.corpus import token_flags
+from goldspan.spans.encoding import (
+    BAD_OPEN,
+    ENCODINGS,
+    STARTS,
+    Encoding,
+    Role,
+    TagFault,
+    get_encoding,
+    read_tag,
+)
 
 MAX_STRIPPED = 20
 """Labels with white space at their ends that are listed."""

@@ -26,8 +26,8 @@ from goldspan._notebook import (
 from goldspan.crowd.grouping import latest_answers, sorted_by
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnavailableError
-from goldspan.spans import Codec, Tagged, find_spans, locate
-from goldspan.spans.text import token_bounds
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.text import locate, token_bounds
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,8 +32,8 @@ from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
 from goldspan.selection.base import Selection
 from goldspan.selection.pool import IDS, Pool, joined, placed
-from goldspan.spans import locate, tokenize
-from goldspan.spans.text import RULES
+from goldspan.spans import tokenize
+from goldspan.spans.text import RULES, locate
 from goldspan.tagger.streams import READERS
 
 TEXT, FOLDER, JSON, JSONL, CONLL = "text", "folder", "json", "jsonl", "conll"

@@ -14,7 +14,8 @@ from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.spans import SpanArray, Tagged, find_spans
+from goldspan.spans import Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import Reliability
 

@@ -16,8 +16,8 @@ from unicodedata import category
 
 from goldspan.crowd.formats.json_records import Record, shown
 from goldspan.errors import InputError
-from goldspan.spans import locate, tokenize
-from goldspan.spans.text import OFFSETS, token_bounds
+from goldspan.spans import tokenize
+from goldspan.spans.text import OFFSETS, locate, token_bounds
 
 MAX_MESSAGE = 300
 """Characters of a message that quotes the input."""

@@ -44,14 +44,9 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FaultsError, FormatError
-from goldspan.spans import (
-    Codec,
-    SpanArray,
-    Tagged,
-    get_encoding,
-    to_tokens,
-    write_codes,
-)
+from goldspan.spans import Codec, Tagged, to_tokens
+from goldspan.spans.corpus import SpanArray, write_codes
+from goldspan.spans.encoding import get_encoding
 
 GOLD = "gold"
 GOLD_NAMES = frozenset({GOLD, "truth"})

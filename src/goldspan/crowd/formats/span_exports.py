@@ -19,7 +19,14 @@ from goldspan.crowd.formats.json_records import MAX_INTEGER
 from goldspan.crowd.formats.span_crowd import GOLD_NAMES
 from goldspan.crowd.model import Crowd, ItemText, View, item_texts
 from goldspan.errors import InputError
-from goldspan.spans import Codec, Span, Tagged, find_spans, tokenize, write_codes
+from goldspan.spans import (
+    Codec,
+    Span,
+    Tagged,
+    find_spans,
+    tokenize,
+)
+from goldspan.spans.corpus import write_codes
 
 MAX_MOMENT = 253_402_300_799_999
 """The last millisecond of the year 9999."""

@@ -37,7 +37,8 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.old_name import OLD_NAME
-from goldspan.spans import Codec, get_encoding
+from goldspan.spans import Codec
+from goldspan.spans.encoding import get_encoding
 
 # --------------------------------------------------------------------------------------------------
 # What goldspan writes as span JSONL: the header, and the lines of items (read in `span_jsonl.py`).

@@ -28,7 +28,7 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.spans import locate
+from goldspan.spans.text import locate
 
 TOKENS = ("tokens", "words")
 _GOLD = ("gold", "truth", "gold_tags")
