@@ -14,7 +14,7 @@ from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
 from goldspan.store import backup_ledger, create_ledger, open_ledger, restore_ledger
 from goldspan.store import crowd as grown
-from goldspan.store.reading import read_crowd
+from goldspan.store.queries import read_crowd
 
 TAGS = Codec.from_types(["PER", "LOC"], "BIO")
 LABELS = ["B-PER", "B-LOC", "O", None]

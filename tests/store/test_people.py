@@ -31,13 +31,12 @@ from goldspan.store import (
     scrub,
     write_list,
 )
-from goldspan.store.bounds import Bound
 from goldspan.store.engine import is_sqlite
 from goldspan.store.erasing import rebase
-from goldspan.store.opening import empty_database
+from goldspan.store.facts import Bound, record
+from goldspan.store.journal import EFFECTS
+from goldspan.store.ledger import empty_database
 from goldspan.store.people import ForgottenError
-from goldspan.store.records import record
-from goldspan.store.registry import EFFECTS
 from goldspan.store.schema import people, usage
 from goldspan.store.verify import replay, state_of, verify
 

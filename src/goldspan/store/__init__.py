@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from goldspan.store.copies import backup_ledger, export_ledger, import_ledger, restore_ledger
     from goldspan.store.engine import StoreError
     from goldspan.store.erasing import honour, list_beside, scrub, write_list
-    from goldspan.store.ledger import SqlLedger
-    from goldspan.store.opening import create_ledger, open_ledger
+    from goldspan.store.ledger import SqlLedger, create_ledger, open_ledger
     from goldspan.store.pool import pool_items
     from goldspan.store.verify import faults_of
 
@@ -39,13 +38,13 @@ _HOME = {
     "SqlLedger": "goldspan.store.ledger",
     "StoreError": "goldspan.store.engine",
     "backup_ledger": "goldspan.store.copies",
-    "create_ledger": "goldspan.store.opening",
+    "create_ledger": "goldspan.store.ledger",
     "export_ledger": "goldspan.store.copies",
     "faults_of": "goldspan.store.verify",
     "honour": "goldspan.store.erasing",
     "import_ledger": "goldspan.store.copies",
     "list_beside": "goldspan.store.erasing",
-    "open_ledger": "goldspan.store.opening",
+    "open_ledger": "goldspan.store.ledger",
     "pool_items": "goldspan.store.pool",
     "restore_ledger": "goldspan.store.copies",
     "scrub": "goldspan.store.erasing",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, select
@@ -20,20 +20,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.errors import InputError
 from goldspan.protocols import Event
-from goldspan.store.chain import canonical, read_json
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
 from goldspan.store.erasing import honour, list_beside, lists_near, write_list
-from goldspan.store.journal import Database
-from goldspan.store.migrate import HEAD, upgrade, version_of
-from goldspan.store.opening import empty_database, open_ledger, where_of
+from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
+from goldspan.store.ledger import SqlLedger, empty_database, open_ledger, where_of
 from goldspan.store.people import unsealed
-from goldspan.store.schema import notes, openings, people
-from goldspan.store.verify import Chain, Tell, Verification, damaged, log_rows, replay, verify
+from goldspan.store.schema import HEAD, notes, openings, people, upgrade, version_of
+from goldspan.store.verify import Tell, Verification, damaged, replay, verify
 from goldspan.store.verify import damaged as damage
-
-if TYPE_CHECKING:
-    from goldspan.store.ledger import SqlLedger
-
 
 # --------------------------------------------------------------------------------------------------
 # Copies of a campaign's SQLite file while others write to it; PostgreSQL has its own tools.

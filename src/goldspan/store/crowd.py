@@ -16,8 +16,7 @@ from sqlalchemy import Connection, bindparam, select
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.spans import Codec
-from goldspan.store.chain import canonical, read_json
-from goldspan.store.journal import Database
+from goldspan.store.journal import Database, canonical, read_json
 from goldspan.store.people import SHOWN
 from goldspan.store.schema import answers, gold, items, workers
 
@@ -214,8 +213,8 @@ class Seen:
     answers: Answers = field(repr=False)
 
 
-class Grown:
-    """Gives the answered items with their answers, again and again; threads may share it.
+class AnswerCache:
+    """Return the answered items with their answers, again and again; threads may share it.
 
     Args:
         database: The campaign's.

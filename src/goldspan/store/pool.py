@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, case, func, select
 
@@ -12,14 +12,16 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.entries import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.store.chain import canonical, read_json
-from goldspan.store.money import check_amount
-from goldspan.store.names import check_name, is_name
-from goldspan.store.schema import batches, items, slots, workers
-
-if TYPE_CHECKING:
-    from goldspan.store.journal import Entry
-
+from goldspan.store.journal import Entry, canonical, read_json
+from goldspan.store.schema import (
+    batches,
+    check_amount,
+    check_name,
+    is_name,
+    items,
+    slots,
+    workers,
+)
 
 # --------------------------------------------------------------------------------------------------
 # The pool: raw items, added in blocks, so that a pool of any size takes little memory.

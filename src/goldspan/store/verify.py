@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,11 +15,19 @@ from sqlalchemy.pool import StaticPool
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.protocols import Event
-from goldspan.store.chain import BEGIN, canonical, link
 from goldspan.store.engine import WRITE, StoreError, is_outside, is_sqlite, store_error
-from goldspan.store.journal import Database, Entry, first_entry
+from goldspan.store.journal import (
+    AT_ONCE,
+    BEGIN,
+    Chain,
+    Database,
+    Entry,
+    canonical,
+    effect_of,
+    first_entry,
+    log_rows,
+)
 from goldspan.store.people import strangers, unsealed
-from goldspan.store.registry import effect_of
 from goldspan.store.schema import (
     BESIDE_THE_LOG,
     answers,
@@ -145,7 +153,7 @@ def replay(
     Raises:
         InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
     """
-    with database.turn, database.engine.connect() as plain:
+    with database.lock, database.engine.connect() as plain:
         connection = plain.execution_options(**WRITE)
         with connection.begin():
             entry = first_entry(connection, 0, replayed=True)
@@ -168,9 +176,7 @@ def _again(entry: Entry, event: Event) -> None:
     if event.number != number:
         raise InputError(f"the log is broken: event {number} is missing")
     entry.now = entry.clock = event.time
-    entry.log(event.kind, event.body)
-    if entry.head != event.hash:
-        raise InputError(f"the log is broken: event {number} was changed")
+    entry.log(event.kind, event.body, expected=event.hash)
     entry.flush()
 
 
@@ -196,7 +202,6 @@ def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 MOST = 20
 """Mismatches that are named of each table; all are counted."""
-AT_ONCE = 1_000
 _WIDTH = 60
 _SECRET = frozenset({("records", "body"), ("notes", "name"), ("notes", "body"), ("notes", "salt")})
 """Columns that may hold what logs must not: that they differ is said, and not how."""
@@ -436,59 +441,6 @@ def _scratch() -> Iterator[Connection]:
             yield connection
     finally:
         engine.dispose()
-
-
-def log_rows(connection: Connection) -> Iterator[Any]:
-    """Read the entries as they stand there, some at a time."""
-    after = -(2**63)
-    query = select(events).order_by(events.c.number).limit(AT_ONCE)
-    while rows := connection.execute(query.where(events.c.number > after)).all():
-        yield from rows
-        after = rows[-1].number
-
-
-class Chain:
-    """The chain of hashes, followed entry by entry; the stored text of a body is what is hashed."""
-
-    def __init__(self, head: str | None = None) -> None:
-        self.number, self.head = 0, ""
-        self._wanted, self.has_wanted = head, head is None or head == ""
-
-    def follow(self, row: Any) -> str:
-        """Take the next entry; return what is wrong with it, "" if it belongs here."""
-        if not self.number and row.kind == BEGIN:
-            self._go_on(row.body)
-        number = self.number + 1
-        if row.number != number:
-            return f"the log is broken: event {number} is missing"
-        if not (isinstance(row.time, int) and isinstance(row.kind, str)
-                and isinstance(row.body, str)):  # fmt: skip
-            return f"the log is broken: event {number} was changed"
-        if link(self.head, number, row.time, row.kind, row.body) != row.hash:
-            return f"the log is broken: event {number} was changed"
-        self.number, self.head = number, row.hash
-        self.has_wanted = self.has_wanted or row.hash == self._wanted
-        return ""
-
-    def _go_on(self, body: Any) -> None:
-        """Go on from the log that this one took the place of (`goldspan.store.erasing`)."""
-        with suppress(ValueError, LookupError, TypeError):  # it was changed: the hash will tell
-            before = json.loads(body)
-            self.number, self.head = int(before["events"]), str(before["head"])
-            self.has_wanted = self.has_wanted or self.head == self._wanted
-
-    def end(self, connection: Connection) -> str:
-        """Compare the end of the log with the campaign's row; return what is wrong."""
-        row = connection.execute(select(campaign.c.n_events, campaign.c.head)).one_or_none()
-        if row is None:
-            return "the campaign's row is missing"
-        if (row.n_events, row.head) != (self.number, self.head):
-            return (
-                f"the log is broken: it ends at event {self.number} with the hash "
-                f"{self.head[:12]}…, and the campaign's row says event {row.n_events} and "
-                f"{str(row.head)[:12]}…"
-            )
-        return ""
 
 
 def _replayed(

@@ -12,7 +12,7 @@ from typing import Any
 from goldspan.campaign.clock import wall_of
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import Ledger
-from goldspan.store.bounds import BoundError
+from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
 from goldspan.web.security.secret import LONGEST, Seal, new_id
 from goldspan.web.settings import ServerSettings
