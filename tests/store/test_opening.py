@@ -67,7 +67,11 @@ def test_a_place_without_a_campaign_cannot_be_opened(new_place, tmp_path):
 
 @pytest.mark.parametrize(
     ("place", "message"),
-    [("mysql://x/y", "mysql is not supported"), ("://", "is no address"), ("sqlite://", "memory")],
+    [
+        ("mysql://x/y", "mysql is not supported"),
+        ("://", "is not an address"),
+        ("sqlite://", "memory"),
+    ],
 )
 def test_an_address_that_cannot_be_is_refused(place, message):
     with pytest.raises(InputError, match=message):
@@ -86,7 +90,7 @@ def test_messages_hold_no_password():
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "c.db").write_text("These are not the pages you are looking for. " * 100)
-    with pytest.raises(StoreError, match="is no campaign's database"):
+    with pytest.raises(StoreError, match="is not a campaign's database"):
         open_ledger(tmp_path / "c.db")
 
 
@@ -145,7 +149,7 @@ def test_postgresql_that_only_reads_or_has_no_schema_says_so(schemas):
     only = place.replace("&options=", "&options=-cdefault_transaction_read_only%3Don%20")
     with open_ledger(only) as ledger, pytest.raises(StoreError, match="the right to write"):
         ledger.pause(1)
-    with pytest.raises(StoreError, match="is no campaign's database: no schema"):
+    with pytest.raises(StoreError, match="is not a campaign's database: no schema"):
         create_ledger(f"{place}x", **SAME, now=0)
     schemas.give_back()
 

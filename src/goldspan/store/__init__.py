@@ -1,6 +1,6 @@
-"""Where a campaign lives: what was asked, answered and paid, in SQLite or PostgreSQL.
+"""Storage: what was asked, answered and paid in a campaign, in SQLite or PostgreSQL.
 
-`create_ledger` and `open_ledger` give the `Ledger` that `goldspan.protocols` describes.
+`create_ledger` and `open_ledger` return a campaign's ledger, a `SqlLedger`.
 """
 
 from __future__ import annotations

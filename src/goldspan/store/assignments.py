@@ -1,4 +1,4 @@
-"""Places of items: which are free, in which order they are given, and the leases that hold them."""
+"""Assignments: which items a worker gets next, and for how long (table `leases`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slo
 
 WINDOW = 32
 """Places looked at in one query."""
-MOST_DEAR = 64
+MOST_EXPENSIVE = 64
 """Items that cost more than what is left and are passed before the search is given up."""
 
 
@@ -70,7 +70,7 @@ _LEFT = select(func.count()).select_from(
 
 
 class Choice(NamedTuple):
-    """An item to lease, and what it costs."""
+    """An item to assign, and what it costs."""
 
     item: int
     cost: int
@@ -86,8 +86,8 @@ class Choices(NamedTuple):
 def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
     """Choose the next n items for a worker, as far as there are and the money suffices."""
     found: list[Choice] = []
-    start, left, dear, cursor = worker.cursor, entry.balance.left, 0, -1
-    while len(found) < n and dear < MOST_DEAR:
+    start, left, expensive, cursor = worker.cursor, entry.balance.left, 0, -1
+    while len(found) < n and expensive < MOST_EXPENSIVE:
         window = {"who": worker.number, "start": start, "size": WINDOW}
         rows = entry.connection.execute(_WINDOW, window).all()
         for row in rows:
@@ -97,7 +97,7 @@ def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
             if row.had or row.control:
                 continue
             if row.cost > left:
-                dear += 1
+                expensive += 1
                 # The place stays in front of the worker for when there is money again.
                 cursor = row.position if cursor < 0 else cursor
                 continue
@@ -138,7 +138,7 @@ def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> lis
 
 
 # --------------------------------------------------------------------------------------------------
-# Leases: a place held for a worker until a time, with the money for its answer.
+# Assignments: an item held for a worker until a time, with the money for its answer.
 
 
 MOST_AT_ONCE = 1_000
@@ -172,7 +172,7 @@ DUE, OF_WORKER, OF_ITEM = _which(_DUE), _which(_OF_WORKER), _which(_OF_ITEM)
 def lease(
     entry: Entry, name: str, seconds: float, n: int, names: Sequence[str] | None
 ) -> list[Lease]:
-    """Hold n places for a worker, those that the worker holds already among them.
+    """Assign items to a worker until n are held, as far as there are places and money.
 
     Raises:
         InputError: `n` or `seconds` is out of range.
@@ -196,14 +196,14 @@ def lease(
 
 
 def holding(entry: Entry, name: str) -> list[Lease]:
-    """Return what a worker holds, in the order in which places are given."""
+    """Return a worker's assignments, in the order in which items are assigned."""
     expire_due(entry)
     worker = find_worker(entry, name)
     return [] if worker is None else _held(entry, worker, None)
 
 
 def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Write new leases, reserve their money, and move the worker's cursor."""
+    """Write new assignments, reserve their money, and move the worker's cursor."""
     worker, taken = body["worker"], body["leases"]
     times = {"worker": worker, "taken": entry.clock, "expires": body["expires"]}
     if taken:
@@ -215,15 +215,15 @@ def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def expire_due(entry: Entry) -> int:
-    """Return back the places whose time is over; count them.
+    """End the assignments whose time is over, and count them.
 
-    It is over by the clock of who asks: an event of another process whose clock is ahead ends none.
+    The caller's clock counts: an event of another process whose clock is ahead ends nothing.
     """
     return free_leases(entry, DUE, {"now": entry.now}, "expired")
 
 
 def release(entry: Entry, name: str, item: str, skip: str) -> bool:
-    """Return a place back; with a reason to skip, the worker is not asked again."""
+    """End an assignment; with a reason to skip, the worker is not asked again."""
     (number,) = numbers_of(entry, [item]).values()
     worker = find_worker(entry, name)
     if worker is None:
@@ -235,7 +235,7 @@ def release(entry: Entry, name: str, item: str, skip: str) -> bool:
 def free_leases(
     entry: Entry, which: Select[Any], values: Mapping[str, int], why: str, skip: str = ""
 ) -> int:
-    """Return back the places of some leases; count them."""
+    """End some assignments, and count them."""
     rows = [list(row) for row in entry.connection.execute(which, values)]
     if rows:
         told = keep_reason(entry, rows, skip)
@@ -244,7 +244,7 @@ def free_leases(
 
 
 def put_free(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Delete leases, give back their money, and let all workers look at the places again."""
+    """Delete assignments, release their money, and let all workers look at the places again."""
     rows = [{"number": item, "who": worker} for item, worker, _ in body["leases"]]
     match = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
     entry.connection.execute(leases.delete().where(match), rows)
@@ -280,7 +280,7 @@ def _take(entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] 
 
 
 def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
-    """Return the leases of a worker in the order in which places are given."""
+    """Return the assignments of a worker in the order in which items are assigned."""
     query = _HELD if only is None else _HELD.where(leases.c.item.in_(only))
     return [
         Lease(row.id, worker.id, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
@@ -289,7 +289,7 @@ def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
 
 
 def bar(entry: Entry, name: str, *, barred: bool) -> None:
-    """Ask a worker nothing more and take back the leases, or ask again."""
+    """Assign nothing more to a worker and end the assignments, or assign again."""
     worker = worker_of(entry, name)
     if worker.barred == int(barred):
         return
@@ -299,6 +299,6 @@ def bar(entry: Entry, name: str, *, barred: bool) -> None:
 
 
 def put_barred(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Set whether a worker is asked."""
+    """Set whether a worker is barred."""
     row = workers.update().where(workers.c.number == body["worker"])
     entry.connection.execute(row.values(barred=body["barred"]))

@@ -57,7 +57,7 @@ def backup_ledger(
     engine = ledger.database.engine
     if not is_sqlite(engine):
         raise InputError(
-            f"{ledger.database.where} is no file: use `export_ledger`, or PostgreSQL's pg_dump"
+            f"{ledger.database.where} is not a file: use `export_ledger`, or PostgreSQL's pg_dump"
         )
     with new_file(path) as temporary:
         connection = engine.raw_connection()
@@ -141,7 +141,7 @@ def opened_unchanged(place: str | Path) -> Iterator[Database]:
     A file with tables of an older goldspan is copied, and the copy is brought to this one's.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no campaign.
         StoreError: A newer goldspan made it, or it cannot be read at all.
     """
     url, where = to_url(place), where_of(place)
@@ -324,7 +324,7 @@ def _about(folder: Path) -> dict[str, Any]:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         layout, _ = about["layout"], about["head"]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{folder} is no export of a campaign: {ABOUT}: {error}") from None
+        raise InputError(f"{folder} is not an export of a campaign: {ABOUT}: {error}") from None
     if layout != LAYOUT:
         raise InputError(
             f"{folder} has layout {layout}, this goldspan reads {LAYOUT}: update goldspan"
@@ -339,6 +339,6 @@ def _read_log(path: Path) -> Iterator[Event]:
                 try:
                     yield Event(**json.loads(line))
                 except (ValueError, TypeError) as error:
-                    raise InputError(f"{path} line {n} is no event: {error}") from None
+                    raise InputError(f"{path} line {n} is not an event: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

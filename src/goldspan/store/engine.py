@@ -77,7 +77,7 @@ def to_url(place: str | Path) -> URL:
     try:
         url = make_url(str(place))
     except ArgumentError:
-        raise InputError(f"{place!s} is no address: give a path or postgresql://…") from None
+        raise InputError(f"{place!s} is not an address: give a path or postgresql://…") from None
     kind = url.get_backend_name()
     if kind not in {"sqlite", "postgresql"}:
         raise InputError(f"{kind} is not supported: give a path (SQLite) or postgresql://…")

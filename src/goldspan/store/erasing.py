@@ -1,4 +1,4 @@
-"""Forgetting people: lists of the forgotten, and a new log in place of one that names them."""
+"""Forgetting people: their rows, lists of the forgotten, and a new log without their ids."""
 
 from __future__ import annotations
 
@@ -210,19 +210,19 @@ def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
     counted instead. Of a body only what `_STAYS` lists goes into the log, which keeps it for good.
     """
     left: list[dict[str, Any]] = []
-    letters: dict[str, str] = {}
+    requests: dict[str, str] = {}
     for row in rows:
         if row.body is None or row.kind not in _STAYS:
             continue
         name, said = row.name, read_json(row.body)
         body = {key: said[key] for key in _STAYS[row.kind] if key in said}
         if row.kind == LETTER:
-            name = letters[row.name] = f"{said['act']}:{person}:{len(letters)}"
+            name = requests[row.name] = f"{said['act']}:{person}:{len(requests)}"
             body |= {"worker": person, "about": "", "why": "", "category": ""}
         elif row.kind == STEP:
-            letter = letters.get(said["letter"], f"unknown:{person}")
-            name = f"{letter}#{row.number}"
-            body |= {"letter": letter, "facts": {}, "sender": ""}
+            request = requests.get(said["letter"], f"unknown:{person}")
+            name = f"{request}#{row.number}"
+            body |= {"letter": request, "facts": {}, "sender": ""}
         elif row.kind == DECISION:
             body |= {"worker": person, "why": ""}
         else:
@@ -247,7 +247,11 @@ def _unsettled(connection: Connection, person: str) -> list[str]:
                 about.add(body["about"])
         elif row.kind == STEP:
             state[body["letter"]] = body["state"]
-    waits += [f"the letter {name} is {word}" for name, word in state.items() if word not in SETTLED]
+    waits += [
+        f"the payment request {name} is {word}"
+        for name, word in state.items()
+        if word not in SETTLED
+    ]
     status = {
         body["submission"]: body["status"]
         for body in (read_json(row.body) for row in rows if row.kind == STATUS and row.body)
@@ -569,7 +573,7 @@ def list_beside(place: str | Path) -> Path:
 
 
 def write_list(database: Database, path: Path) -> None:
-    """Add the tombstones of a store to a list; nothing is written where none is new.
+    """Add the tombstones of a store to a list; nothing is written if all are there.
 
     Raises:
         InputError: The list cannot be read or written.
@@ -587,7 +591,7 @@ def write_list(database: Database, path: Path) -> None:
 
 
 def read_list(path: Path) -> list[dict[str, Any]]:
-    """Read a list of the forgotten; nobody, where there is none.
+    """Read a list of the forgotten; empty if there is no file.
 
     Raises:
         InputError: It cannot be read.

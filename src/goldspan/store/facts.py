@@ -69,7 +69,7 @@ def put_charge(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def pause(entry: Entry, *, paused: bool) -> None:
-    """Hold no new places, or again."""
+    """Assign nothing, or again."""
     if entry.paused != int(paused):
         entry.log("pause", {"paused": int(paused)})
 
@@ -80,7 +80,7 @@ def put_paused(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Known labels and control questions; records: versions of models, verdicts, notes.
+# Known labels and gold questions; records: versions of models, verdicts, notes.
 
 
 def set_gold(
@@ -114,7 +114,7 @@ def put_gold(entry: Entry, body: Mapping[str, Any]) -> None:
         for item, labels, control in body["items"]
     ]
     entry.connection.execute(gold.insert(), rows)
-    # What is no control question any more is in the queue again.
+    # What is not a gold question any more is in the queue again.
     look_back(entry, [item for item, _, control in body["items"] if not control])
 
 
@@ -122,7 +122,7 @@ def record(entry: Entry, kind: str, name: str, facts: Mapping[str, Any]) -> None
     """Keep a fact under a name.
 
     Raises:
-        InputError: Another fact of this kind stands under the name.
+        InputError: Another fact of this kind is kept under the name.
     """
     check_name(kind, "the kind of a record")
     check_name(name, "the name of a record")

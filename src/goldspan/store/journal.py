@@ -97,7 +97,7 @@ def read_json(words: str) -> Any:
         return json.loads(words)
     except ValueError:
         raise StoreError(
-            f"the database is damaged: it holds {words[:40]!r}, which is no JSON: restore a "
+            f"the database is damaged: it holds {words[:40]!r}, which is not JSON: restore a "
             "backup, or import an export; nothing was changed"
         ) from None
 
@@ -454,7 +454,7 @@ class Database:
         It may be called again where the database was busy.
 
         Raises:
-            InputError: `now` is no time.
+            InputError: `now` is not a time.
             StoreError: The database cannot be written; nothing was changed.
             LostError: Another process took over this one's role; nothing was changed.
         """

@@ -48,7 +48,7 @@ class SqlLedger:
 
     Every method that takes `now` (milliseconds since 1970) is one transaction: when it returns,
     what it did is on the disk; when it raises, nothing was changed. Threads may share a ledger,
-    and processes may open the same one. What the methods do is said in `goldspan.protocols.Ledger`.
+    and processes may open the same one. `goldspan.protocols.Ledger` says what holds for all calls.
 
     Args:
         database: The open database.
@@ -86,7 +86,7 @@ class SqlLedger:
         return added
 
     def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
-        """Open k places for every item, in this order of priority; give the batch's number."""
+        """Ask for k answers to every item, in this order of priority; return the batch's number."""
         return self.database.write(now, pool.open_batch, name, items, k)
 
     def adjust(self, wanted: Mapping[str, int], now: int) -> int:
@@ -96,7 +96,7 @@ class SqlLedger:
     def lease(
         self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
     ) -> list[Lease]:
-        """Hold n places for a worker, those that the worker holds already among them."""
+        """Assign items to a worker until n are held, as far as there are places and money."""
         return self.database.write(now, assignments.lease, worker, seconds, n, items)
 
     def submit(
@@ -120,19 +120,19 @@ class SqlLedger:
         return self.database.write(now, answers.change, key, worker, item, labels, self.tagset)
 
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Return a place back; with a reason to skip, the worker is not asked again."""
+        """End an assignment; with a reason to skip, the worker is not asked again."""
         return self.database.write(now, assignments.release, worker, item, skip)
 
     def expire(self, now: int) -> int:
-        """Return back the places whose time is over; count them."""
+        """End the assignments whose time is over, and count them."""
         return self.database.write(now, assignments.expire_due)
 
     def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
-        """Ask a worker nothing more and take back the leases, or ask again."""
+        """Assign nothing more to a worker and end the assignments, or assign again."""
         self.database.write(now, assignments.bar, worker, barred=barred)
 
     def pause(self, now: int, *, paused: bool = True) -> None:
-        """Hold no new places, or again; answers are still taken."""
+        """Assign nothing, or again; answers are still taken."""
         self.database.write(now, facts.pause, paused=paused)
 
     def set_cap(self, cap: int, now: int) -> None:
@@ -222,7 +222,7 @@ class SqlLedger:
         return self.database.query(queries.page, after, state, limit, numbers)
 
     def position(self, item: str) -> int | None:
-        """Return where an item stands in the order of all batches, None if it is in none."""
+        """Return an item's position in the order of all batches, None if it is in no batch."""
         return self.database.query(queries.position_of, item)
 
     def asked(self) -> Asked:
@@ -357,7 +357,7 @@ class SqlLedger:
         return self.database.query(queries.last_batch)
 
     def held(self, worker: str, now: int) -> list[Lease]:
-        """Return the leases of a worker that hold, the oldest first."""
+        """Return the assignments of a worker that have not ended, the oldest first."""
         return self.database.query(queries.held, worker, now)
 
     def given(self, item: str | None = None) -> list[Given]:
@@ -366,23 +366,23 @@ class SqlLedger:
         return self.database.query(queries.given, item)
 
     def skipped(self, item: str | None = None) -> list[Skipped]:
-        """Return what workers passed, and why."""
+        """Return what workers skipped, and why."""
         return self.database.query(queries.skipped, item)
 
     def standing(self) -> dict[str, bool]:
-        """Return all workers by id, and whether they are asked nothing more."""
+        """Return all workers by id, and whether they are barred."""
         return self.database.query(queries.standing)
 
     def is_barred(self, worker: str) -> bool:
-        """Whether a worker is asked nothing more."""
+        """Whether a worker is barred."""
         return self.database.query(queries.is_barred, worker)
 
     def fact(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Return one fact, None if there is none."""
+        """Return one fact, None if there is no such fact."""
         return self.database.query(queries.read_fact, kind, name)
 
     def last_time(self, kind: str) -> int | None:
-        """Return when the last fact of a kind was kept, None if there is none."""
+        """Return when the last fact of a kind was kept, None if there is no such fact."""
         return self.database.query(queries.last_time, kind)
 
     def count(self, kind: str) -> int:
@@ -391,7 +391,7 @@ class SqlLedger:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the campaign holds no new places."""
+        """Whether the campaign assigns nothing."""
         return self.database.query(queries.is_paused)
 
     def verify(self) -> int:
@@ -433,7 +433,7 @@ class SqlLedger:
             yield
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._opening:
             roles.mark_closed(self.database, self._opening)
             self._opening = ""
@@ -444,11 +444,11 @@ class SqlLedger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.close()
 
     def __repr__(self) -> str:
-        """Say whose ledger it is and where."""
+        """Name the campaign and the database."""
         return f"SqlLedger({self.name!r}, {self.database.where!r})"
 
     @cached_property
@@ -471,7 +471,7 @@ def create_ledger(
     place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int,
     private: bool = False,
 ) -> SqlLedger:  # fmt: skip
-    """Make the ledger of a new campaign; the same call again opens it.
+    """Create the ledger of a new campaign; the same call again opens it.
 
     Args:
         place: Path of a SQLite file, or an address "postgresql://…" of an empty database.
@@ -525,7 +525,7 @@ def open_ledger(place: str | Path) -> SqlLedger:
         place: Path of a SQLite file, or an address "postgresql://…".
 
     Raises:
-        InputError: There is none.
+        InputError: There is no campaign.
         StoreError: A newer goldspan made it, or it cannot be read.
     """
     database = _database(place, new=False)
@@ -584,9 +584,9 @@ def _upgrade(engine: Engine, where: str) -> None:
         raise store_error(error, where) from None
     except DatabaseError as error:
         if is_sqlite(engine) and is_outside(error):
-            raise store_error(error, f"{where} is no campaign's database") from None
+            raise store_error(error, f"{where} is not a campaign's database") from None
         why = str(error.orig).strip().splitlines()[0]
-        raise StoreError(f"{where} is no campaign's database: {why}") from None
+        raise StoreError(f"{where} is not a campaign's database: {why}") from None
 
 
 def _found(database: Database, body: dict[str, object], now: int) -> None:

@@ -1,7 +1,7 @@
 """Who the workers are: ids, free texts and provider records, in rows that can be deleted.
 
 A private campaign (`campaign.private`) names every worker by a random pseudonym in its log and in
-its tables. Which id a pseudonym stands for is known to the table `people` alone. What people wrote,
+its tables. Only the table `people` knows which id a pseudonym is for. What people wrote,
 and what a provider knows them by, is kept in the table `notes`; the log holds a hash of it with
 random salt, which says nothing once the row is gone. `SqlLedger` takes and returns the ids: they
 are exchanged here.
@@ -386,7 +386,7 @@ def worker_of(entry: Entry, name: str) -> Worker:
 
 
 def find_worker(entry: Entry, name: str) -> Worker | None:
-    """Return a worker's row, None if there is none."""
+    """Return a worker's row, None if the worker is unknown."""
     known = {"name": check_name(name, "a worker's id")}
     row = entry.connection.execute(_FIND, known).one_or_none()
     return None if row is None else Worker(*row)

@@ -63,7 +63,7 @@ def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -
         which: The items with an answer, all in a "batch", or the whole "pool".
 
     Raises:
-        UnknownNameError: `which` is none of these.
+        UnknownNameError: `which` is something else.
     """
     found = Items.of(_item_rows(connection, which))
     query = select(*ANSWER).where(answers.c.counts == 1)
@@ -492,7 +492,7 @@ class Slot(NamedTuple):
     Attributes:
         item: Its id.
         batch: Name of its batch.
-        position: Where it stands in the order of all batches.
+        position: Its place in the order of all batches.
         wanted: Answers that it is to get.
         leased: Places that are held.
         filled: Answers that count.

@@ -146,8 +146,8 @@ def hold(claim: Claim) -> Iterator[None]:
 def _by_file(claim: Claim) -> Iterator[None]:
     """Take a role by the operating system's lock on a file beside a SQLite database.
 
-    Who holds the file alone knows that no other process lives; who shares it writes its row into
-    the epoch of the others.
+    A process that holds the file alone knows that no other one runs; one that shares it writes its
+    row into the epoch of the others.
     """
     ending = {LOOP: ".lock", WEB: ".serve.lock"}[claim.role]
     path = file_beside(claim.database.engine, ending)
@@ -200,7 +200,7 @@ def _watch(claim: Claim) -> Rows:
         The rows of those that are gone.
 
     Raises:
-        HeldError: One of them lives, and did not end in time.
+        HeldError: One of them still runs, and did not end in time.
     """
     begin, rows, quiet, lives = time.monotonic(), _others(claim), 0, False
     while rows:
@@ -262,7 +262,7 @@ def _leave(claim: Claim) -> None:
     """Remove the process's row, so that the next one need not wait.
 
     Where no row is left, another process took over before this one heard of it: whatever else this
-    one would write at its end is refused. Where the database is gone, the row stays, the next
+    one would write at its end is rejected. Where the database is gone, the row stays, the next
     process sees that it does not beat, and what this one may still write is checked as before.
     """
     database, held = claim.database, claim.database.held
@@ -334,7 +334,7 @@ class _Session:
             stack.close()
 
     def run(self, statement: Any, words: Mapping[str, Any]) -> Any:
-        """Do a statement, on a new connection where there is none.
+        """Do a statement, on a new connection if it has none.
 
         Raises:
             StoreError: The database does not answer.
@@ -376,7 +376,7 @@ class _Session:
 class _Beating:
     """A thread that keeps a process's row alive, and sees when it is gone.
 
-    In SQLite, where the lock of the file says who lives, it only looks.
+    In SQLite, where the lock of the file says which process runs, it only looks.
     """
 
     def __init__(self, claim: Claim, session: _Session | None) -> None:

@@ -231,23 +231,23 @@ events = Table(
 
 _ONLY_GROWS = {
     "sqlite": (
-        "CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN {refuse}; END",
-        "CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN {refuse}; END",
+        "CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN {reject}; END",
+        "CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN {reject}; END",
     ),
     "postgresql": (
         """CREATE FUNCTION goldspan_log_only_grows() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN {refuse}; END $$""",
+        $$ BEGIN {reject}; END $$""",
         """CREATE TRIGGER events_only_grow BEFORE UPDATE OR DELETE OR TRUNCATE ON events
         FOR EACH STATEMENT EXECUTE FUNCTION goldspan_log_only_grows()""",
     ),
 }
-_REFUSE = {
+_REJECT = {
     "sqlite": "SELECT RAISE(ABORT, 'the log only grows')",
     "postgresql": "RAISE EXCEPTION 'the log only grows'",
 }
 for _dialect, _statements in _ONLY_GROWS.items():
     for _statement in _statements:
-        _ddl = DDL(_statement.format(refuse=_REFUSE[_dialect]))  # type: ignore[no-untyped-call]
+        _ddl = DDL(_statement.format(reject=_REJECT[_dialect]))  # type: ignore[no-untyped-call]
         event.listen(events, "after_create", _ddl.execute_if(dialect=_dialect))
 
 # How often something was done on a day (UTC): `goldspan.store.bounds`. It is in no event, and a log
@@ -263,7 +263,7 @@ usage = Table(
     Index("usage_day", "day"),
 )
 
-# What is known of people stands here and in `notes`, and nowhere else in a store whose campaign
+# What is known of people is here and in `notes`, and nowhere else in a store whose campaign
 # says `private = 1`: all other tables and the log name workers by pseudonym. Rows of these two are
 # deleted when somebody is to be forgotten; see `goldspan.store.people`.
 people = Table(

@@ -187,7 +187,7 @@ def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
 
 def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
     """Return a row without what is not in the log: of a sealed note, what it says."""
-    if table == "notes" and row["salt"] is not None:  # what was reduced stands in it, without salt
+    if table == "notes" and row["salt"] is not None:  # what was reduced is in it, without salt
         return {**row, **dict.fromkeys(("name", "body", "salt"))}
     return row
 
@@ -224,7 +224,7 @@ class Mismatch:
         key: The row's key, "number 17" for example.
         column: The column; "" where the whole row is missing or too much.
         log: What the log says; None if it says nothing of the row.
-        stored: What stands there; None if there is no row.
+        stored: What is there; None if there is no row.
     """
 
     table: str
@@ -330,7 +330,7 @@ def verify(
 
 
 def check_whole(database: Database, what_now: str = "", tell: Tell | None = None) -> Verification:
-    """Verify a database, and refuse one that is not whole.
+    """Verify a database, and reject one that is not whole.
 
     Raises:
         StoreError: It is not; the message names the first findings.
@@ -536,10 +536,10 @@ def _compare(
         else:
             found.n_rows[table.name] += 1
             if left != right:
-                for column, says, stands in zip(columns, left, right, strict=True):  # type: ignore[arg-type]
-                    if says != stands:
+                for column, says, stored_value in zip(columns, left, right, strict=True):  # type: ignore[arg-type]
+                    if says != stored_value:
                         hidden = (table.name, column.name) in _SECRET
-                        told = ("another body", "one body") if hidden else (says, stands)
+                        told = ("another body", "one body") if hidden else (says, stored_value)
                         shown = [v if hidden else _shown(v) for v in told]
                         yield Mismatch(table.name, key(left), column.name, shown[0], shown[1])
             left, right = next(wanted, None), next(stored, None)
