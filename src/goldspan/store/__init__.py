@@ -12,7 +12,7 @@ from goldspan._lazy import lazy
 if TYPE_CHECKING:
     from goldspan.store.copies import backup_ledger, export_ledger, import_ledger, restore_ledger
     from goldspan.store.engine import StoreError
-    from goldspan.store.erasing import honour, list_beside, scrub, write_list
+    from goldspan.store.erasing import forget_listed, list_beside, scrub, write_list
     from goldspan.store.ledger import SqlLedger, create_ledger, open_ledger
     from goldspan.store.pool import pool_items
     from goldspan.store.verify import faults_of
@@ -24,7 +24,7 @@ __all__ = [
     "create_ledger",
     "export_ledger",
     "faults_of",
-    "honour",
+    "forget_listed",
     "import_ledger",
     "list_beside",
     "open_ledger",
@@ -41,7 +41,7 @@ _HOME = {
     "create_ledger": "goldspan.store.ledger",
     "export_ledger": "goldspan.store.copies",
     "faults_of": "goldspan.store.verify",
-    "honour": "goldspan.store.erasing",
+    "forget_listed": "goldspan.store.erasing",
     "import_ledger": "goldspan.store.copies",
     "list_beside": "goldspan.store.erasing",
     "open_ledger": "goldspan.store.ledger",

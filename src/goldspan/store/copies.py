@@ -21,7 +21,7 @@ from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.errors import InputError
 from goldspan.protocols import Event
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
-from goldspan.store.erasing import honour, list_beside, lists_near, write_list
+from goldspan.store.erasing import forget_listed, list_beside, lists_near, write_list
 from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
 from goldspan.store.ledger import SqlLedger, empty_database, open_ledger, where_of
 from goldspan.store.people import unsealed
@@ -125,7 +125,7 @@ def restore_ledger(
         # Before the copy takes its name: it never holds them in a place where it is served.
         found_lists = [*map(Path, lists), *lists_near(backup, place)]
         with open_ledger(temporary) as opened:
-            honour(opened.database, found_lists)
+            forget_listed(opened.database, found_lists)
         for end in ("-wal", "-shm"):
             temporary.with_name(temporary.name + end).unlink(missing_ok=True)
         _sync(temporary)

@@ -45,16 +45,16 @@ from goldspan.store.people import (
     STEP,
     SUBMISSION,
     VERDICTS,
-    buried,
     charge_name,
     find_person,
-    graves,
+    find_tombstone,
     hash_of,
     ids,
     is_private,
     keep_note,
     known_by,
     masked,
+    read_tombstones,
     shown,
     skip_reasons,
 )
@@ -143,7 +143,7 @@ def forget(
         )
     person = find_person(connection, who)
     if person is None:
-        before = buried(connection, who)
+        before = find_tombstone(connection, who)
         if before is None:
             raise InputError(
                 f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
@@ -507,7 +507,7 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
 
 
 # --------------------------------------------------------------------------------------------------
-# Erasing for good: the bytes of a file, and the tombstones that restored backups honour.
+# Erasing for good: the bytes of a file, and the tombstones that restored backups forget_listed.
 
 
 ENDING = ".forgotten"
@@ -580,7 +580,7 @@ def write_list(database: Database, path: Path) -> None:
     """
     with database.read() as connection:
         origin = _origin(connection)
-        mine = graves(connection)
+        mine = read_tombstones(connection)
     known = read_list(path)
     there = {one["person"] for one in known}
     new = [{"campaign": origin, **one} for one in mine if one["person"] not in there]
@@ -622,7 +622,7 @@ def lists_near(*places: str | Path) -> list[Path]:
     ]
 
 
-def honour(database: Database, lists: Iterable[Path], now: int = 0) -> int:
+def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> int:
     """Forget in a copy whom lists name, and return how many of them it still knew.
 
     A copy of before people were kept apart gets a new log without ids, if it knows somebody who was
@@ -653,7 +653,7 @@ def honour(database: Database, lists: Iterable[Path], now: int = 0) -> int:
         rebase(database, now)
     # Not before they were forgotten: the list of the copy says it to the next one.
     now = max(now, *(int(one["time"]) for one in wanted.values()))
-    n = database.write(_not_before(database, now), lambda e: _bury(e, wanted))
+    n = database.write(_not_before(database, now), lambda e: _forget_each(e, wanted))
     if n:
         scrub(database)
     return n
@@ -665,7 +665,7 @@ def _origin(connection: Connection) -> str:
     return str(read_json(first.body)["origin"] if first.kind == BEGIN else first.hash)
 
 
-def _bury(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
+def _forget_each(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
     """Forget whom tombstones name by pseudonym; and by id, where the pseudonyms are others."""
     names, n = ids(entry.connection), 0
     left = dict(wanted)

@@ -248,14 +248,14 @@ _LOCK = select(campaign).with_for_update()
 _WRITE_BACK = campaign.update()
 _APPEND = events.insert()
 # How many of the roles that a process believes to hold are its own.
-_STANDING = (
+_N_ROLES_HELD = (
     select(func.count())
     .select_from(processes)
     .join(roles, and_(roles.c.name == processes.c.role, roles.c.epoch == processes.c.epoch))
     .where(processes.c.id == bindparam("holder"))
     .where(processes.c.role.in_(bindparam("held", expanding=True)))
 )
-_WRITE_BACK_IF = campaign.update().where(_STANDING.scalar_subquery() == bindparam("n_held"))
+_WRITE_BACK_IF = campaign.update().where(_N_ROLES_HELD.scalar_subquery() == bindparam("n_held"))
 _SUCCESSOR = (
     select(roles.c.name, processes.c.who)
     .join(processes, and_(processes.c.role == roles.c.name, processes.c.epoch == roles.c.epoch))
@@ -318,7 +318,7 @@ class Held:
             LostError: Another process took over.
         """
         self.check_lost()
-        if self.roles and connection.execute(_STANDING, self.bound()).scalar_one() < len(
+        if self.roles and connection.execute(_N_ROLES_HELD, self.bound()).scalar_one() < len(
             self.roles
         ):
             raise self.successor(connection, where)

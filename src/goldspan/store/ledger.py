@@ -33,7 +33,7 @@ from goldspan.store.engine import (
 )
 from goldspan.store.facts import Bound
 from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry, read_json
-from goldspan.store.queries import Asked, Given, Order, Own, Skipped, Slot
+from goldspan.store.queries import AnswerRow, Asked, CountedAnswer, Order, SkippedItem, Slot
 from goldspan.store.schema import campaign, check_amount, check_name, upgrade
 from goldspan.store.verify import check_facts, check_whole
 
@@ -286,13 +286,13 @@ class SqlLedger:
 
     def forgotten(self) -> list[dict[str, Any]]:
         """Return the tombstones of who was forgotten, in their order: person, hash, salt, time."""
-        return self.database.query(people.graves)
+        return self.database.query(people.read_tombstones)
 
     def was_forgotten(self, who: str) -> bool:
         """Whether somebody with this id or pseudonym was forgotten, and has not come in since."""
         with self.database.read() as connection:
             known = people.find_person(connection, who)
-            return known is None and people.buried(connection, who) is not None
+            return known is None and people.find_tombstone(connection, who) is not None
 
     @property
     def n_forgotten(self) -> int:
@@ -330,7 +330,7 @@ class SqlLedger:
         """Number of the last answer that counts: it grows whenever what counts changes."""
         return self.database.query(queries.last_answer)
 
-    def own(self, worker: str, items: Sequence[str]) -> list[Own]:
+    def own(self, worker: str, items: Sequence[str]) -> list[CountedAnswer]:
         """Return a worker's answers to some items that count, in the order of their first version.
 
         Args:
@@ -360,12 +360,12 @@ class SqlLedger:
         """Return the assignments of a worker that have not ended, the oldest first."""
         return self.database.query(queries.held, worker, now)
 
-    def given(self, item: str | None = None) -> list[Given]:
+    def given(self, item: str | None = None) -> list[AnswerRow]:
         """Return all answers as rows, drafts among them; those to an item with their labels."""
         self.check_facts()
         return self.database.query(queries.given, item)
 
-    def skipped(self, item: str | None = None) -> list[Skipped]:
+    def skipped(self, item: str | None = None) -> list[SkippedItem]:
         """Return what workers skipped, and why."""
         return self.database.query(queries.skipped, item)
 

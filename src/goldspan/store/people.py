@@ -101,7 +101,7 @@ def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
         return str(found)
     if _is_pseudonym(entry.connection, person):
         return person
-    if not admit and _buried(entry.connection, person) is not None:
+    if not admit and _matching_tombstone(entry.connection, person) is not None:
         raise ForgottenError(
             "this person was forgotten, and nothing more is kept of them: a new link makes them a "
             "new person; nothing was changed"
@@ -268,7 +268,7 @@ def unsealed(connection: Connection) -> list[int]:
     return found
 
 
-def strangers(connection: Connection) -> tuple[list[str], int]:
+def misplaced_people(connection: Connection) -> tuple[list[str], int]:
     """Return the pseudonyms of people who are here although they were forgotten, and the others.
 
     Returns:
@@ -317,7 +317,7 @@ def hash_of(salt: str, person: str) -> str:
     return words.hex()
 
 
-def graves(connection: Connection) -> list[dict[str, Any]]:
+def read_tombstones(connection: Connection) -> list[dict[str, Any]]:
     """Return the tombstones in their order: person, hash, salt, time."""
     query = select(tombstones).order_by(tombstones.c.number)
     return [
@@ -331,14 +331,14 @@ def n_forgotten(connection: Connection) -> int:
     return int(connection.execute(_N_FORGOTTEN).scalar_one())
 
 
-def buried(connection: Connection, who: str) -> str | None:
+def find_tombstone(connection: Connection, who: str) -> str | None:
     """Return the pseudonym of who was forgotten, by id or pseudonym; None if they were not."""
     query = select(tombstones.c.person).where(tombstones.c.person == who)
     found = connection.execute(query).scalar_one_or_none()
-    return str(found) if found is not None else _buried(connection, who)
+    return str(found) if found is not None else _matching_tombstone(connection, who)
 
 
-def _buried(connection: Connection, person: str) -> str | None:
+def _matching_tombstone(connection: Connection, person: str) -> str | None:
     rows = connection.execute(select(tombstones).order_by(tombstones.c.number.desc())).all()
     hashes = {salt: hash_of(salt, person) for salt in {row.salt for row in rows}}
     return next((str(row.person) for row in rows if hashes[row.salt] == row.hash), None)

@@ -186,7 +186,7 @@ _PASSED = (
 )
 
 
-class Came(NamedTuple):
+class NewAnswer(NamedTuple):
     """An answer that came, in short.
 
     Attributes:
@@ -206,7 +206,7 @@ class Came(NamedTuple):
     cost: int
 
 
-class Given(NamedTuple):
+class AnswerRow(NamedTuple):
     """An answer as a row, whether it counts or is a draft.
 
     Attributes:
@@ -237,7 +237,7 @@ class Given(NamedTuple):
         return not self.counts and self.status in {"accepted", "late", CHANGED}
 
 
-class Own(NamedTuple):
+class CountedAnswer(NamedTuple):
     """A worker's own answer that counts.
 
     Attributes:
@@ -251,7 +251,7 @@ class Own(NamedTuple):
     first: int
 
 
-class Skipped(NamedTuple):
+class SkippedItem(NamedTuple):
     """An item that a worker passed, and why."""
 
     item: str
@@ -269,7 +269,7 @@ def held(connection: Connection, worker: str, now: int) -> list[Lease]:
     ]
 
 
-def given(connection: Connection, item: str | None = None) -> list[Given]:
+def given(connection: Connection, item: str | None = None) -> list[AnswerRow]:
     """Return all answers in the order in which they came; those to an item with their labels."""
     if item is None:
         return [_row(row) for row in connection.execute(_ANSWERS)]
@@ -277,9 +277,9 @@ def given(connection: Connection, item: str | None = None) -> list[Given]:
     return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
 
 
-def since(connection: Connection, after: int) -> list[Came]:
+def since(connection: Connection, after: int) -> list[NewAnswer]:
     """Return the answers with higher numbers, in the order in which they came."""
-    return [Came(*row) for row in connection.execute(_SINCE, {"after": after})]
+    return [NewAnswer(*row) for row in connection.execute(_SINCE, {"after": after})]
 
 
 def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
@@ -296,17 +296,17 @@ def passed(connection: Connection, worker: str) -> set[str]:
     return set(connection.execute(_PASSED, {"name": worker}).scalars())
 
 
-def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]:
+def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[CountedAnswer]:
     """Return the answers of a worker to some items that count, by the time of their first version.
 
     A version that was replaced says when the first one came.
     """
-    found: dict[str, Own] = {}
+    found: dict[str, CountedAnswer] = {}
     for row in connection.execute(_OWN, {"name": worker, "ids": list(wanted)}):
         if row.status not in {"accepted", "late", CHANGED}:
             continue
         first = found[row.id].first if row.id in found else row.submitted
-        found[row.id] = Own(row.id, read_json(row.labels), first)
+        found[row.id] = CountedAnswer(row.id, read_json(row.labels), first)
     return list(found.values())
 
 
@@ -326,7 +326,7 @@ def last_batch(connection: Connection) -> tuple[str, int] | None:
     return None if row is None else (str(row.name), int(row.opened))
 
 
-def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
+def skipped(connection: Connection, item: str | None = None) -> list[SkippedItem]:
     """Return what was skipped, in the order in which it happened."""
     columns = (items.c.id.label("item"), SHOWN.label("worker"), skips.c.reason, skips.c.time)
     query = select(*columns, skips.c.item, skips.c.worker).select_from(skips)
@@ -339,7 +339,7 @@ def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
     if any(row.reason == APART for row in found):
         reasons = skip_reasons(connection)
     return [
-        Skipped(item, worker, reasons.get(f"{n}:{who}", "") if why == APART else why, time)
+        SkippedItem(item, worker, reasons.get(f"{n}:{who}", "") if why == APART else why, time)
         for item, worker, why, time, n, who in found
     ]
 
@@ -366,8 +366,8 @@ def n_answers(connection: Connection) -> int:
     return int(connection.execute(_FILLED).scalar_one())
 
 
-def _row(row: Any) -> Given:
-    return Given(
+def _row(row: Any) -> AnswerRow:
+    return AnswerRow(
         row.item, row.worker, row.status, row.reason, bool(row.counts), row.started,
         row.submitted, row.cost,
     )  # fmt: skip

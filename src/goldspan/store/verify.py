@@ -27,7 +27,7 @@ from goldspan.store.journal import (
     first_entry,
     log_rows,
 )
-from goldspan.store.people import strangers, unsealed
+from goldspan.store.people import misplaced_people, unsealed
 from goldspan.store.schema import (
     BESIDE_THE_LOG,
     answers,
@@ -365,7 +365,7 @@ def _check_people(connection: Connection, found: Verification, most: int) -> Non
     ]
     if len(numbers) > most:
         found.faults.append(f"notes: and {len(numbers) - most} more")
-    back, n_unknown = strangers(connection)
+    back, n_unknown = misplaced_people(connection)
     found.faults += [f"people, pseudonym {name}: was forgotten, and has an id" for name in back]
     if n_unknown:
         found.notes.append(

@@ -17,7 +17,7 @@ from goldspan.campaign.judging import DECISION
 from goldspan.store import SqlLedger, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.people import n_forgotten as n_forgotten_in
-from goldspan.store.queries import Came
+from goldspan.store.queries import NewAnswer
 
 BAR = "bar"
 """Kind of the records of who was barred by the campaign, and why."""
@@ -110,7 +110,7 @@ class People:
                 self._count_tests(connection)
             return self._seen
 
-    def took(self, came: Came, labels: Labels) -> None:
+    def took(self, came: NewAnswer, labels: Labels) -> None:
         """Count an answer that is kept now, if it was not read meanwhile."""
         with self._turn:
             if came.number == self._seen + 1:
@@ -146,7 +146,7 @@ class People:
                 asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
             self._asked, self._n_decisions = asked, n_decisions
 
-    def _add(self, row: Came, labels: Labels | None, first: set[tuple[str, str]]) -> None:
+    def _add(self, row: NewAnswer, labels: Labels | None, first: set[tuple[str, str]]) -> None:
         """Count an answer; `first` holds the first versions among those that are read with it."""
         self._seen = row.number
         person, who = self._known.setdefault(row.worker, Person()), (row.worker, row.item)

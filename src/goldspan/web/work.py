@@ -23,7 +23,7 @@ from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError
 from goldspan.store.facts import Bound, record
 from goldspan.store.journal import Entry
-from goldspan.store.queries import Came, Own
+from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
@@ -191,7 +191,7 @@ class Asking:
 
     def take(
         self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
-    ) -> tuple[Receipt, Came | None]:
+    ) -> tuple[Receipt, NewAnswer | None]:
         """Keep an answer, and ask nothing more of a worker who fails the test with it.
 
         Returns:
@@ -209,7 +209,7 @@ class Asking:
             record(entry, BAR, worker, {"why": why})
             assignments.bar(entry, worker, barred=True)
         counts = int(receipt.counts)
-        return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
+        return receipt, NewAnswer(last + 1, item, worker, receipt.status, counts, receipt.cost)
 
     def _lease(self, entry: Entry, worker: str) -> list[Lease]:
         self.people.catch_up(entry.connection)
@@ -566,7 +566,7 @@ class Work:
     def _bound(self, worker: str) -> Bound:
         return Bound("writes", worker, self.setting.daily_writes, wall_of(self.clock)())
 
-    def _own(self, worker: str, item: str) -> Own:
+    def _own(self, worker: str, item: str) -> CountedAnswer:
         found = self.ledger.own(worker, [item])
         if not found:
             raise Refused("unknown", "You have given no answer to this text that counts.", 404)
@@ -578,7 +578,7 @@ class Work:
         was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
         return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
 
-    def _closing(self, worker: str, since: int) -> Callable[[Own], str]:
+    def _closing(self, worker: str, since: int) -> Callable[[CountedAnswer], str]:
         """Return what says why an answer can no longer be changed, "" if it can.
 
         When an answer came decides, and not its item: control questions, which are open all the
@@ -590,7 +590,7 @@ class Work:
         is_done = self.ledger.fact("round", batch) is not None
         decided = {row["item"] for row in self.ledger.records(GOLD).values()}
 
-        def why(own: Own) -> str:
+        def why(own: CountedAnswer) -> str:
             if ended:
                 return "The campaign has ended."
             if barred:
