@@ -17,7 +17,7 @@ from goldspan.store import (
     restore_ledger,
 )
 from goldspan.store.copies import ABOUT, LOG
-from goldspan.store.verify import state_of
+from store.states import state_of
 
 
 @pytest.fixture

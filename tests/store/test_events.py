@@ -13,7 +13,8 @@ from goldspan.protocols import PoolItem
 from goldspan.store import StoreError, queries
 from goldspan.store.journal import EFFECTS, canonical, effect_of, link
 from goldspan.store.ledger import empty_database
-from goldspan.store.verify import replay, state_of
+from goldspan.store.verify import replay
+from store.states import state_of
 
 
 @pytest.fixture

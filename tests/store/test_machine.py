@@ -23,7 +23,8 @@ from goldspan.spans import Codec
 from goldspan.store import assignments, create_ledger, faults_of, open_ledger
 from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
 from goldspan.store.ledger import empty_database
-from goldspan.store.verify import replay, state_of
+from goldspan.store.verify import replay
+from store.states import state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 COSTS = {"a": 3, "b": 0, "c": 7, "d": 3, "e": 5}

@@ -38,7 +38,8 @@ from goldspan.store.journal import EFFECTS
 from goldspan.store.ledger import empty_database
 from goldspan.store.people import ForgottenError
 from goldspan.store.schema import people, usage
-from goldspan.store.verify import replay, state_of, verify
+from goldspan.store.verify import replay, verify
+from store.states import state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 ANN, WORDS = "ann@example.org", "my neighbour Zacharias wrote this"

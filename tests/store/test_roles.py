@@ -21,8 +21,8 @@ from goldspan.store.engine import HeldError, LostError, connect, is_sqlite, to_u
 from goldspan.store.roles import serving
 from goldspan.store.schema import processes
 from goldspan.store.schema import roles as table
-from goldspan.store.verify import state_of
 from store.conftest import TAGS
+from store.states import state_of
 from store.test_opening import made_by_version_1
 
 STOPS = 20 if variable("GOLDSPAN_TORTURE") else 1
