@@ -1,4 +1,10 @@
-"""Forgetting people: their rows, lists of the forgotten, and a new log without their ids."""
+"""Forgetting people: their rows, lists of the forgotten, and a new log without their ids.
+
+To forget somebody is one event ("forget"): it deletes their rows of the tables `people` and
+`notes`, keeps of payments the amount and what became of it, and leaves a tombstone: the pseudonym,
+and a slow, salted hash of the id, by which a backup that is restored later forgets them too. After
+that the pseudonym is all that is left.
+"""
 
 from __future__ import annotations
 
@@ -373,7 +379,7 @@ def _rows_of(connection: Connection, table: Any, worker: Any) -> list[dict[str, 
 
 
 # --------------------------------------------------------------------------------------------------
-# A new log in place of an old one: its first entry goes on from the old one's last hash.
+# A new log in place of an old one: its first event follows the old one's last hash.
 
 
 _NOT_IN_SNAPSHOT = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"}
@@ -507,7 +513,7 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
 
 
 # --------------------------------------------------------------------------------------------------
-# Erasing for good: the bytes of a file, and the tombstones that restored backups forget_listed.
+# Erasing for good: the bytes of a file, and the lists by which restored backups forget too.
 
 
 ENDING = ".forgotten"

@@ -6,10 +6,8 @@ and what a provider knows them by, is kept in the table `notes`; the log holds a
 random salt, which says nothing once the row is gone. `SqlLedger` takes and returns the ids: they
 are exchanged here.
 
-To forget somebody is one event ("forget"): it deletes their rows of both tables, keeps of payments
-the amount and what became of it, and leaves a tombstone: the pseudonym, and a slow, salted hash of
-the id, by which a backup that is restored later forgets them too. After that the pseudonym is all
-that is left.
+Whoever is forgotten (`goldspan.store.erasing`) leaves a tombstone: the pseudonym, and a slow,
+salted hash of the id.
 """
 
 from __future__ import annotations
@@ -308,7 +306,7 @@ def find_person(connection: Connection, who: str) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tombstones: by which pseudonym and slow hash somebody who was forgotten is known again.
+# Tombstones: the pseudonym and slow hash by which somebody who was forgotten is recognised.
 
 
 def hash_of(salt: str, person: str) -> str:

@@ -1,4 +1,8 @@
-"""Who steers and who serves: locks, roles with an epoch, heartbeats."""
+"""Roles: which process runs a campaign's loop, and which one serves it.
+
+A role is held by a lock of the operating system (SQLite) or by heartbeats (PostgreSQL), and has an
+epoch that grows with every takeover: a process that was replaced writes nothing more.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ from goldspan.store.schema import campaign, openings, processes, roles
 from goldspan.store.verify import check_whole, damaged, sums_of
 
 # --------------------------------------------------------------------------------------------------
-# Who steers a campaign and who serves it, so that a process that was replaced writes nothing more.
+# Holding a role, and taking it over from a process that is gone.
 
 
 LOOP, WEB = "loop", "web"
@@ -436,7 +440,7 @@ __all__ = ["LOOP", "WEB", "Claim", "LostError", "hold"]
 
 
 # --------------------------------------------------------------------------------------------------
-# One loop at a time: whoever steers a campaign holds it alone; others still read and answer.
+# The loop: one process steers a campaign; others still read and answer.
 
 
 @contextmanager
@@ -543,7 +547,7 @@ def _refusal(database: Database, _: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who serves a campaign, beside its loop and commands: one server at a time.
+# The server: one at a time, or several processes of one deployment.
 
 
 @contextmanager

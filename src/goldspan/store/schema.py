@@ -322,7 +322,9 @@ processes = Table(
     _number("beat"),
 )
 
-# A process that has the campaign open to steer it; taken away when it lets go.
+# A process that has the campaign open to steer it; removed when it closes the store. A row of
+# `processes` cannot say this: whoever takes a role over deletes the rows of the process that is
+# gone, also a process of an older version, and the unclean end would be forgotten unchecked.
 openings = Table(
     "openings",
     metadata,
