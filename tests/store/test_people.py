@@ -412,11 +412,11 @@ def test_of_two_who_forget_somebody_at_once_one_does_it(new_place):
 
 KILLED = """
 import os, signal, sys
-from goldspan.store import open_ledger, people, erasing
+from goldspan.store import erasing, open_ledger
 from goldspan.store.journal import Entry
 place, where = sys.argv[1:]
 def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
-if where == "rows": people._reduced = die
+if where == "rows": erasing._reduced = die
 if where == "commit": Entry.close = die
 if where == "scrub": erasing._vacuum = die
 if where == "log": erasing._within = lambda seconds, act: act() and die()
