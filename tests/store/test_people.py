@@ -23,7 +23,7 @@ from goldspan.store import (
     create_ledger,
     export_ledger,
     faults_of,
-    honour,
+    forget_listed,
     import_ledger,
     list_beside,
     open_ledger,
@@ -367,7 +367,7 @@ def test_a_list_of_another_campaign_is_not_applied(tmp_path):
     )
     with other as ledger:
         ledger.record("link", "l", {"worker": ANN, "issued": 1, "expires": 9}, 2)
-        assert honour(ledger.database, [tmp_path / "a.sqlite.forgotten"], 50) == 0
+        assert forget_listed(ledger.database, [tmp_path / "a.sqlite.forgotten"], 50) == 0
         assert ANN in ledger.pseudonyms()
         assert ledger.forgotten() == []
 
@@ -386,7 +386,7 @@ def test_who_comes_again_after_being_forgotten_stays_when_a_list_is_applied(new_
         ledger.forget(ANN, 30)
         ledger.record("link", "new", {"worker": ANN, "issued": 40, "expires": 90}, 40)
         write_list(ledger.database, tmp_path / "x.forgotten")
-        assert honour(ledger.database, [tmp_path / "x.forgotten"], 50) == 0
+        assert forget_listed(ledger.database, [tmp_path / "x.forgotten"], 50) == 0
         assert ANN in ledger.pseudonyms()
 
 

@@ -618,7 +618,3 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
 
 def _is_taken(connection: Connection) -> bool:
     return connection.execute(select(campaign.c.id)).first() is not None
-
-
-def _face(database: Database) -> SqlLedger:
-    return SqlLedger(database)
