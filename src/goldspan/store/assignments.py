@@ -109,13 +109,7 @@ def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
 
 
 def n_left(connection: Connection, worker: str, most: int) -> int:
-    """Count the free places that a worker could take, control questions aside.
-
-    Args:
-        connection: To the campaign's database.
-        worker: The worker; one who is new could take every place.
-        most: Where counting ends.
-    """
+    """Count the free places that a worker could take, gold questions aside; at most `most`."""
     row = connection.execute(_LOOKS, {"name": worker}).one_or_none()
     who, start = (-1, 0) if row is None else (row.number, row.cursor)
     return int(connection.execute(_LEFT, {"who": who, "start": start, "most": most}).scalar_one())

@@ -98,11 +98,7 @@ def answers_of(rows: Sequence[Any], tagset: Codec) -> Answers:
 def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec) -> Crowd:
     """Make a crowd, with the workers' ids and the gold as they are now.
 
-    Args:
-        connection: One that sees one state.
-        found: The items.
-        given: Answers to some of them, by item and then as they came, with the store's numbers.
-        tagset: The campaign's tags.
+    The answers are to some of the items, by item and then as they came, with the store's numbers.
     """
     people, worker = np.unique(given.worker, return_inverse=True)
     rows = connection.execute(select(workers.c.number, SHOWN.label("id")))

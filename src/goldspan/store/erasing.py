@@ -129,12 +129,7 @@ def forget(
 ) -> Forgotten:  # fmt: skip
     """Delete what is known of somebody, and leave a tombstone; answers and payments stay.
 
-    Args:
-        entry: The open transaction.
-        who: An id, a pseudonym, or an id of a provider.
-        dry: Whether nothing is to be changed.
-        unsettled: Whether they are forgotten although a payment is under way.
-        tombstone: One that another copy of this store has.
+    The tombstone may be one that another copy of this store has. See `SqlLedger.forget`.
 
     Raises:
         InputError: The campaign is not private, or nobody is known by this name.

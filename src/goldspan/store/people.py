@@ -84,13 +84,10 @@ def pseudonym_of(connection: Connection, person: str) -> str:
 def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
     """Return by which name the tables know a worker; one who is new gets a pseudonym now.
 
-    Args:
-        entry: The open transaction.
-        person: An id, or a pseudonym that is in use.
-        admit: Whether somebody who was forgotten may come in, as a new person.
+    The person is an id or a pseudonym in use; `admit` lets in who was forgotten, as a new person.
 
     Raises:
-        ForgottenError: They were forgotten, and may not.
+        ForgottenError: They were forgotten, and are not admitted.
     """
     if not entry.private or entry.replayed:
         return person

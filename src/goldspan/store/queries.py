@@ -57,13 +57,7 @@ _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -> Crowd:
     """Return items in the order of the pool with the answers that count, and gold where known.
 
-    Args:
-        connection: One that sees one state.
-        tagset: The campaign's tags.
-        which: The items with an answer, all in a "batch", or the whole "pool".
-
-    Raises:
-        UnknownNameError: `which` is something else.
+    The items are those "answered", those in a "batch", or the whole "pool".
     """
     found = Items.of(_item_rows(connection, which))
     query = select(*ANSWER).where(answers.c.counts == 1)
@@ -524,17 +518,9 @@ def page(
     limit: int = 100,
     numbers: Sequence[int] | None = None,
 ) -> list[Slot]:
-    """Return the next items behind a position.
+    """Return the next items behind a position: all, "open" ones that want answers, or "done" ones.
 
-    Args:
-        connection: To the campaign's database.
-        after: The position.
-        state: "open": only items that want answers; "done": only those that have enough.
-        limit: Most items.
-        numbers: Only items with one of these numbers, some ten thousand at most.
-
-    Raises:
-        UnknownNameError: There is no such state.
+    With `numbers`, some ten thousand at most, only items with these numbers.
     """
     if state not in STATES:
         raise UnknownNameError("state of items", state, STATES)

@@ -352,16 +352,9 @@ def replay(
     events: Iterable[Event], database: Database, head: str | None = None,
     then: Callable[[Connection], None] | None = None,
 ) -> int:  # fmt: skip
-    """Do all events again in a database without a campaign, all or nothing.
+    """Do all events again in a database without a campaign; return the number of the last one.
 
-    Args:
-        events: The log.
-        database: Where to.
-        head: The last hash, if known.
-        then: Does the rest in the same transaction.
-
-    Returns:
-        The number of the last event.
+    It is one transaction, in which `then` does the rest. The last hash is `head`, if known.
 
     Raises:
         InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
