@@ -58,7 +58,7 @@ def test_replaying_the_log_gives_the_same_tables(busy, new_place):
 
 
 def test_events_can_be_read_after_a_number(busy, monkeypatch):
-    monkeypatch.setattr(queries, "AT_ONCE", 3)
+    monkeypatch.setattr("goldspan.store.ledger.AT_ONCE", 3)
     everything = list(busy.events())
     assert [event.number for event in everything] == list(range(1, busy.verify() + 1))
     assert list(busy.events(after=5)) == everything[5:]
