@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from goldspan.cli import desk_view as view
-from goldspan.cli import reading as r
-from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say, warn
-from goldspan.cli.renamed import Group, renamed_options
+from goldspan.cli.campaign import write_findings
+from goldspan.cli.commands import Group, command_with
+from goldspan.cli.options import AsJson, Overwrite, Place, at_campaign, told_of_damage
+from goldspan.cli.output import check_outputs, check_part, emit_json, not_held, say, warn
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -28,11 +29,6 @@ desk = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-Plan = Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")]
-Out = Annotated[str, typer.Option(help="Folder of the campaign, with server.key.")]
-Store = Annotated[
-    str | None, typer.Option(metavar="URL", help="As for `goldspan serve`.", show_default=False)
-]
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 WorkerId = Annotated[str, typer.Argument(metavar="WORKER", help="A worker's id.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
@@ -47,62 +43,65 @@ def root() -> None:
 
 
 @desk.command(short_help="How far it is: state, money, time, rounds.")
-def overview(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
+@at_campaign
+def overview(place: Place, json: AsJson = False) -> None:
     """Say how far a campaign is.
 
     Examples:
 
       goldspan desk overview campaign.toml
     """
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.overview(), view.overview, as_json=json)
 
 
 @desk.command(short_help="Everybody who works, with verdicts.")
-def workers(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
+@at_campaign
+def workers(place: Place, json: AsJson = False) -> None:
     """List the workers: answers, money, control questions, verdicts.
 
     Examples:
 
       goldspan desk workers campaign.toml --json
     """
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         _show(at.workers(), view.workers, as_json=json)
 
 
 @desk.command(short_help="How well the workers agree.")
-def agreement(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
+@at_campaign
+def agreement(place: Place, json: AsJson = False) -> None:
     """Say how well the workers agree.
 
     Examples:
 
       goldspan desk agreement campaign.toml
     """
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         _show(at.agreement(), view.agreement, as_json=json)
 
 
 @desk.command(short_help="The items whose labels are least certain.")
-def uncertain(
-    source: Plan, out: Out = "out", store: Store = None, limit: Limit = 20, json: r.AsJson = False
-) -> None:
+@at_campaign
+def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
     """List the items whose labels are least certain, those decided aside.
 
     Examples:
 
       goldspan desk uncertain campaign.toml --limit 5
     """
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         _show(at.doubts(limit), view.doubts, as_json=json)
 
 
 @desk.command(short_help="The items that were asked about.")
+@at_campaign
 def items(
-    source: Plan, out: Out = "out", store: Store = None,
+    place: Place,
     after: Annotated[str, typer.Option(help="Only those behind this item.")] = "",
     find: Annotated[str, typer.Option(help="Only those whose id or text holds this.")] = "",
     state: Annotated[str, typer.Option(help="all, open, done, flagged or gold.")] = "all",
-    limit: Limit = 50, json: r.AsJson = False,
+    limit: Limit = 50, json: AsJson = False,
 ) -> None:  # fmt: skip
     """List the items that were asked about, a page at a time.
 
@@ -110,18 +109,17 @@ def items(
 
       goldspan desk items campaign.toml --state flagged
     """
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         _show(at.items(after, find, state, limit), view.items, as_json=json)
 
 
 @desk.command(short_help="All that is known of an item.")
+@at_campaign
 def item(
-    source: Plan,
+    place: Place,
     name: Item,
     page: Annotated[int, typer.Option(min=1, help="Page of its answers, 50 on each.")] = 1,
-    out: Out = "out",
-    store: Store = None,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:
     """Show an item: its answers, what they say together, what else it may be.
 
@@ -129,39 +127,42 @@ def item(
 
       goldspan desk item campaign.toml D017
     """
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         _show(at.item(name, page), view.item, as_json=json)
 
 
 @desk.command(short_help="Hand out no new tasks.")
-def pause(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
+@at_campaign
+def pause(place: Place, json: AsJson = False) -> None:
     """Hand out no new tasks; answers that are under way are still taken.
 
     Examples:
 
       goldspan desk pause campaign.toml
     """
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.pause(), lambda _: "paused", as_json=json)
 
 
 @desk.command(short_help="Hand out tasks again.")
-def resume(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
+@at_campaign
+def resume(place: Place, json: AsJson = False) -> None:
     """Hand out tasks again after a pause.
 
     Examples:
 
       goldspan desk resume campaign.toml
     """
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.pause(paused=False), lambda _: "going on", as_json=json)
 
 
 @desk.command(short_help="End the campaign with what there is.")
+@at_campaign
 def stop(
-    source: Plan, out: Out = "out", store: Store = None,
+    place: Place,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """End the campaign for good: no new tasks, no new round.
 
@@ -171,16 +172,17 @@ def stop(
     """
     if not yes:
         typer.confirm("End the campaign? This cannot be taken back.", abort=True, err=True)
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
 
-@desk.command(cls=renamed_options({"--why": "--reason"}), short_help="Keep, drop or test a worker.")
+@desk.command(cls=command_with({"--why": "--reason"}), short_help="Keep, drop or test a worker.")
+@at_campaign
 def judge(
-    source: Plan, worker: WorkerId,
+    place: Place, worker: WorkerId,
     verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="keep, drop or test.")],
     reason: Annotated[str, typer.Option(help="For your own record.")] = "",
-    out: Out = "out", store: Store = None, json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide about a worker; it goes before the verdict of the rules.
 
@@ -188,13 +190,14 @@ def judge(
 
       goldspan desk judge campaign.toml ann drop --reason "always the first label"
     """
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.judge(worker, verdict, reason), view.decision, as_json=json)
 
 
 @desk.command(short_help="Decide what an item's labels are.")
+@at_campaign
 def gold(
-    source: Plan, name: Item,
+    place: Place, name: Item,
     label: Annotated[
         str | None, typer.Option(help="The label, where an item has one.", show_default=False)
     ] = None,
@@ -205,7 +208,7 @@ def gold(
                      show_default=False),
     ] = None,
     nothing: Annotated[bool, typer.Option("--nothing", help="There is no span.")] = False,
-    out: Out = "out", store: Store = None, json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide what an item's labels are: from now on they are gold.
 
@@ -219,13 +222,14 @@ def gold(
     if sum(given) != 1:
         raise typer.BadParameter("say one of --label, --span and --nothing")
     answer = label if label is not None else [_span(text) for text in span or []]
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.adjudicate(name, answer), view.gold, as_json=json)
 
 
 @desk.command(short_help="Write a file that can be downloaded.")
+@at_campaign
 def export(
-    source: Plan,
+    place: Place,
     name: Annotated[str, typer.Argument(metavar="FILE", help="gold.conll, answers.tsv, …")] = "",
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to.", show_default=False)
@@ -235,7 +239,7 @@ def export(
         typer.Option("--names", help="Name the workers; the campaign's log keeps that you did."),
     ] = False,
     overwrite: Overwrite = False,
-    out: Out = "out", store: Store = None, json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """Write a file as the desk's downloads do, with pseudonyms but in bill.csv; or list them.
 
@@ -260,7 +264,7 @@ def export(
         raise typer.BadParameter("-o - is the file itself: leave out --json")
     if name == "report.html":
         check_part("report")
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         if not name:
             _show(at.exports(), view.exports, as_json=json)
             return
@@ -279,16 +283,16 @@ def export(
 
 
 @contextmanager
-def _open(source: str, out: str, store: str | None, *, look: bool = False) -> Iterator[Desk]:
+def _open(place: Place, *, look: bool = False) -> Iterator[Desk]:
     """Open the desk over the store of a campaign; with `look`, work the labels out."""
     check_part("server")
-    from goldspan.cli.report import write_findings
-    from goldspan.cli.served import check_served, place_in, told_of_damage
     from goldspan.web import load_keys, open_service
 
-    check_served(source, out, store)
-    with told_of_damage(store or place_in(out)):
-        service = open_service(source, out, load_keys(out), store, report=write_findings)
+    place.check_served()
+    with told_of_damage(place.address):
+        service = open_service(
+            place.plan, place.out, load_keys(place.out), place.store, report=write_findings
+        )
         try:
             service.ledger.check_facts()
             if look:

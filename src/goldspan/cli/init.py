@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldspan.cli import reading as r
-from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, listed, say
+from goldspan.cli.options import AsJson, Overwrite
+from goldspan.cli.output import check_files, check_outputs, check_part, emit_json, listed, say
 
 if TYPE_CHECKING:
     from goldspan.selection.reading import PoolFile
@@ -110,7 +110,7 @@ def init(
     example: Annotated[
         bool, typer.Option("--example", help="Write the example of the package to a folder.")
     ] = False,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:
     """Look at a file of texts, write the plan of a campaign to label them, and say what follows.
 
@@ -138,7 +138,7 @@ def init(
         )
     people, each = _people(annotators, overlap)
     path = Path(out)
-    r.check_files(out=out)
+    check_files(out=out)
     check_outputs(out, inputs=[source], overwrite=overwrite)
     check_part("plan")
     read = _read(source, text_column, id_column)
@@ -264,17 +264,10 @@ def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int
 
 
 def _read(source: str, text: str | None, id_: str | None) -> PoolFile:
-    from goldspan.archives import RAISE
-    from goldspan.errors import InputError
     from goldspan.selection.reading import read_pool
 
     named: dict[str, Any] = _named(text, id_)
-    try:
-        return read_pool(source, **named)
-    except InputError as error:
-        # The plan that is written could not raise the limit either.
-        error.args = (str(error).replace(RAISE, ""), *error.args[1:])
-        raise
+    return read_pool(source, **named)
 
 
 def _named(text: str | None, id_: str | None) -> dict[str, str]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -120,9 +120,6 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
     return [value for row in rows for value in row if value]
 
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
-
-
 def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overwrite: bool) -> None:
     """Reject outputs that cannot or must not be written, before any work is done.
 
@@ -159,6 +156,31 @@ def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overw
             )
         if not os.access(target.parent, os.W_OK):
             raise InputError(f"cannot write {output}: its folder is write-protected")
+
+
+def check_files(**outputs: str | None) -> None:
+    """Reject `-` for outputs that cannot go to standard output, by the names of their options.
+
+    Raises:
+        typer.BadParameter: One of them is `-`.
+    """
+    for option, path in outputs.items():
+        if path == "-":
+            name = option.replace("_", "-")
+            raise typer.BadParameter(f"--{name} cannot be standard output: give the name of a file")
+
+
+def check_there(*inputs: str | None) -> None:
+    """Reject inputs that are not there, before any work is done.
+
+    Raises:
+        InputError: One of them is not there.
+    """
+    from goldspan.errors import InputError
+
+    for path in inputs:
+        if path and path != "-" and not Path(path).exists():
+            raise InputError(f"{path}: there is no such file")
 
 
 _STORE = ("sqlalchemy", "alembic")
