@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from goldspan.crowd import Crowd
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan aggregate`: from answers to gold.
+# goldspan aggregate
 
 
 @reads_crowd()
@@ -74,14 +74,14 @@ def aggregate(
     known: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Known truth: it stands, and is learned from; --gold is scored."
+            metavar="FILE", help="Known truth: it is kept and learned from; --gold is only scored."
         ),
     ] = None,
     calibrate: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Known truth to make confidences honest with; labels stay (not votes).",
+            help="Known truth to calibrate confidences with; labels stay (not votes).",
         ),
     ] = None,
     threads: Threads = None,
@@ -154,10 +154,10 @@ def aggregate(
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
         if calibrate:
-            from goldspan.aggregation.calibration import calibrate as honest
+            from goldspan.aggregation.calibration import calibrate as calibrated
 
             step("calibrating")
-            result = honest(result, calibrate)
+            result = calibrated(result, calibrate)
         step("writing")
         scored = _score(crowd, result, policy)
         lost = _write(result, output, report, scored, text=not no_text, raw_csv=raw_csv)
@@ -304,16 +304,14 @@ def _end(result: Consensus) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan score`: how good tags are.
+# goldspan score
 
 
 @reads_crowd()
 def score(
     reading: Reading,
-    predicted: Annotated[
-        str, typer.Argument(help="What is to be judged: CoNLL or a crowd's gold.")
-    ],
-    truth: Annotated[str, typer.Argument(help="What it is compared with.")],
+    predicted: Annotated[str, typer.Argument(help="The labels to score: CoNLL or a crowd's gold.")],
+    truth: Annotated[str, typer.Argument(help="The truth, in any format with gold.")],
     policy: Policy = "conlleval",
     bootstrap: Annotated[
         int,
@@ -328,7 +326,7 @@ def score(
     """Compare tags with the truth: precision, recall and F1 of spans, and token accuracy.
 
     Items are matched by their ids (by order where no id is shared and the tokens are the same).
-    The policy for malformed tags and the encoding stand above the numbers.
+    The policy for malformed tags and the encoding are printed above the numbers.
 
     Examples:
 
@@ -361,7 +359,7 @@ def score(
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan agreement`: how well the workers agree.
+# goldspan agreement
 
 
 @reads_crowd()
@@ -375,7 +373,9 @@ def agreement(
     policy: Policy = "conlleval",
     json: AsJson = False,
 ) -> None:
-    """Measure how well the workers agree, with each other and with the gold.
+    """Measure how well the annotators agree with each other and with the gold.
+
+    Also known as inter-annotator agreement.
 
     Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and per
     worker the answers and the F1.
@@ -423,7 +423,7 @@ def _cell(value: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The parameters of a method: from --param, and from the options that some have of their own.
+# Parameters of a method
 
 
 _WORDS = {"true": True, "false": False, "none": None}

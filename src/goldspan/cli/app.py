@@ -1,6 +1,6 @@
 """The `goldspan` command: which commands there are, and how a command line begins and ends.
 
-Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 3 `verify` found a damaged store, 130
+Exit codes: 0 done, 1 the input was rejected, 2 wrong usage, 3 `verify` found a damaged store, 130
 interrupted. Messages go to standard error, results to standard output.
 The module of a command is imported when the command is called, and not for the list of `--help`.
 """
@@ -215,7 +215,7 @@ def root(
 
 @app.command(hidden=True, context_settings={"ignore_unknown_options": True})
 def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
-    """Say where the replications of papers are: they were a command until version 0.2."""
+    """Raise an error that says where the replications of papers are: a command until 0.2."""
     raise InputError(
         "the replications of papers are beside the package now: in a checkout of goldspan, run "
         f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from goldspan.web.service import Service
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan plan check`: what a campaign's plan will do, before anything is spent.
+# goldspan plan check
 
 
 plan = typer.Typer(
@@ -53,7 +53,7 @@ def check(
     source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, campaign.toml.")],
     json: AsJson = False,
 ) -> None:
-    """Say what a plan will do, and what its cheapest and dearest courses cost.
+    """Show what a plan will do, and what it costs at least and at most.
 
     All that is wrong with it is listed.
 
@@ -76,7 +76,7 @@ def check(
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan run`: a whole campaign, from a plan to labels, a model and the bill.
+# goldspan run
 
 
 @at_campaign
@@ -140,7 +140,7 @@ def run(
             else:
                 _tell(findings.record, files, as_json=json)
     except KeyboardInterrupt:
-        warn("goldspan: interrupted; everything is kept, the same command goes on where it was")
+        warn("goldspan: interrupted; everything is saved, the same command goes on where it was")
         raise typer.Exit(130) from None
 
 
@@ -209,7 +209,7 @@ def _quality(last: Any, name: str) -> Iterator[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan serve`: the campaign's server, for workers and for its requester.
+# goldspan serve
 
 
 DAYS = 30
@@ -223,7 +223,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8080,
     public_url: PublicUrl = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Let other machines come without HTTPS.")
+        bool, typer.Option("--insecure", help="Allow other machines to connect without HTTPS.")
     ] = False,
     reset_password: Annotated[
         bool,
@@ -233,14 +233,15 @@ def serve(
     ] = False,
     overlap: Overlap = None,
     no_loop: Annotated[
-        bool, typer.Option("--no-loop", help="Take answers, and decide nothing new.")
+        bool, typer.Option("--no-loop", help="Accept answers, but decide nothing new.")
     ] = False,
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
     At the first start it prints a link that holds once, to choose the requester's password, and a
-    personal link for each of the plan's annotators: links are shown once and kept nowhere. Ctrl-C
-    ends it; what was acknowledged is kept, and the same command goes on. A campaign has one server.
+    personal link for each of the plan's annotators: links are shown once and stored nowhere.
+    Ctrl-C ends it; what was acknowledged is saved, and the same command goes on. A campaign has one
+    server.
 
     Examples:
 
@@ -268,7 +269,7 @@ def serve(
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
-    # What is refused until `keep` leaves neither a secret nor a store behind.
+    # What is rejected before `keep` leaves neither a secret nor a store behind.
     with (
         told_of_damage(place.address),
         listen(host, port) as listening,
@@ -303,7 +304,7 @@ def serve(
 
 @contextmanager
 def _closing(service: Service) -> Iterator[None]:
-    """Let go of a campaign at the end, and say why the server ended."""
+    """Close a campaign at the end, and say why the server ended."""
     from goldspan.store.engine import LostError
 
     try:
@@ -311,7 +312,7 @@ def _closing(service: Service) -> Iterator[None]:
     except LostError:  # the log has said why
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        warn("goldspan: stopped; all answers are kept, the same command goes on")
+        warn("goldspan: stopped; all answers are saved, the same command goes on")
         raise typer.Exit(130) from None
     finally:
         service.close()
@@ -333,7 +334,7 @@ def _url(host: str, port: int) -> str:
     """Return the address that is listened on."""
     from goldspan.errors import InputError
 
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - to refuse it
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - to reject it
         raise InputError(
             f"{host} is every address of this machine, and none that people can type: say which "
             "with --public-url https://…"
@@ -350,7 +351,7 @@ def _greet(
     *,
     reset: bool,
 ) -> None:
-    """Say where the server is, and how the requester and the annotators come in."""
+    """Print where the server is, and the links of the requester and the annotators."""
     account = entrance.account
     say(f"goldspan serves {Path(source).name} at {settings.public_url}")
     if reset or not account.has_password:
@@ -383,7 +384,7 @@ def _log() -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan report`: the report of a campaign, made again from what it keeps.
+# goldspan report
 
 
 PAGE = "report.html"
@@ -399,7 +400,7 @@ def report(
 ) -> None:
     """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
 
-    Workers who came by a browser have pseudonyms, unless --names is given.
+    Workers who came by a browser appear by pseudonyms, unless --names is given.
 
     With --json the campaign's numbers are printed, and nothing is written.
 
@@ -449,7 +450,7 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
     if store is None and not Path(place).is_file():
         raise InputError(
             f"{out} holds no campaign: there is no {STORE} in it; give the folder that "
-            "`goldspan run --out` wrote to, or --store for a campaign that is kept elsewhere"
+            "`goldspan run --out` wrote to, or --store for a campaign that is stored elsewhere"
         )
     ledger = open_ledger(place)
     try:

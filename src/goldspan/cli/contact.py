@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goldspan.web.security.sessions import Link
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan invite`: the personal links of workers, made and taken back without a server.
+# goldspan invite
 
 
 @at_campaign
@@ -48,25 +48,25 @@ def invite(
         ),
     ] = None,
     overwrite: Overwrite = False,
-    days: Annotated[float, typer.Option(help="How long they hold.")] = 30,
+    days: Annotated[float, typer.Option(help="How many days the links are valid.")] = 30,
     revoke: Annotated[
         list[str] | None,
-        typer.Option(help="Take links back, by id.", metavar="ID", show_default=False),
+        typer.Option(help="Revoke links, by id.", metavar="ID", show_default=False),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Show all links that were made.")] = False,
     public_url: PublicUrl = None,
     json: AsJson = False,
 ) -> None:
-    """Make personal links for workers, show them, or take them back (after `goldspan serve`).
+    """Make personal links for annotators, list or revoke them (after `goldspan serve`).
 
-    Whoever has a link is the worker: send each to one person. A link is shown once and kept
-    nowhere; make a new one for who has lost theirs, and take the old one back.
+    Whoever has a link is the worker: send each to one person. A link is shown once and stored
+    nowhere; if somebody has lost theirs, make a new one and revoke the old one.
 
     Examples:
 
       goldspan invite campaign.toml --workers ann,bob --days 14
 
-      goldspan invite campaign.toml --addresses team.csv --mail letters
+      goldspan invite campaign.toml --addresses team.csv --mail mails
 
       goldspan invite campaign.toml --list
 
@@ -100,7 +100,7 @@ def invite(
     for link, url in urls:
         say(f"{link.worker}\t{url}" if mail is None else f"{link.worker}\ta message in {mail}")
     for name in gone:
-        say(f"{name} no longer holds")
+        say(f"{name} is revoked")
     if show:
         say(_table_invite(every))
 
@@ -129,7 +129,7 @@ def _entrance(
 
 @contextmanager
 def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
-    """Make the folder of the messages before any link is made: a link is shown once."""
+    """Create the folder of the messages before any link is made: a link is shown once."""
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.web.providers.outbox import check_new
 
@@ -183,14 +183,14 @@ def _day(time: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan payments`: approvals, rejections and bonuses for a provider's workers, sent once.
+# goldspan payments
 
 
 EVERYBODY = "all"
 
 
 class _Desk(NamedTuple):
-    """What the command works on."""
+    """The campaign, and the queue of its payment requests."""
 
     setting: Setting
     ledger: SqlLedger
@@ -204,13 +204,15 @@ def payments(
     approve: Annotated[
         list[str] | None,
         typer.Option(
-            help="Take the work of these; `all` for everybody.", metavar="NAMES", show_default=False
+            help="Approve the work of these; `all` for everybody.",
+            metavar="NAMES",
+            show_default=False,
         ),
     ] = None,
     reject: Annotated[
         list[str] | None,
         typer.Option(
-            help="Do not take the work of these; with --reason and --category.",
+            help="Reject the work of these; with --reason and --category.",
             metavar="NAMES",
             show_default=False,
         ),
@@ -231,17 +233,19 @@ def payments(
     retry: Annotated[
         list[str] | None,
         typer.Option(
-            help="Send letters again that were refused, by id.", metavar="ID", show_default=False
+            help="Send requests again that the provider refused, by id.",
+            metavar="ID",
+            show_default=False,
         ),
     ] = None,
-    send: Annotated[bool, typer.Option("--send", help="Send what waits.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="Show all letters.")] = False,
+    send: Annotated[bool, typer.Option("--send", help="Send the requests that wait.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List all requests.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Write letters to the provider of a campaign's workers, show them, and send them.
+    """Queue payment requests to the provider of a campaign's workers, list them, and send them.
 
-    A letter that was written stays, and is done once, however often this is run: a bonus has a
-    reason, and for the same reason nobody is paid twice. With nothing else said, all are shown.
+    A request that was queued is carried out once, however often this is run: a bonus has a reason,
+    and nobody is paid twice for the same reason. Without options the queue is listed.
 
     Examples:
 
@@ -290,7 +294,7 @@ def _settling(setting: Setting) -> int:
     """Return how many milliseconds without a server count: a payment may settle meanwhile."""
     options = {} if setting.plan.provider is None else setting.plan.provider.options
     minutes = options.get("settle_minutes", 60)
-    # What is no number is refused when the provider is opened.
+    # What is not a number is rejected when the provider is opened.
     return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
 
 
@@ -347,11 +351,11 @@ def _tell(
         emit_json({"written": written, "done": done, "letters": shown})
         return
     for name in written:
-        say(f"in the outbox: {name}")
+        say(f"queued: {name}")
     if done is not None:
         say(f"done: {done}")
     if show or not (written or done is not None):
-        say(_table_payments(letters) if letters else "the outbox is empty")
+        say(_table_payments(letters) if letters else "no payment requests")
 
 
 def _facts_payments(letter: Letter) -> dict[str, Any]:

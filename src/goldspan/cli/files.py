@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from goldspan.selection.reading import PoolFile
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan inspect`: what a file is, what is wrong with it, and what to run next.
+# goldspan inspect
 
 
 @reads_crowd(without=("tokens",), unlabelled="keep")
@@ -41,7 +41,7 @@ def inspect(
     show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 10,
     json: AsJson = False,
 ) -> None:
-    """Say what a file holds, answers or texts to label, and the command to run next.
+    """Show what a file holds, answers or texts to label, and the command to run next.
 
     Of answers it prints the format, tags, counts and first faults; of texts to label the columns
     that were found, the items, their tokens, and what was left out.
@@ -194,7 +194,7 @@ def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan convert`: another encoding, another format, or both.
+# goldspan convert
 
 
 _TO = "Encoding of the output; the same by default. A format's name is understood as --to-format."
@@ -222,7 +222,7 @@ def convert(
     repair: Annotated[
         str | None,
         typer.Option(
-            help="Read malformed tags by a policy (conlleval, strict, boundaries), not refuse them."
+            help="Read malformed tags by a policy (conlleval, strict, boundaries), not reject them."
         ),
     ] = None,
     raw_csv: RawCsv = False,
@@ -230,8 +230,8 @@ def convert(
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
 
-    Malformed tags are refused, all of them listed, unless --repair says how to read them. What the
-    output format cannot hold is found by reading it back, and said.
+    Malformed tags are rejected, all of them listed, unless --repair says how to read them. What the
+    output format cannot hold is found by reading it back, and reported.
 
     Examples:
 
@@ -277,7 +277,7 @@ def convert(
 def _sorted_out(
     format_: str | None, encoding: str | None, for_format: str, for_encoding: str
 ) -> tuple[str | None, str | None]:
-    """Return a format and an encoding; the name of a format may stand in the encoding's option.
+    """Return a format and an encoding; the encoding's option understands the name of a format too.
 
     Raises:
         typer.BadParameter: Two formats are given.
@@ -305,7 +305,7 @@ def _sorted_out(
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan check`: whether tags are well-formed.
+# goldspan check
 
 
 @reads_crowd(unknown="outside", unlabelled="keep")

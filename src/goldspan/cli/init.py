@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a plan is made of.
+    """The facts that a plan is written from.
 
     Attributes:
         file: The texts, as the plan names them.
@@ -112,7 +112,7 @@ def init(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Look at a file of texts, write the plan of a campaign to label them, and say what follows.
+    """Look at a file of texts, write a plan to label them, and print the next steps.
 
     Annotators work in their browsers and are not paid. The plan is short and commented: edit it
     before the campaign begins.
@@ -281,7 +281,7 @@ def _columns(read: PoolFile) -> dict[str, str]:
 
 
 def _roles(read: PoolFile) -> dict[str, str]:
-    """Return the names of columns by role; none where the pool is no table."""
+    """Return the names of columns by role; none where the pool is not a table."""
     return dict(read.columns)
 
 
@@ -309,7 +309,7 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
 
 
 def _check(text: str, folder: Path) -> None:
-    """Reject what `goldspan serve` would refuse, before anything is written."""
+    """Reject what `goldspan serve` would reject, before anything is written."""
     import tomllib
 
     from goldspan.campaign import open_setting, read_plan

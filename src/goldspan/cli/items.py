@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from goldspan.simulation import SimulatedWorker
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan select`: which items to label next.
+# goldspan select
 
 
 _SHOWN = 10
@@ -79,7 +79,7 @@ def select(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Where a model errs on labelled items it was not trained on: item, error (0–1).",
+            help="Errors of a model on labelled items it was not trained on: item, error (0–1).",
         ),
     ] = None,
     round_: Annotated[
@@ -136,7 +136,7 @@ def select(
     missing: Annotated[
         str,
         typer.Option(
-            help="A missing cell is no value (skip), or one of its own (value).",
+            help="A missing cell has no value (skip), or one of its own (value).",
             rich_help_panel=_VALUES,
         ),
     ] = "skip",
@@ -343,7 +343,7 @@ def _list(found: Selection) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan simulate`: a crowd of simulated workers who answer items whose truth is known.
+# goldspan simulate
 
 
 _DRAWN = "Drawn truth"
@@ -436,8 +436,8 @@ def simulate(
 ) -> None:
     """Let simulated workers answer items whose truth is known.
 
-    Answers depend on the seed, the worker's id and the item's id alone. What the workers gave
-    stays as it is, malformed tags too, unless --legal repairs it.
+    Answers depend on the seed, the worker's id and the item's id alone. Malformed
+    tags stay as they are, unless --legal repairs them.
 
     Examples:
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from goldspan.tagger.streams import Item, Labelled
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan train`: from labelled items to a tagger in a file.
+# goldspan train
 
 
 @reads_crowd()
@@ -81,7 +81,7 @@ def train(
 
     The file is read with every format that holds gold. Items tagged in part count for what is
     known of them; items without any tag are left out. The result does not depend on the number of
-    threads. Ctrl-C ends training, and what was learnt by then is written.
+    threads. Ctrl-C ends training; the model as trained so far is written.
 
     Examples:
 
@@ -127,7 +127,7 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Items to learn from; None stands for a tag that is not known."""
+    """Items to learn from; None means that a tag is not known."""
 
     ids: list[str]
     text: Text
@@ -169,7 +169,7 @@ def _check_start(start: str | None, model: str) -> None:
     from goldspan.errors import InputError
 
     if start and model == "hmm":
-        raise InputError("--start is for --model crf: an hmm is counted afresh")
+        raise InputError("--start is for --model crf: an hmm is always refitted")
 
 
 def _check_possible(data: _Data, encoding: str) -> None:
@@ -197,7 +197,7 @@ def _check_possible(data: _Data, encoding: str) -> None:
     if item >= 0:
         raise InputError(
             f"item {data.ids[item]}: no well-formed sequence has the tags that are known of it: "
-            "mend them, or pass --soft to allow any sequence"
+            "fix them, or pass --soft to allow any sequence"
         )
 
 
@@ -282,7 +282,7 @@ def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) 
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan tag`: label text with a trained tagger, however long it is.
+# goldspan tag
 
 
 _ENDINGS = {".jsonl": "jsonl", ".conll": "conll", ".conll03": "conll", ".tsv": "conll"}
@@ -321,6 +321,7 @@ def tag(
         ),
     ] = None,
     max_decompressed: MaxDecompressed = None,
+    json: AsJson = False,
 ) -> None:
     """Tag a file of any size; only a few thousand tokens are in memory at a time.
 
@@ -338,6 +339,8 @@ def tag(
       cat text.txt | goldspan tag ner.goldspan - --to-format jsonl
     """
     check_outputs(output, inputs=[source, tagger], overwrite=overwrite)
+    if json and output in {None, "-"}:
+        raise typer.BadParameter("--json describes what was written: name a file, -o tagged.jsonl")
     from goldspan.crowd.atomic import write_text
     from goldspan.errors import UnknownNameError
     from goldspan.spans.text import RULES
@@ -369,11 +372,14 @@ def tag(
                 say(chunk.removesuffix("\n"))
             return
         write_text(str(output), chunks)
+    if json:
+        emit_json({"input": source, "output": output, **vars(count)})
+        return
     say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
 
 
 def _is_pool(source: str) -> bool:
-    """Return whether a file is read as a whole, as a pool is: a table, JSON, or what is refused."""
+    """Return whether a file is read as a whole, as a pool is: a table, JSON, or a rejected one."""
     return Path(source.removesuffix(".gz")).suffix.lower() in _WHOLE
 
 
@@ -381,7 +387,7 @@ def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[I
     """Read the texts of a table or of JSON; None if it is something else, to be read by lines.
 
     Raises:
-        InputError: It is no such file, or holds answers.
+        InputError: It is not such a file, or holds answers.
     """
     from goldspan.crowd.source import open_source
     from goldspan.selection.reading import CROWD, pool_format, read_pool
@@ -494,7 +500,7 @@ def _opened(source: str) -> Iterator[TextIO]:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan tagger inspect`: what is in a tagger's file.
+# goldspan tagger inspect
 
 
 tagger = typer.Typer(help="Look into trained taggers.", no_args_is_help=True, rich_markup_mode=None)

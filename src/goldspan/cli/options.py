@@ -228,7 +228,7 @@ def _typed(told: Option, default: Any) -> tuple[Any, Any]:
     if repeatable:
         text += " Repeatable."
     if told.shape == "list":
-        text += """ An id with a comma stands in double quotes: '"Lee, Ann",bob'."""
+        text += """ Put an id with a comma in double quotes: '"Lee, Ann",bob'."""
     values: dict[str, Any] = {"help": text, "rich_help_panel": "Reading"}
     if told.metavar:
         values["metavar"] = told.metavar

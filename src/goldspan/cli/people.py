@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from goldspan.workers.stopping import Rule
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan workers`: whom to keep, drop or test more, the best team, and what accuracy it has.
+# goldspan workers
 
 
 _SHOWN_WORKERS = 40
@@ -119,11 +119,11 @@ def workers(
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
-    """Say whom to keep, drop or test more and why, and which team to hire.
+    """Show whom to keep, drop or test more and why, and which team of workers to select.
 
     Prints the best team within the budget and what its vote is worth: of single labels a model's
     forecast, of tagged text measured on held-out gold. Then how often every worker is right, with a
-    95 % interval, signs of careless work (constant answers, answers at base rate, copies, haste,
+    95 % interval, quality flags (too fast, always the same label, answers at base rate, copying,
     drift), and the cost curve.
 
     Examples:
@@ -233,7 +233,7 @@ def _workers(n: int) -> str:
 
 
 def _answer(found: Review) -> str:
-    """Say whom to hire, and what the vote is expected to be worth."""
+    """Return which team to select, and how accurate its vote is expected to be."""
     lines, expected = [str(found.team)], found.team_forecast
     if expected is not None:
         mean, low, high = (
@@ -250,7 +250,7 @@ def _answer(found: Review) -> str:
 
 
 def _verdicts(found: Review) -> str:
-    """Lay out the workers, the best first, and then their signs."""
+    """Lay out the workers, the best first, and then their quality flags."""
     from goldspan.report.wording import shorten
 
     kinds = ("keep", "look at", "test more", "drop")
@@ -275,7 +275,7 @@ def _verdicts(found: Review) -> str:
     ]
     signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
     if signs:
-        lines += ["", "signs of careless work:", *signs[:_SHOWN_WORKERS]]
+        lines += ["", "quality flags:", *signs[:_SHOWN_WORKERS]]
     if len(signs) > _SHOWN_WORKERS:
         lines.append(f"  … and {len(signs) - _SHOWN_WORKERS} more")
     return "\n".join(lines)
@@ -293,7 +293,7 @@ def _reason(v: Verdict) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan next`: which items need another answer, whom to ask, and what it costs.
+# goldspan next
 
 
 _SHOWN_NEXT = 10
@@ -340,7 +340,7 @@ def next_answers(
     ] = None,
     calibrate: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Known truth to make confidences honest with."),
+        typer.Option(metavar="FILE", help="Known truth to calibrate confidences with."),
     ] = None,
     prices: Annotated[
         str | None,
@@ -373,7 +373,7 @@ def next_answers(
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
-    """Say which items need another answer, whom to ask, and what it costs.
+    """Show which items need another answer, whom to ask, and what it costs.
 
     Items come in the order of what another answer is expected to tell; each takes the worker who
     is expected to tell most for the money, of those who have not answered it.
@@ -458,9 +458,9 @@ def _aggregate(
     name = method or ("ds" if crowd.is_classification else "bsc-seq")
     result = aggregate(crowd, name, gold=known, runner=Threads(threads), progress=progress)
     if calibrate:
-        from goldspan.aggregation.calibration import calibrate as honest
+        from goldspan.aggregation.calibration import calibrate as calibrated
 
-        return honest(result, calibrate)
+        return calibrated(result, calibrate)
     return result
 
 
@@ -525,7 +525,7 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan bill`: what every worker gets, and what all of it costs.
+# goldspan bill
 
 
 _SHOWN_BILL = 20
@@ -658,7 +658,7 @@ def _tell_bill(found: Bill, output: str | None, *, by_plan: bool) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The option `--prices`: one amount for all workers, or a table of workers and prices.
+# The option --prices
 
 
 _COLUMNS = {"worker", "price"}
@@ -669,7 +669,7 @@ def read_prices(text: str | None) -> dict[str, str] | str | None:
 
     Raises:
         InputError: It is neither.
-        FormatError: The table lacks a column, a price is no amount, or a worker has two.
+        FormatError: The table lacks a column, a price is not an amount, or a worker has two.
     """
     if text is None:
         return None
@@ -695,7 +695,7 @@ def _read_table(path: str) -> dict[str, str]:
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise FormatError([Fault(f"it is no text in UTF-8: {error.reason}", path)]) from None
+        raise FormatError([Fault(f"it is not UTF-8: {error.reason}", path)]) from None
     rows = csv.reader(lines)
     head = [name.strip() for name in next(rows, [])]
     if not set(head) >= _COLUMNS:

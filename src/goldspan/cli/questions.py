@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from goldspan.workers import ControlSet, LeakReport, TestPlan
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan qualification`: how long a qualification test must be, before anybody is paid.
+# goldspan qualification
 
 
 _BAR = 30
@@ -52,10 +52,12 @@ def qualification(
     sequential: Annotated[
         bool, typer.Option("--sequential", help="List when the test that stops early stops.")
     ] = False,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw who passes, with letters.")] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw the share that passes, in characters.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Say how many questions tell good workers from bad ones, and how many right answers pass.
+    """Compute how many questions tell good workers from bad ones, and the pass mark.
 
     Sums over all outcomes, no approximation. Asked one by one, most tests are much shorter.
 
@@ -134,7 +136,7 @@ def _limits(plan: TestPlan) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan gold-questions`: choose control questions, or see whether those in use have leaked.
+# goldspan gold-questions
 
 
 @reads_crowd()
@@ -172,7 +174,7 @@ def gold_questions(
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
-    """Choose control questions among the items with gold, or check those in use.
+    """Choose gold questions among the items with known labels, or check those in use.
 
     They are spread over labels, or types of spans and items without any, and over documents.
 
@@ -212,7 +214,7 @@ def gold_questions(
 
 
 def _check_usage(checking: dict[str, Any], choosing: dict[str, Any], *, check: bool) -> None:
-    """Reject options of the other of the two tasks.
+    """Reject options that belong to the other task.
 
     Raises:
         typer.BadParameter: One was given.
@@ -221,7 +223,7 @@ def _check_usage(checking: dict[str, Any], choosing: dict[str, Any], *, check: b
     if given and check:
         raise typer.BadParameter(f"--check chooses no questions: leave out {', '.join(given)}")
     if given:
-        raise typer.BadParameter(f"{', '.join(given)} is for --check: add it, or leave that out")
+        raise typer.BadParameter(f"{', '.join(given)} is for --check: add --check, or leave it out")
 
 
 def _given(**options: Any) -> dict[str, Any]:

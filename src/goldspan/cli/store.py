@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from goldspan.store.verify import Tell, Verification
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan verify`: whether a campaign's store holds what its log says.
+# goldspan verify
 
 
 NOT_WHOLE = 3
@@ -86,7 +86,7 @@ def verify(
 
 
 def place_of(source: str, out: str, store: str | None) -> str | Path:
-    """Return where a campaign is kept that is named by its plan, its folder or its store."""
+    """Return the store of a campaign that is named by its plan, its folder or its store."""
     if store is not None:
         return store
     if "://" in source:
@@ -134,7 +134,7 @@ def _counted(rows: dict[str, Any]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan backup` and `goldspan restore`: a campaign in one file, copied while people work.
+# goldspan backup, goldspan restore
 
 
 def backup(
@@ -145,6 +145,7 @@ def backup(
         bool, typer.Option("--damaged", help="Copy also what is not whole, and say what is wrong.")
     ] = False,
     overwrite: Overwrite = False,
+    json: AsJson = False,
 ) -> None:
     """Copy a campaign into one file, also while it is served: one moment of it, checked.
 
@@ -165,30 +166,36 @@ def backup(
     from goldspan.store import backup_ledger, open_ledger
 
     place = store or Path(out) / STORE
-    with told_of_damage(place), open_ledger(place) as ledger, progress() as tell:
+    with told_of_damage(place), open_ledger(place) as ledger, progress(quiet=json) as tell:
         found = backup_ledger(ledger, file, damaged=damaged, tell=tell)
     for line in found.lines():
         warn(f"goldspan: {line}")
     if not found.is_whole:
         warn(f"goldspan: {file} is a copy of a damaged store: keep the backups made before it")
+    if json:
+        emit_json({"written": file, **found.to_dict()})
+        return
     say(f"copied to {file}; head of its log: {found.head}")
 
 
 def restore(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `goldspan backup` made.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A backup, written by `goldspan backup`.")
+    ],
     out: Annotated[str, typer.Argument(metavar="OUT", help="A folder without a campaign.")],
     forgotten: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="A list of the forgotten that lies elsewhere: campaign.sqlite.forgotten.",
+            help="A list of the forgotten that is elsewhere: campaign.sqlite.forgotten.",
             show_default=False,
         ),
     ] = None,
+    json: AsJson = False,
 ) -> None:
-    """Make a campaign's folder of a backup, after comparing all its tables with its log.
+    """Restore a campaign's folder from a backup, after comparing all its tables with its log.
 
-    A backup that is not whole is refused, and nothing is written.
+    A damaged backup is rejected, and nothing is written.
 
     Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
     folder are read for that.
@@ -208,17 +215,22 @@ def restore(
         new.folder(out)
         new.expect(place)
         with (
-            progress() as tell,
+            progress(quiet=json) as tell,
             restore_ledger(file, place, lists=forgotten or (), tell=tell) as ledger,
         ):
             name, n, gone = ledger.name, ledger.n_events, ledger.forgotten()
+    n_forgotten = len({one["hash"] for one in gone})  # a copy may hold two pseudonyms of a person
+    if json:
+        facts = {"campaign": name, "entries": n, "forgotten": n_forgotten}
+        emit_json({"restored": str(place), **facts})
+        return
     say(f"{place} holds the campaign {name!r}, {n} entries of its log")
-    if gone:  # a copy may know one person by two pseudonyms
-        say(f"forgotten in it: {len({one['hash'] for one in gone})}")
+    if n_forgotten:
+        say(f"forgotten in it: {n_forgotten}")
 
 
 # --------------------------------------------------------------------------------------------------
-# `goldspan forget`: erase a person from a campaign, or show all that is stored of them.
+# goldspan forget
 
 
 UNIT = 10_000
@@ -228,7 +240,7 @@ LARGEST = 1 << 28
 
 
 class OldLog(StrEnum):
-    """What becomes of a log of before, which names people by their ids."""
+    """What becomes of an old log, which names people by their ids."""
 
     remove = "remove"
     keep = "keep"
@@ -255,7 +267,7 @@ def forget(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     unsettled: Annotated[
@@ -324,7 +336,7 @@ def forget(
 
 
 def _check_there(place: Place) -> None:
-    """Reject a place without a campaign, and make nothing there."""
+    """Reject a place without a campaign; create nothing."""
     from goldspan.errors import InputError
     from goldspan.store import open_ledger
 
@@ -358,12 +370,12 @@ def _forget(
     if is_old and (dry or old_log is None):
         found = ledger.about(who)
         if not dry:
-            ledger.forget(who, clock())  # refuses, and says what to choose
+            ledger.forget(who, clock())  # raises, and says what to choose
         counts = {"records": len(found["records"])}
         result = Forgotten("", counts, {"answers": len(found["answers"])})
         return _told(who, result, [], old_log="would be replaced", erased=False)
     if is_old:
-        ledger.about(who)  # refuses who is not known, before anything is done
+        ledger.about(who)  # raises if unknown, before anything is done
         _confirm(f"Begin a new log, and {old_log} the old one, which names all workers?", yes=yes)
         if old_log == OldLog.keep:
             kept_log = str(list_of(place.out, place.store).with_suffix(".old-log"))
@@ -428,7 +440,7 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
 
 
 def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
-    """Reject to forget somebody whose answers earned more than was sent to the provider.
+    """Reject forgetting somebody whose answers earned more than was sent to the provider.
 
     Raises:
         UnsettledError: They did.
