@@ -14,7 +14,7 @@ from goldspan.cli.options import (
     Policy,
     RawCsv,
     Reading,
-    Threads,
+    ThreadCount,
     method_names,
     reads_crowd,
 )
@@ -84,7 +84,7 @@ def aggregate(
             help="Known truth to calibrate confidences with; labels stay (not votes).",
         ),
     ] = None,
-    threads: Threads = None,
+    threads: ThreadCount = None,
     tagger: Annotated[
         str | None,
         typer.Option(

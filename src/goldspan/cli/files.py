@@ -102,11 +102,7 @@ def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[Pool
 
 
 def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
-    """Return what a file is as a pool; None for a crowd.
-
-    Raises:
-        FormatError: It is neither.
-    """
+    """Return what a file is as a pool; None for a crowd."""
     from goldspan.crowd.io import get_format, guess_format
     from goldspan.errors import FormatError
 
@@ -277,12 +273,7 @@ def convert(
 def _sorted_out(
     format_: str | None, encoding: str | None, for_format: str, for_encoding: str
 ) -> tuple[str | None, str | None]:
-    """Return a format and an encoding; the encoding's option understands the name of a format too.
-
-    Raises:
-        typer.BadParameter: Two formats are given.
-        UnknownNameError: It is neither an encoding nor a format.
-    """
+    """Return format and encoding; the encoding's option may name a format too."""
     from goldspan.crowd.registry import FORMATS
     from goldspan.errors import UnknownNameError
     from goldspan.spans import ENCODINGS, get_encoding

@@ -15,7 +15,7 @@ from goldspan.cli.options import (
     RawCsv,
     Reading,
     Seed,
-    Threads,
+    ThreadCount,
     reads_crowd,
     reads_pool,
 )
@@ -425,7 +425,7 @@ def simulate(
     to_format: Annotated[
         str | None, typer.Option(help="Format of the output; by its ending by default.")
     ] = None,
-    threads: Threads = None,
+    threads: ThreadCount = None,
     list_: Annotated[
         bool,
         typer.Option(

@@ -19,7 +19,7 @@ from goldspan.cli.options import (
     MaxDecompressed,
     Overwrite,
     Reading,
-    Threads,
+    ThreadCount,
     reads_crowd,
 )
 from goldspan.cli.output import check_files, check_outputs, emit_json, say, steps, table, warn
@@ -74,7 +74,7 @@ def train(
     start: Annotated[
         str | None, typer.Option(metavar="FILE", help="crf: a trained tagger to begin with.")
     ] = None,
-    threads: Threads = None,
+    threads: ThreadCount = None,
     json: AsJson = False,
 ) -> None:
     """Train a tagger on items whose tags are known, and write it to one file.
@@ -161,11 +161,7 @@ def _labelled_items(crowd: Crowd) -> _Data:
 
 
 def _check_start(start: str | None, model: str) -> None:
-    """Reject a tagger to begin with where none is used.
-
-    Raises:
-        InputError: It is so.
-    """
+    """Reject a tagger to begin with where none is used."""
     from goldspan.errors import InputError
 
     if start and model == "hmm":
@@ -173,11 +169,7 @@ def _check_start(start: str | None, model: str) -> None:
 
 
 def _check_possible(data: _Data, encoding: str) -> None:
-    """Reject tags that no well-formed sequence has; those of whole items are made well-formed.
-
-    Raises:
-        InputError: Some item is tagged in part so; the first is named.
-    """
+    """Reject tags that no well-formed sequence has; those of whole items are made well-formed."""
     if not data.n_in_part:
         return
     import numpy as np
@@ -384,11 +376,7 @@ def _is_pool(source: str) -> bool:
 
 
 def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[Item] | None:
-    """Read the texts of a table or of JSON; None if it is something else, to be read by lines.
-
-    Raises:
-        InputError: It is not such a file, or holds answers.
-    """
+    """Read the texts of a table or of JSON; None if it is something else, to be read by lines."""
     from goldspan.crowd.source import open_source
     from goldspan.selection.reading import CROWD, pool_format, read_pool
 
@@ -425,11 +413,7 @@ class _NoTable:
 
 
 def _check_header(line: str, name: str, number: int) -> None:
-    """Reject the header of a wide or a long table, unless its first column holds the words.
-
-    Raises:
-        InputError: It is one.
-    """
+    """Reject the header of a wide or a long table, unless its first column holds the words."""
     from goldspan.crowd.formats import long, wide
     from goldspan.crowd.formats.wide import TOKEN
     from goldspan.crowd.grid import header_names
@@ -449,11 +433,7 @@ def _check_header(line: str, name: str, number: int) -> None:
 
 
 def _check_ending(output: str | None, to_format: str | None) -> None:
-    """Reject a name whose ending says nothing, before any work is done.
-
-    Raises:
-        InputError: It is such a name, and no format is given.
-    """
+    """Reject a name whose ending says nothing, before any work is done."""
     from goldspan.errors import InputError
 
     if output not in {None, "-"} and not to_format and _by_ending(output) is None:

@@ -69,7 +69,7 @@ Policy = Annotated[
     typer.Option(help="How malformed tags are read: conlleval, strict, boundaries or raise."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Threads = Annotated[
+ThreadCount = Annotated[
     int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
 ]
 Overlap = Annotated[

@@ -15,7 +15,7 @@ from goldspan.cli.options import (
     RawCsv,
     Reading,
     Seed,
-    Threads,
+    ThreadCount,
     method_names,
     reads_crowd,
 )
@@ -116,7 +116,7 @@ def workers(
     ] = None,
     overwrite: Overwrite = False,
     seed: Seed = 0,
-    threads: Threads = None,
+    threads: ThreadCount = None,
     json: AsJson = False,
 ) -> None:
     """Show whom to keep, drop or test more and why, and which team of workers to select.
@@ -369,7 +369,7 @@ def next_answers(
     ] = None,
     overwrite: Overwrite = False,
     seed: Annotated[int, typer.Option(help="Seed of the order among equals.")] = 0,
-    threads: Threads = None,
+    threads: ThreadCount = None,
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:

@@ -214,11 +214,7 @@ def gold_questions(
 
 
 def _check_usage(checking: dict[str, Any], choosing: dict[str, Any], *, check: bool) -> None:
-    """Reject options that belong to the other task.
-
-    Raises:
-        typer.BadParameter: One was given.
-    """
+    """Reject options that belong to the other task."""
     given = [name for name, value in (choosing if check else checking).items() if value is not None]
     if given and check:
         raise typer.BadParameter(f"--check chooses no questions: leave out {', '.join(given)}")

@@ -440,11 +440,7 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
 
 
 def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
-    """Reject forgetting somebody whose answers earned more than was sent to the provider.
-
-    Raises:
-        UnsettledError: They did.
-    """
+    """Reject forgetting somebody whose answers earned more than was sent to the provider."""
     from goldspan.campaign.clock import CampaignClock
     from goldspan.money import from_micro
     from goldspan.store.people import UnsettledError
