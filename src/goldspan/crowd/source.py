@@ -433,7 +433,8 @@ def _gunzip(name: str, data: bytes, allowance: Allowance) -> bytes:
     try:
         return gunzip(data, allowance)
     except InputError as error:
-        raise FormatError([Fault(str(error), file=name, kind="too-large")]) from None
+        fault = Fault(error.message, file=name, kind="too-large")
+        raise FormatError([fault], hint=error.hint) from None
     except _DAMAGED as error:
         message = f"the gzip file is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="gzip")]) from None
@@ -452,7 +453,8 @@ def _unzip(
     except FormatError:
         raise
     except InputError as error:
-        raise FormatError([Fault(str(error), file=name, kind="zip")]) from None
+        fault = Fault(error.message, file=name, kind="zip")
+        raise FormatError([fault], hint=error.hint) from None
     except RuntimeError as error:  # a password, or a method of packing that cannot be bounded
         message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None
