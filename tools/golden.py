@@ -59,6 +59,7 @@ MASKS = {
     "*/files.*record.json.id": "holds a digest of the plan",
     "links-*/json.*.id": "drawn at random",
     "links-*/json.*.url": "signed with the server's secret",
+    "backup-json/json.head": "a hash of the whole log, with the versions of the packages",
     "verify/json.head": "a hash of the whole log, with the versions of the packages",
     "forget*/json.people.*.pseudonym": "drawn at random",
 }
@@ -73,8 +74,7 @@ MASKED_TEXTS = {
 
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
-    "restore": "prints one line; tests/store/test_copies.py compares the stores",
-    "outbox": "needs an account of a provider; tests/web/providers play one",
+    "payments": "needs an account of a provider; tests/web/providers play one",
 }
 """Commands without a case, and why."""
 
@@ -404,16 +404,16 @@ def all_cases() -> dict[str, Case]:
             "score gold.conll names.tsv --wrong --bootstrap 100", needs=("aggregate-conll",)
         ),
         "score-votes": Case("score gold.csv votes-gold.csv", needs=("aggregate-csv",)),
-        "agree-spans": Case("agree names.tsv"),
+        "agree-spans": Case("agreement names.tsv"),
         "agree-votes": Case("agree votes.csv"),
         "workers-spans": Case("workers names.tsv -o team.csv", ("team.csv",)),
         "workers-votes": Case("workers votes.csv --gold votes-known.csv"),
         "next-votes": Case("next votes.csv --prices 0.05 -n 8 -o next.csv", ("next.csv",)),
         "next-spans": Case("next names.tsv -n 5"),
-        "plan-test": Case("plan-test --bad .6 --good .8 --price 0.05 --candidates 100"),
+        "plan-test": Case("qualification --bad .6 --good .8 --price 0.05 --candidates 100"),
         "plan-test-sequential": Case("plan-test --bad .6 --good .8 --sequential --prior 4,2"),
         "control-choose": Case(
-            "control votes.csv --gold votes-gold.csv -n 6 -o control.csv", ("control.csv",)
+            "gold-questions votes.csv --gold votes-gold.csv -n 6 -o control.csv", ("control.csv",)
         ),
         "control-check": Case("control votes.csv --gold votes-known.csv --check --most-shown 3"),
         "bill": Case(
@@ -442,6 +442,7 @@ def all_cases() -> dict[str, Case]:
         "tag-crf": Case(
             "tag crf.goldspan pool.txt -o crf.conll", ("crf.conll",), ("train-crf",), as_json=False
         ),
+        "tag-json": Case("tag hmm.goldspan pool.txt -o hmm-2.conll", needs=("train-hmm",)),
         "tagger-hmm": Case("tagger inspect hmm.goldspan", needs=("train-hmm",)),
         "tagger-crf": Case("tagger inspect crf.goldspan", needs=("train-crf",)),
         "check-good": Case("check gold.conll", needs=("aggregate-conll",)),
@@ -464,9 +465,11 @@ def all_cases() -> dict[str, Case]:
         "backup": Case(
             "backup weather/out weather.sqlite", needs=("run-labels",), as_json=False
         ),
+        "backup-json": Case("backup weather/out weather-2.sqlite", needs=("run-labels",)),
+        "restore": Case("restore weather.sqlite restored", needs=("backup",)),
         "verify": Case("verify weather.sqlite", needs=("backup",)),
         "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
-        "links-list": Case(f"links {DESK} --list", needs=("links-make",)),
+        "links-list": Case(f"invite {DESK} --list", needs=("links-make",)),
     }  # fmt: skip
     asked = {
         "overview": "", "workers": "", "agreement": "", "doubts": "", "items": "",
@@ -478,7 +481,8 @@ def all_cases() -> dict[str, Case]:
     }  # fmt: skip
     before = "links-list"
     for name, more in [*asked.items(), *done.items()]:
-        cases[f"desk-{name}"] = Case(f"desk {name} {DESK}{more}", needs=(before,))
+        command = {"doubts": "uncertain"}.get(name, name)
+        cases[f"desk-{name}"] = Case(f"desk {command} {DESK}{more}", needs=(before,))
         before = f"desk-{name}"
     cases["desk-after"] = Case(f"desk overview {DESK}", needs=(before,))
     cases["forget-before"] = Case(f"forget {DESK} eve --dry-run", needs=("desk-after",))
@@ -514,8 +518,9 @@ SUFFIX = {"parquet": ".parquet", "label-studio": ".json", "prodigy": ".jsonl", "
 QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
-    "run-labels", "backup", "verify", "links-*", "desk-*", "forget*", "method-mv-*", "method-ds",
-    "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm", "tagger-hmm",
+    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*",
+    "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
+    "tag-json", "tagger-hmm",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 
@@ -549,7 +554,7 @@ def answer_all(folder: Path) -> None:
 
 
 def browser_of(folder: Path, app: Any, worker: str) -> Any:
-    """Open a worker's personal link, made by `goldspan links`, in a browser without a socket."""
+    """Open a worker's personal link, made by `goldspan invite`, in a browser without a socket."""
     from starlette.testclient import TestClient
 
     words = ["links", "campaign.toml", "--out", "out", "--workers", worker, "--json"]

@@ -46,7 +46,7 @@ def test_it_serves_until_ctrl_c(tmp_path):
     process, said = started(write_plan(tmp_path), tmp_path / "out", "--no-loop")
     try:
         (setup,) = re.findall(r"http://127\.0\.0\.1:\d+/setup/\S+", said)
-        links = f"goldspan links {tmp_path / 'campaign.toml'} --workers ann,bob"
+        links = f"goldspan invite {tmp_path / 'campaign.toml'} --workers ann,bob"
         assert f"{links} --out {tmp_path / 'out'}" in said
         assert status_of(setup) == 200
         assert status_of(setup + "x") == 403
@@ -85,7 +85,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
         told.append(invoke(plan, "--port", "0", "--reset-password", "--no-loop"))
 
     monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
-    monkeypatch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
+    monkeypatch.setattr("goldspan.cli.campaign._log", lambda: None)
     monkeypatch.setattr("goldspan.web.serve", meanwhile)
     words = ["serve", str(plan), "--out", str(tmp_path / "out"), "--port", "0", "--no-loop"]
     first = CliRunner().invoke(app, words)

@@ -94,11 +94,11 @@ def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crow
         return read_crowd(data, **reading)
     except FormatError as error:
         headline = f"{argument} cannot be read" + (f": {error.headline}" if error.headline else ":")
-        raise FormatError(error.faults, headline) from None
+        raise FormatError(error.faults, headline, hint=error.hint) from None
     except InputError as error:
         if type(error) is not InputError:
             raise
-        raise InputError(f"{argument}: {error}") from None
+        raise InputError(f"{argument}: {error.message}", hint=error.hint) from None
 
 
 def write_crowd(

@@ -382,10 +382,10 @@ def _decode_legacy(data: bytes, name: str) -> str:
             f"the line is not UTF-8, but line {utf8[0]} is: two encodings are mixed; rewrite the "
             "file in one"
             if utf8
-            else "the line is neither UTF-8 nor cp1252: name its encoding with text_encoding=…"
+            else "the line is neither UTF-8 nor cp1252: name its encoding"
         )
         faults = [Fault(message, file=name, line=n, kind="text-encoding") for n in other]
-        raise FormatError(faults)
+        raise FormatError(faults, hint="" if utf8 else "text_encoding")
     return value
 
 
@@ -433,7 +433,8 @@ def _gunzip(name: str, data: bytes, allowance: Allowance) -> bytes:
     try:
         return gunzip(data, allowance)
     except InputError as error:
-        raise FormatError([Fault(str(error), file=name, kind="too-large")]) from None
+        fault = Fault(error.message, file=name, kind="too-large")
+        raise FormatError([fault], hint=error.hint) from None
     except _DAMAGED as error:
         message = f"the gzip file is truncated or damaged ({error}): fetch or write it again"
         raise FormatError([Fault(message, file=name, kind="gzip")]) from None
@@ -452,7 +453,8 @@ def _unzip(
     except FormatError:
         raise
     except InputError as error:
-        raise FormatError([Fault(str(error), file=name, kind="zip")]) from None
+        fault = Fault(error.message, file=name, kind="zip")
+        raise FormatError([fault], hint=error.hint) from None
     except RuntimeError as error:  # a password, or a method of packing that cannot be bounded
         message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
         raise FormatError([Fault(message, file=name, kind="zip")]) from None

@@ -147,7 +147,7 @@ def forget(
         before = find_tombstone(connection, who)
         if before is None:
             raise InputError(
-                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
+                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan invite "
                 "PLAN --list` and the desk list the workers; nothing was changed"
             )
         return Forgotten(before, {}, _kept(connection, before))
@@ -155,7 +155,7 @@ def forget(
     if waits and not unsettled:
         raise UnsettledError(
             f"a payment to {who} is not settled: {'; '.join(waits)}. Settle it first (`goldspan "
-            "outbox PLAN --list`, --approve, --reject, --send), or give --unsettled if it is "
+            "payments PLAN --list`, --approve, --reject, --send), or give --unsettled if it is "
             "settled elsewhere; nothing was changed"
         )
     rows = connection.execute(select(notes).where(notes.c.person == person)).all()

@@ -250,7 +250,7 @@ for _dialect, _statements in _ONLY_GROWS.items():
         _ddl = DDL(_statement.format(reject=_REJECT[_dialect]))  # type: ignore[no-untyped-call]
         event.listen(events, "after_create", _ddl.execute_if(dialect=_dialect))
 
-# How often something was done on a day (UTC): `goldspan.store.bounds`. It is in no event, and a log
+# How often something was done on a day (UTC): `goldspan.store.facts`. It is in no event, and a log
 # that is replayed does not bring it back.
 usage = Table(
     "usage",

@@ -128,11 +128,11 @@ class PayPlan:
     def __post_init__(self) -> None:
         amounts = ("per_answer", "per_token", "per_minute_floor", "idle_minutes", "round_to")
         for name in amounts:
-            exact = Decimal(to_micro(getattr(self, name), name)) / MICRO
+            exact = Decimal(to_micro(getattr(self, name), parameter=name)) / MICRO
             object.__setattr__(self, name, exact)
         for name in ("idle_minutes", "round_to"):
             if not getattr(self, name):
-                raise InputError(f"{name} must be above 0")
+                raise InputError("must be above 0", parameter=name)
         object.__setattr__(self, "fee", to_percent(self.fee, "the fee"))
         if isinstance(self.bonuses, str | Bonus) or not isinstance(self.bonuses, Sequence):
             raise InputError(f"bonuses must be a list of rules such as {BONUS_HELP}")
@@ -417,11 +417,12 @@ def make_bill(
     spent = _milliseconds(answers, plan)
     cost = None if recorded == "ignore" or answers.cost is None else answers.cost
     if recorded == "use" and cost is None:
-        raise InputError('recorded="use" needs answers with a cost: the crowd has none')
+        raise InputError("use needs answers with a cost: the crowd has none", parameter="recorded")
     if plan.per_minute_floor and not (spent >= 0).any():
         raise InputError(
-            "a pay per minute needs to know when answers were started and submitted, and no answer "
-            "has both: leave out per_minute_floor, or read the times (columns started, submitted)"
+            "needs to know when answers were started and submitted, and no answer has both: leave "
+            "it out, or read the times (columns started, submitted)",
+            parameter="per_minute_floor",
         )
     base = _base(answers, plan, cost if recorded == "use" else None)
     lines = _lines(crowd, plan, answers, spent, base, _judge(crowd, plan, reliability))
@@ -469,8 +470,9 @@ def _judge(
     if reliability is None:
         if crowd.gold is None or not (crowd.gold >= 0).any():
             raise InputError(
-                "a bonus needs to know who is right: read the crowd with gold, or pass "
-                "reliability=goldspan.workers.measure_reliability(crowd, result=…)"
+                "a bonus needs to know who is right: give the known labels, or a reliability "
+                "that was measured",
+                hint="gold",
             )
         from goldspan.workers.reliability import measure_reliability
 
@@ -554,5 +556,5 @@ def _compare(
     if there != planned:
         yield (
             f"the answers come with costs of {from_micro(there)}, by the plan they are "
-            f'{from_micro(planned)}: pass recorded="use" to pay those'
+            f"{from_micro(planned)}: recorded = use pays those"
         )
