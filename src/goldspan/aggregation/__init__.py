@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.aggregation.registry import METHODS, TEXTS, canonical, nearest
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 from goldspan.plugins import plugins
 
 if TYPE_CHECKING:
@@ -61,12 +61,11 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         if not near or repr(near) in str(plain):
             raise plain
         raise UnknownNameError("method", method, methods(), f"{near} may be meant")
+    from goldspan.params import check_names
+
     module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)
-    known = made.parameter_names()
-    for param in params:
-        if param not in known:
-            raise InputError(f"{method} has no parameter {param!r}: it has {', '.join(known)}")
+    check_names(method, params, made.parameter_names())
     aggregator = made(**params)
     if text:
         aggregator.name, aggregator.text = method, text  # type: ignore[attr-defined]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from goldspan.aggregation.consensus import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.io import is_dataframe, rows_as_table, to_crowd
 from goldspan.errors import FormatError, InputError, NotFittedError, UnavailableError
+from goldspan.params import Estimator, result
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 
 
@@ -38,25 +38,23 @@ class Given:
     checkpoint: Checkpoint | None = None
 
 
-class Aggregator(ABC):
+class Aggregator(Estimator, ABC):
     """Base of the aggregators: keyword-only parameters, `fit`, `fit_predict`, `get_params`.
 
-    A subclass sets `name`, takes its parameters as keyword-only arguments of `__init__`, stores
-    them under the same names, and implements `_aggregate`.
+    A subclass sets `name`, the method's name in the registry, declares its parameters as fields
+    (see `goldspan.params`), and implements `_aggregate`.
 
     Attributes:
-        name: The method's name in the registry.
         result_: The `Consensus`, after `fit`.
         labels_: The labels of `result_` as `fit_predict` returns them for a DataFrame; a list of
             labels where `fit` was given something else. For single labels.
         probas_: The probabilities of the labels, as `fit_predict_proba` returns them.
     """
 
-    name: str
-    result_: Consensus
-    _make: _Make
-    labels_: Any
-    probas_: Any
+    result_: Consensus = result()
+    labels_: Any = result()
+    probas_: Any = result()
+    _make: _Make = result()
 
     def __getattr__(self, name: str) -> Any:
         if name in ("result_", "labels_", "probas_"):
@@ -69,9 +67,6 @@ class Aggregator(ABC):
     @abstractmethod
     def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
         """Compute the consensus of a crowd with at least one answer."""
-
-    def _check(self) -> None:  # noqa: B027 - a method without bounds has nothing to check
-        """Reject parameters that make no sense; `fit` calls it, for they may have changed."""
 
     def fit(
         self,
@@ -182,41 +177,6 @@ class Aggregator(ABC):
             )
         result: Consensus = self.predict(crowd)
         return _Make.of(rows_as_table(crowd)).probabilities(result)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
-
-    @classmethod
-    def parameter_names(cls) -> list[str]:
-        """List the parameters."""
-        names = inspect.signature(cls.__init__).parameters
-        return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Raises:
-            InputError: There is no such parameter.
-        """
-        known = self.parameter_names()
-        for name, value in params.items():
-            if name not in known:
-                raise InputError(
-                    f"{self.name} has no parameter {name!r}: it has {', '.join(known)}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        """Show the parameters that differ from their defaults."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if value != defaults[name].default
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True)

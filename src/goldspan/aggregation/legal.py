@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from goldspan._kernel import kernel
 from goldspan.aggregation.consensus import Consensus
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
+from goldspan.params import OneOf
 from goldspan.spans import Codec, Tagged, find_spans, write_codes
 from goldspan.tagger.features import Text
 
@@ -117,21 +118,7 @@ def is_legal(
 
 Ties = Literal["first", "random", "outside", "inside"]
 TIES: tuple[str, ...] = get_args(Ties)
-
-
-def check_choices(ties: Any, legal: Any, random_state: Any) -> None:
-    """Reject parameters of a vote that make no sense.
-
-    Raises:
-        InputError: One of them is wrong.
-        UnknownNameError: There is no such tie rule.
-    """
-    if ties not in TIES:
-        raise UnknownNameError("tie rule", ties, TIES)
-    if not isinstance(legal, bool | np.bool_):
-        raise InputError(f"legal must be True or False, not {legal!r}")
-    if random_state is not None and not isinstance(random_state, int | np.integer):
-        raise InputError(f"random_state must be a whole number or None, not {random_state!r}")
+TieRule = Annotated[str, OneOf(TIES)]
 
 
 def winners(

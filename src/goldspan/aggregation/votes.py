@@ -12,7 +12,7 @@ from goldspan.aggregation.base import Aggregator, Given
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import (
     TIES,
-    check_choices,
+    TieRule,
     is_legal,
     item_rng,
     leave_open,
@@ -25,6 +25,7 @@ from goldspan.aggregation.legal import (
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import share, worker_rates
 from goldspan.errors import InputError, NotFittedError
+from goldspan.params import Seed
 from goldspan.spans import Codec, SpanArray, Tagged, find_errors, find_spans, write_codes
 from goldspan.spans.encoding import write_tag
 
@@ -122,19 +123,10 @@ def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
 class _Votes(Aggregator):
     """What the three votes share: their parameters and the making of a `Consensus`."""
 
-    def __init__(
-        self,
-        *,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        check_choices(ties, legal, random_state)
-        self.ties = ties
-        self.legal = legal
-        self.random_state = random_state
-        self.history = history
+    ties: TieRule = "outside"
+    legal: bool = True
+    random_state: Seed = 0
+    history: Consensus | None = None
 
     def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""

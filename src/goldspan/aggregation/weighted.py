@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logsumexp
 
 from goldspan.aggregation.base import Aggregator, Given, as_crowd
-from goldspan.aggregation.bsc.engine import Stopping
 from goldspan.aggregation.bsc.priors import trusted_ids
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import (
-    check_choices,
+    TieRule,
     leave_open,
     read_known,
     sure_of,
@@ -30,10 +29,10 @@ from goldspan.aggregation.votes import agreement_table, item_shares, span_shares
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import worker_rates
-from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.errors import InputError, NotFittedError
+from goldspan.params import Number, OneOf, Rounds, Seed, Tolerance, Whole, result
 from goldspan.protocols import Progress
 from goldspan.spans import Tagged, find_errors
-from goldspan.tagger.parameters import check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # The labels that count in a vote, one row each, and their sums over tokens and workers.
@@ -348,19 +347,10 @@ class Weighing:
 class WeightedVote(Aggregator):
     """Base of the votes with weights; a subclass finds the weights in `_weigh`."""
 
-    def __init__(
-        self, *, ties: str, legal: bool, random_state: int | None, history: Consensus | None
-    ) -> None:
-        self.ties = ties
-        self.legal = legal
-        self.random_state = random_state
-        self.history = history
-
-    def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        check_choices(self.ties, self.legal, self.random_state)
-        if self.history is not None and not isinstance(self.history, Consensus):
-            raise InputError(f"history must be an earlier result, not {self.history!r}")
+    ties: TieRule = "outside"
+    legal: bool = True
+    random_state: Seed = 0
+    history: Consensus | None = None
 
     def _weigh(self, case: Case) -> Weighing:
         """Find the weights."""
@@ -501,6 +491,38 @@ def _workers(result: Consensus, weight: NDArray[np.float64], *, is_posterior: bo
 BELOW = ("negative", "zero")
 
 
+def read_pair(prior: Any) -> tuple[float, float]:
+    """Read pseudo-counts, given as a pair or as one string with a comma (on the command line).
+
+    Raises:
+        InputError: It is neither, or a number is negative or not finite.
+
+    >>> read_pair((1, 1)), read_pair("0, 0.5")
+    ((1.0, 1.0), (0.0, 0.5))
+    """
+    try:
+        a, b = (float(x) for x in (prior.split(",") if isinstance(prior, str) else prior))
+    except (TypeError, ValueError):
+        a = b = np.nan
+    if not (0 <= a < np.inf and 0 <= b < np.inf):
+        raise InputError(f"prior must be a pair of numbers of at least 0, not {prior!r}")
+    return a, b
+
+
+def _check_source(method: Any) -> None:
+    if not isinstance(method, str) or method.startswith("wmv-"):
+        raise InputError(f"weights_from must be the name of another method, not {method!r}")
+
+
+def _check_reliability(given: Any) -> None:
+    known = given is None or hasattr(given, "worker_ids")
+    if not known and not isinstance(given, Mapping):
+        raise InputError(
+            "reliability must be a Reliability or a mapping from worker ids to shares, not "
+            f"{given!r}"
+        )
+
+
 class LinearVote(WeightedVote):
     r"""Weighted majority vote with the weights L w - 1.
 
@@ -540,49 +562,13 @@ class LinearVote(WeightedVote):
 
     name = "wmv-linear"
 
-    def __init__(
-        self,
-        *,
-        reliability: Any = None,
-        weights_from: str = "one-coin",
-        prior: tuple[float, float] | str = (1.0, 1.0),
-        below: str = "negative",
-        only: Collection[str] = (),
-        unit: str = "token",
-        n_labels: int | None = None,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.reliability = reliability
-        self.weights_from = weights_from
-        self.prior = prior
-        self.below = below
-        self.only = only
-        self.unit = unit
-        self.n_labels = n_labels
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        for what, name, allowed in (("below", self.below, BELOW), ("unit", self.unit, UNITS)):
-            if name not in allowed:
-                raise UnknownNameError(what, name, allowed)
-        read_pair(self.prior)
-        trusted_ids(self.only)
-        if self.n_labels is not None:
-            check_whole("n_labels", self.n_labels, 2)
-        source = self.weights_from
-        if not isinstance(source, str) or source.startswith("wmv-"):
-            raise InputError(f"weights_from must be the name of another method, not {source!r}")
-        known = self.reliability is None or hasattr(self.reliability, "worker_ids")
-        if not known and not isinstance(self.reliability, Mapping):
-            raise InputError(
-                "reliability must be a Reliability or a mapping from worker ids to shares, not "
-                f"{self.reliability!r}"
-            )
+    reliability: Annotated[Any, _check_reliability] = None
+    weights_from: Annotated[str, _check_source] = "one-coin"
+    prior: Annotated[tuple[float, float] | str, read_pair] = (1.0, 1.0)
+    below: Annotated[str, OneOf(BELOW)] = "negative"
+    only: Annotated[Collection[str], trusted_ids] = ()
+    unit: Annotated[str, OneOf(UNITS)] = "token"
+    n_labels: Annotated[int | None, Whole(2)] = None
 
     def _voters(self, crowd: Crowd) -> NDArray[np.bool_] | None:
         names = trusted_ids(self.only)
@@ -686,32 +672,7 @@ class LogOddsVote(LinearVote):
 
     name = "wmv-log"
 
-    def __init__(
-        self,
-        *,
-        truncation: float = 0.05,
-        reliability: Any = None,
-        weights_from: str = "one-coin",
-        prior: tuple[float, float] | str = (1.0, 1.0),
-        below: str = "negative",
-        only: Collection[str] = (),
-        unit: str = "token",
-        n_labels: int | None = None,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.truncation = truncation
-        super().__init__(
-            reliability=reliability, weights_from=weights_from, prior=prior, below=below,
-            only=only, unit=unit, n_labels=n_labels, ties=ties, legal=legal,
-            random_state=random_state, history=history,
-        )  # fmt: skip
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("truncation", self.truncation, 1e-9, 0.49)
+    truncation: Annotated[float, Number(1e-9, 0.49)] = 0.05
 
     def _weights(self, right: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
         kept = np.clip(right, self.truncation, 1 - self.truncation)
@@ -721,24 +682,6 @@ class LogOddsVote(LinearVote):
         scores = case.ballots.sums(found.weight[case.ballots.worker])
         probs = softmax(scores, found.n_absent)
         return replace(found, scores=scores, probs=probs, is_posterior=True)
-
-
-def read_pair(prior: Any) -> tuple[float, float]:
-    """Read pseudo-counts, given as a pair or as one string with a comma (on the command line).
-
-    Raises:
-        InputError: It is neither, or a number is negative or not finite.
-
-    >>> read_pair((1, 1)), read_pair("0, 0.5")
-    ((1.0, 1.0), (0.0, 0.5))
-    """
-    try:
-        a, b = (float(x) for x in (prior.split(",") if isinstance(prior, str) else prior))
-    except (TypeError, ValueError):
-        a = b = np.nan
-    if not (0 <= a < np.inf and 0 <= b < np.inf):
-        raise InputError(f"prior must be a pair of numbers of at least 0, not {prior!r}")
-    return a, b
 
 
 # --------------------------------------------------------------------------------------------------
@@ -798,10 +741,7 @@ class _Skilled(WeightedVote):
 class _WithSkills(WeightedVote):
     """One vote with skills that are known, float64 [n_workers]."""
 
-    skill: NDArray[np.float64]
-
-    def __init__(self, *, ties: str, legal: bool, random_state: int | None) -> None:
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=None)
+    skill: NDArray[np.float64] = result()
 
     def _weigh(self, case: Case) -> Weighing:  # noqa: ARG002 - there is nothing to find
         return Weighing(self.skill)
@@ -826,17 +766,6 @@ class Wawa(_Skilled):
     """
 
     name = "wawa"
-
-    def __init__(
-        self,
-        *,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
 
     def _weigh(self, case: Case) -> Weighing:
         return Weighing(self._agreement(case, self._vote(case, None)))
@@ -870,28 +799,9 @@ class ZeroBasedSkill(_Skilled):
     above_chance = 1e-5
     halved_after = 20
 
-    def __init__(
-        self,
-        *,
-        rate: float = 1.0,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.rate = rate
-        self.tol = tol
-        self.max_iter = max_iter
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("rate", self.rate, 0, 1, is_open=True)
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
+    rate: Annotated[float, Number(above=0, most=1)] = 1.0
+    tol: Tolerance = 1e-5
+    max_iter: Rounds = 100
 
     def _weigh(self, case: Case) -> Weighing:
         chance = 1 / case.ballots.shape[2] + self.above_chance
@@ -936,25 +846,8 @@ class Kos(WeightedVote):
 
     name = "kos"
 
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
+    tol: Tolerance = 1e-5
+    max_iter: Rounds = 100
 
     def _weigh(self, case: Case) -> Weighing:
         ballots, n_labels = case.ballots, case.ballots.shape[2]
@@ -1080,25 +973,8 @@ class Glad(WeightedVote):
 
     name = "glad"
 
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
+    tol: Tolerance = 1e-5
+    max_iter: Rounds = 100
 
     def _weigh(self, case: Case) -> Weighing:
         model = _Model(case)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import Number, OneOf, Whole, check_number, check_whole
 from goldspan.protocols import Runner
 from goldspan.selection.base import Budget, Limits, Picked, Selector, Task
 from goldspan.selection.features import Features, Incidence
@@ -25,7 +26,6 @@ from goldspan.selection.greedy import (
     cover,
 )
 from goldspan.selection.pool import Pool
-from goldspan.tagger.parameters import check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # Coverage: items that bring attribute–value pairs which the labelled ones lack (paper 003).
@@ -33,9 +33,15 @@ from goldspan.tagger.parameters import check_number, check_whole
 
 WEIGHTS = ("log-df", "none")
 USES = ("weights", "target")
+Repeats = Annotated[int, Whole(1, 2**30)]
+"""How often every attribute–value pair is to be covered."""
 
 
-@dataclass(kw_only=True)
+def _check_weights(weights: Any) -> None:
+    if isinstance(weights, str) and weights not in WEIGHTS:
+        raise UnknownNameError("value of weights", weights, WEIGHTS)
+
+
 class Coverage(Selector):
     """Greedy coverage by weight gained per cost: the rule for a cold start (MATH section 9).
 
@@ -60,25 +66,14 @@ class Coverage(Selector):
     ([2, 0], ('level 1: lower=c', 'level 1: lower=a'))
     """
 
-    name: ClassVar[str] = "coverage"
-    w: int = 10
-    order: str = "levels"
-    weights: Any = "log-df"
+    name = "coverage"
+    w: Repeats = 10
+    order: Annotated[str, OneOf(ORDERS)] = "levels"
+    weights: Annotated[Any, _check_weights] = "log-df"
     by_cost: bool = True
-    errors_as: str = "weights"
-    smoothing: float = 5.0
+    errors_as: Annotated[str, OneOf(USES)] = "weights"
+    smoothing: Annotated[float, Number(above=0)] = 5.0
     duplicates: bool = False
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        check_whole("w", self.w, 1, 2**30)
-        check_number("smoothing", self.smoothing, 0, is_open=True)
-        if self.order not in ORDERS:
-            raise UnknownNameError("order", self.order, ORDERS)
-        if self.errors_as not in USES:
-            raise UnknownNameError("use of errors", self.errors_as, USES)
-        if isinstance(self.weights, str) and self.weights not in WEIGHTS:
-            raise UnknownNameError("weights", self.weights, WEIGHTS)
 
     def _pick(self, task: Task) -> Picked:
         items = task.described.items
@@ -148,16 +143,15 @@ class Coverage(Selector):
         return Picked(picks.item, picks.gain, picks.level, rule, why, picks.stopped, facts)
 
 
-@dataclass(kw_only=True)
 class PaperCoverage(Coverage):
     """Coverage as paper 003 writes it: the most new pairs first, whatever the items cost.
 
     The arguments are those of `Coverage`.
     """
 
-    name: ClassVar[str] = "coverage-paper"
-    w: int = 1
-    weights: Any = "none"
+    name = "coverage-paper"
+    w: Repeats = 1
+    weights: Annotated[Any, _check_weights] = "none"
     by_cost: bool = False
 
 
@@ -232,7 +226,6 @@ class Part:
     ranks: NDArray[np.int64]
 
 
-@dataclass(kw_only=True)
 class PartitionedCoverage(Coverage):
     """`Coverage` in two rounds over parts of the pool; `runner` says where they are worked on.
 
@@ -244,13 +237,8 @@ class PartitionedCoverage(Coverage):
     [0, 2]
     """
 
-    name: ClassVar[str] = "coverage-parts"
-    parts: int = 8
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        super().check()
-        check_whole("parts", self.parts, 1, 2**20)
+    name = "coverage-parts"
+    parts: Annotated[int, Whole(1, 2**20)] = 8
 
     def _cover(
         self, task: Task, items: Incidence, wanted: Wanted, purse: Purse, out: NDArray[np.bool_]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import Whole, check_names
 from goldspan.plugins import plugins
 from goldspan.selection.base import CONTROL, Limits, Picked, Selector, Task
 from goldspan.selection.greedy import BUDGET, EXHAUSTED
 from goldspan.selection.registry import DEFAULT, SELECTORS
-from goldspan.tagger.parameters import check_whole
 
 # --------------------------------------------------------------------------------------------------
 # Rules in text: `mnlp`, `coverage(w=2, weights=none)`, or a schedule of several.
@@ -39,11 +39,7 @@ def get_selector(name: str, **params: Any) -> Selector:
         raise UnknownNameError("rule", name, [*SELECTORS, *plugins("goldspan.selectors")])
     module, attribute = place.split(":")
     kind: type[Selector] = getattr(import_module(module), attribute)
-    for param in params:
-        if not kind.parameter_names():
-            raise InputError(f"{name} has no parameters, and {param!r} is given")
-        if param not in kind.parameter_names():
-            raise UnknownNameError(f"parameter of {name}", param, kind.parameter_names())
+    check_names(name, params, kind.parameter_names())
     return kind(**params)
 
 
@@ -93,9 +89,7 @@ def read_rule(text: str) -> Selector:
     if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
         raise InputError(f"rule {text.strip()!r}: {_HINT}; parameters have names")
     params = {str(one.arg): _value(one.value, f"rule({rest}") for one in call.keywords}
-    made = get_selector(name, **params)
-    made.check()
-    return made
+    return get_selector(name, **params)
 
 
 def clauses(text: str) -> list[str]:
@@ -126,7 +120,6 @@ def _value(node: ast.expr, source: str) -> Any:
 # Random items: what every rule must beat, and the control slice of a batch.
 
 
-@dataclass(kw_only=True)
 class Random(Selector):
     """Items in a random order that the seed and their ids decide.
 
@@ -137,7 +130,7 @@ class Random(Selector):
     2
     """
 
-    name: ClassVar[str] = CONTROL
+    name = CONTROL
 
     def _pick(self, task: Task) -> Picked:
         purse = task.limits.purse
@@ -183,7 +176,6 @@ class Plan(NamedTuple):
         return self.stages[-1][0]
 
 
-@dataclass(kw_only=True)
 class Schedule(Selector):
     """Rules one after the other over the rounds, and shares of every batch.
 
@@ -196,9 +188,9 @@ class Schedule(Selector):
     ['coverage', 'mnlp']
     """
 
-    name: ClassVar[str] = "schedule"
+    name = "schedule"
     text: str = DEFAULT
-    round: int | None = None
+    round: Annotated[int | None, Whole(0)] = None
 
     def plan(self) -> Plan:
         """Read the schedule.
@@ -226,11 +218,6 @@ class Schedule(Selector):
                 f"{_SCHEDULE_HINT}"
             )
         return Plan(tuple(stages), tuple(shares))
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        if self.round is not None:
-            check_whole("round", self.round, 0)
 
     def _pick(self, task: Task) -> Picked:
         plan = self.plan()

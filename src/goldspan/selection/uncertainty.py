@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,13 @@ from scipy.special import entr, rel_entr
 
 from goldspan.chains.nbest import nbest_step
 from goldspan.errors import InputError
+from goldspan.params import Number
 from goldspan.selection.base import Picked, Selector, Task
 from goldspan.selection.features import Incidence
 from goldspan.selection.greedy import BUDGET, EXHAUSTED, Purse, Wanted, cover
 from goldspan.selection.pool import Pool
 from goldspan.tagger import Text
 from goldspan.tagger.base import Tagger
-from goldspan.tagger.parameters import check_number
 
 # --------------------------------------------------------------------------------------------------
 # What models say of a pool: probabilities of labels, or of tag sequences.
@@ -138,7 +138,6 @@ _COVERS = 3
 """How often the pairs of a shortlist are covered before it is filled up by score."""
 
 
-@dataclass(kw_only=True)
 class Ranked(Selector):
     """Base of rules with a score per item; the highest scores are picked.
 
@@ -151,17 +150,12 @@ class Ranked(Selector):
     """
 
     by_cost: bool = False
-    density: float = 0.0
-    top: float = 1.0
+    density: Annotated[float, Number(0, 100)] = 0.0
+    top: Annotated[float, Number(1, 1e6)] = 1.0
 
     @abstractmethod
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         """Return the scores of some items, not negative."""
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        check_number("density", self.density, 0, 100)
-        check_number("top", self.top, 1, 1e6)
 
     def _pick(self, task: Task) -> Picked:
         index = np.flatnonzero(~task.is_out)
@@ -246,7 +240,6 @@ def similarity(items: Incidence) -> Floats:
 # Density: items that stand for many others, without any model.
 
 
-@dataclass(kw_only=True)
 class Density(Ranked):
     """Mean cosine of an item's attribute–value pairs with those of all items.
 
@@ -257,7 +250,7 @@ class Density(Ranked):
     [0, 1]
     """
 
-    name: ClassVar[str] = "density"
+    name = "density"
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         return np.asarray(similarity(task.described.items)[index])
@@ -267,7 +260,6 @@ class Density(Ranked):
 # Uncertainty: items whose label or tags a model is least sure of.
 
 
-@dataclass(kw_only=True)
 class Uncertainty(Ranked):
     """Base of the rules that ask one model."""
 
@@ -293,7 +285,6 @@ class Uncertainty(Ranked):
         return self.of_labels(class_probs(task.model, task.pool, index))
 
 
-@dataclass(kw_only=True)
 class LeastConfidence(Uncertainty):
     """1 - P(best): how likely the best label, or the best tag sequence, is wrong.
 
@@ -302,7 +293,7 @@ class LeastConfidence(Uncertainty):
     [1]
     """
 
-    name: ClassVar[str] = "least-confidence"
+    name = "least-confidence"
 
     def of_labels(self, probs: Floats) -> Floats:
         """1 - max P."""
@@ -313,11 +304,10 @@ class LeastConfidence(Uncertainty):
         return np.asarray(-np.expm1(path_log_probs(tagger, text, 1)[:, 0]))
 
 
-@dataclass(kw_only=True)
 class Margin(Uncertainty):
     """1 - (P(best) - P(second)): how close the runner-up is."""
 
-    name: ClassVar[str] = "margin"
+    name = "margin"
 
     def of_labels(self, probs: Floats) -> Floats:
         """1 - difference of the two largest."""
@@ -331,11 +321,10 @@ class Margin(Uncertainty):
         return np.asarray(1 - (best[:, 0] - best[:, 1]))
 
 
-@dataclass(kw_only=True)
 class Entropy(Uncertainty):
     """Entropy in nats: of the label, or of the whole tag sequence, which grows with its length."""
 
-    name: ClassVar[str] = "entropy"
+    name = "entropy"
 
     def of_labels(self, probs: Floats) -> Floats:
         """- sum P ln P."""
@@ -346,14 +335,13 @@ class Entropy(Uncertainty):
         return np.asarray(np.maximum(0.0, tagger.tag(text, least=np.inf).entropy))
 
 
-@dataclass(kw_only=True)
 class Mnlp(Uncertainty):
     """Mean over tokens of -ln P(best path): what is unsure, whatever its length.
 
     The maximum normalised log-probability of Shen et al. (2018), with the sign turned.
     """
 
-    name: ClassVar[str] = "mnlp"
+    name = "mnlp"
 
     def of_labels(self, probs: Floats) -> Floats:
         """- ln max P, for items of one label."""
@@ -365,11 +353,10 @@ class Mnlp(Uncertainty):
         return np.asarray(-path_log_probs(tagger, text, 1)[:, 0] / lengths)
 
 
-@dataclass(kw_only=True)
 class TokenEntropy(Uncertainty):
     """Mean over tokens of the entropy of a token's tag, in nats."""
 
-    name: ClassVar[str] = "token-entropy"
+    name = "token-entropy"
 
     def of_labels(self, probs: Floats) -> Floats:
         """The entropy, for items of one label."""
@@ -381,7 +368,6 @@ class TokenEntropy(Uncertainty):
         return token_means(entr(np.clip(found.probs, 0, 1)).sum(axis=1), found.offsets)
 
 
-@dataclass(kw_only=True)
 class SpanChange(Uncertainty):
     """How many spans an annotator is expected to change, per cost by default.
 
@@ -392,7 +378,7 @@ class SpanChange(Uncertainty):
     left out.
     """
 
-    name: ClassVar[str] = "span-change"
+    name = "span-change"
     by_cost: bool = True
 
     def of_labels(self, probs: Floats) -> Floats:  # noqa: ARG002 - refused whatever they are
@@ -433,7 +419,6 @@ def token_means(values: Floats, offsets: NDArray[np.int64]) -> Floats:
 # Query by committee: items about which several models disagree.
 
 
-@dataclass(kw_only=True)
 class Committee(Ranked):
     """Base of the rules that ask several models."""
 
@@ -467,7 +452,6 @@ class Committee(Ranked):
         return token_means(self.disagreement(probs), found[0].offsets)
 
 
-@dataclass(kw_only=True)
 class Vote(Committee):
     """Entropy of the models' votes, in nats.
 
@@ -476,7 +460,7 @@ class Vote(Committee):
     [1]
     """
 
-    name: ClassVar[str] = "vote"
+    name = "vote"
 
     def disagreement(self, probs: Floats) -> Floats:
         """Entropy of the shares of votes; a model votes for its likeliest label."""
@@ -485,11 +469,10 @@ class Vote(Committee):
         return np.asarray(entr(votes.mean(axis=0)).sum(axis=1))
 
 
-@dataclass(kw_only=True)
 class CommitteeKl(Committee):
     """Mean KL divergence of the models from their average, in nats (McCallum and Nigam 1998)."""
 
-    name: ClassVar[str] = "committee-kl"
+    name = "committee-kl"
 
     def disagreement(self, probs: Floats) -> Floats:
         """Mean of KL(P_m || mean P)."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import Number, OneOf, Whole, check_number
 from goldspan.simulation.base import (
     Assignment,
     Codes,
@@ -27,6 +29,7 @@ from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
 # `flip(p)`: with probability p a token gets a different label, each of the others alike.
 
 
+Probability = Annotated[float, Number(0, 1)]
 LABELS = ("all", "used")
 
 
@@ -39,15 +42,9 @@ class Flip(Habit):
         labels: "all" labels of the tag set, or those that are "used" in the truth.
     """
 
-    p: float
-    labels: str = "all"
+    p: Probability
+    labels: Annotated[str, OneOf(LABELS)] = "all"
     name = "flip"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("p")
-        if self.labels not in LABELS:
-            raise UnknownNameError("value of labels in flip", self.labels, LABELS)
 
     def prepare(self, scene: Scene) -> None:
         """Reject a truth that has only one label."""
@@ -87,13 +84,13 @@ class ModelWorker(SimulatedWorker):
             in PLAIN, where the last stands for the item's start.
     """
 
-    diagonal: float = 20.0
-    off: float = 1.25
+    diagonal: Annotated[float, Number(0)] = 20.0
+    off: Annotated[float, Number(0.1)] = 1.25
     table: Floats | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.check_number("off", least=0.1, most=np.inf)
-        self.check_number("diagonal", least=self.off, most=np.inf)
+        super().__post_init__()
+        check_number(f"{self.name}: diagonal", self.diagonal, self.off)
 
     def prepare(self, scene: Scene) -> None:
         """Reject a table of another shape, or one that is no distribution."""
@@ -176,12 +173,8 @@ class Seq(ModelWorker):
         forbidden: Pseudo-count of labels that the encoding forbids after the previous one.
     """
 
-    forbidden: float = 0.1
+    forbidden: Annotated[float, Number(0.001)] = 0.1
     name = "seq"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("forbidden", least=0.001, most=np.inf)
 
     def _prior(self, codec: Codec) -> Prior:
         mask = None if codec.rules.is_plain else codec.mask
@@ -205,13 +198,12 @@ class Spammer(SimulatedWorker):
         label: Of a constant spammer; drawn for the worker by default.
     """
 
-    kind: str = "random"
+    kind: Annotated[str, OneOf(KINDS)] = "random"
     label: str | None = None
     name = "spammer"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownNameError("kind of spammer", self.kind, KINDS)
+        super().__post_init__()
         if self.label is not None and self.kind != "constant":
             raise InputError(f"spammer: only a constant one has a label, not a {self.kind} one")
 
@@ -250,12 +242,8 @@ class Copier(Habit):
     """
 
     source: str
-    p: float = 1.0
+    p: Probability = 1.0
     name = "copier"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("p")
 
     def prepare(self, scene: Scene) -> None:
         """Reject a source that is not there, and workers who copy in a circle."""
@@ -298,11 +286,7 @@ class SpanHabit(Habit):
         p: That probability, independent from span to span.
     """
 
-    p: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("p")
+    p: Probability
 
     def prepare(self, scene: Scene) -> None:
         """Reject labels that are no spans."""
@@ -460,14 +444,8 @@ class Drift(SimulatedWorker):
 
     first: SimulatedWorker
     last: SimulatedWorker
-    at: float | None = None
+    at: Probability | None = None
     name = "drift"
-
-    def __post_init__(self) -> None:
-        self.check_worker("first")
-        self.check_worker("last")
-        if self.at is not None:
-            self.check_number("at")
 
     def answer(self, work: Assignment) -> Codes:
         """Let the one or the other answer every item."""
@@ -517,12 +495,8 @@ class Merges(SpanHabit):
         gap: Most tokens between the two, at which they are still neighbours.
     """
 
-    gap: int = 1
+    gap: Annotated[int, Whole(0)] = 1
     name = "merges"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_whole("gap")
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Join spans; p is per pair of neighbours, and several may become one."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from goldspan.crowd.gold import translate
 from goldspan.crowd.model import list_array
 from goldspan.crowd.options import MISSING as NO_LABEL
 from goldspan.errors import InputError
+from goldspan.params import Number, check_parameters
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
@@ -233,6 +234,9 @@ class SimulatedWorker(ABC):
 
     name: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        check_parameters(self, self.name)
+
     @abstractmethod
     def answer(self, work: Assignment) -> Codes:
         """Answer items: int16 [n_tokens], a pure function of the assignment; -1 skips a token."""
@@ -252,30 +256,6 @@ class SimulatedWorker(ABC):
             value = getattr(self, one.name)
             if isinstance(value, SimulatedWorker):
                 yield value
-
-    def check_number(self, name: str, least: float = 0.0, most: float = 1.0) -> None:
-        """Reject an argument that is no number, or one out of range."""
-        value = getattr(self, name)
-        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not least <= value <= most or not np.isfinite(value):
-            bounds = (
-                f"from {least:g} to {most:g}" if np.isfinite(most) else f"of at least {least:g}"
-            )
-            raise InputError(f"{self.name}: {name} must be a number {bounds}, not {value!r}")
-
-    def check_whole(self, name: str) -> None:
-        """Reject an argument that is no whole number of at least 0."""
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise InputError(
-                f"{self.name}: {name} must be a whole number of at least 0, not {value!r}"
-            )
-
-    def check_worker(self, name: str) -> None:
-        """Reject an argument that is no worker."""
-        value = getattr(self, name)
-        if not isinstance(value, SimulatedWorker):
-            raise InputError(f"{self.name}: {name} must be a worker, not {value!r}")
 
     def __str__(self) -> str:
         """Write it as it is read by `parse_worker`."""
@@ -312,9 +292,6 @@ class Habit(SimulatedWorker):
     """
 
     base: SimulatedWorker = field(default=Perfect(), kw_only=True)
-
-    def __post_init__(self) -> None:
-        self.check_worker("base")
 
     @abstractmethod
     def change(self, codes: Codes, work: Assignment) -> Codes:
@@ -449,7 +426,7 @@ def _checked_shares(shares: Sequence[float] | None, n_labels: int) -> Floats:
 
 TEMPLATES = "rodrigues"
 """Feature templates unless others are named: those of paper 000."""
-MOST_NOISE = 1e6
+Variance = Annotated[float, Number(0, 1e6)]
 """Largest variance: weights are of size 1 to 10, so that long before answers are mere noise."""
 
 
@@ -550,12 +527,9 @@ class CrfNoise(SimulatedWorker):
             that was given to `simulate_crowd`, and if none was, one with the set "rodrigues".
     """
 
-    variance: float
+    variance: Variance
     templates: str | None = None
     name = "crf_noise"
-
-    def __post_init__(self) -> None:
-        self.check_number("variance", most=MOST_NOISE)
 
     def prepare(self, scene: Scene) -> None:
         """Train the CRF unless another worker did."""

@@ -86,11 +86,11 @@ def only_bo(crowd: Crowd, codes: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"normalise": "both"}, UnknownNameError, "normalisation"),
+        ({"normalise": "both"}, UnknownNameError, "value of normalise"),
         ({"reliability": "f2"}, UnknownNameError, "reliability measure"),
         ({"reliability": 3}, InputError, "reliability must be a name or a function"),
-        ({"begin": "truth"}, UnknownNameError, "start"),
-        ({"decode": "best"}, UnknownNameError, "decoder"),
+        ({"begin": "truth"}, UnknownNameError, "value of begin"),
+        ({"decode": "best"}, UnknownNameError, "value of decode"),
         ({"alpha": 0.5}, InputError, "alpha must be a number of at least 1"),
         ({"alpha": {"ana": 0.5}}, InputError, "alpha of worker ana"),
         ({"tau": -1.0}, InputError, "tau"),

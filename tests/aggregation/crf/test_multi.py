@@ -45,7 +45,7 @@ def test_max_with_votes_learns_the_majority_at_once(root):
     alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
     votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="votes")).f1
     assert votes > alike + 0.1
-    with pytest.raises(UnknownNameError, match="start"):
+    with pytest.raises(UnknownNameError, match="value of begin"):
         MultiCrf(begin="majority")
 
 

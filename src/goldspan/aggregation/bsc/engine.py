@@ -231,12 +231,6 @@ class Stopping:
     tol: float = 1e-5
     max_iter: int = 100
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
-        if not 0 <= self.tol < 1:
-            raise InputError(f"tol must lie between 0 and 1, not {self.tol}")
-
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:

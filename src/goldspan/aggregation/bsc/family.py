@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +29,31 @@ from goldspan.aggregation.bsc.engine import (
     run,
     settle,
 )
-from goldspan.aggregation.bsc.evidence import Sums, compress, lay_out
+from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
 from goldspan.aggregation.bsc.priors import (
     GRID,
+    PRIORS,
+    Decoder,
     Memory,
     best_of_grid,
-    check,
     given_prior,
     population_prior,
     trusted_ids,
 )
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import legal_known
-from goldspan.aggregation.workermodels import WorkerModel, get_worker_model
+from goldspan.aggregation.workermodels import (
+    LEAST,
+    LEAST_FORBIDDEN,
+    WorkerModel,
+    get_worker_model,
+)
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import recode, translate
 from goldspan.errors import InputError, NotFittedError
+from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Tolerance, Whole
 from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
@@ -93,63 +100,44 @@ class Variational(Aggregator):
     worker_model: ClassVar[str]
     is_chain: ClassVar[bool] = True
     is_point: ClassVar[bool] = False
-    text: str = ""
+    text = ""
 
-    def __init__(
-        self,
-        *,
-        alpha0: float = 1.25,
-        epsilon0: float = 18.75,
-        prior: str = "given",
-        forbidden: float = 0.1,
-        trusted: Sequence[str] = (),
-        history: Consensus | None = None,
-        truth_prior: float = 1.0,
-        at_start: str = "outside",
-        after_skip: str = "own",
-        word_prior: float = 1.0,
-        templates: str | Sequence[str] = "default",
-        c2: float = 4.0,
-        min_count: int = 2,
-        folds: int = 5,
-        rounds: int = 6,
-        dependence: float | str = "auto",
-        text_power: float = 1.3,
-        decode: str = "mbr",
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        n_starts: int = 1,
-        random_state: int | None = 0,
-    ) -> None:
-        self.alpha0 = alpha0
-        self.epsilon0 = epsilon0
-        self.prior = prior
-        self.forbidden = forbidden
-        self.trusted = trusted
-        self.history = history
-        self.truth_prior = truth_prior
-        self.at_start = at_start
-        self.after_skip = after_skip
-        self.word_prior = word_prior
-        self.templates = templates
-        self.c2 = c2
-        self.min_count = min_count
-        self.folds = folds
-        self.rounds = rounds
-        self.dependence = dependence
-        self.text_power = text_power
-        self.decode = decode
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_starts = n_starts
-        self.random_state = random_state
-        self._check()
+    alpha0: Annotated[float, Number(LEAST, MOST)] = 1.25
+    epsilon0: Annotated[float, Number(0, MOST)] = 18.75
+    prior: Annotated[str, OneOf(PRIORS)] = "given"
+    forbidden: Annotated[float, Number(LEAST_FORBIDDEN, MOST)] = 0.1
+    trusted: Annotated[Sequence[str], trusted_ids] = ()
+    history: Annotated[Consensus | None, _check_history] = None
+    truth_prior: Annotated[float, Number(1e-3, MOST)] = 1.0
+    at_start: Annotated[str, OneOf(PREVIOUS)] = "outside"
+    after_skip: Annotated[str, OneOf(PREVIOUS)] = "own"
+    word_prior: Annotated[float, Number(1e-3, MOST)] = 1.0
+    templates: str | Sequence[str] = "default"
+    c2: Annotated[float, Number(0, MOST)] = 4.0
+    min_count: Annotated[int, Whole(1)] = 2
+    folds: Annotated[int, Whole(2)] = 5
+    rounds: Rounds = 6
+    dependence: Annotated[float | str, Number(0, 1), OneOf(("auto",))] = "auto"
+    text_power: Annotated[float, Number(0, 100)] = 1.3
+    decode: Decoder = "mbr"
+    tol: Tolerance = 1e-5
+    max_iter: Rounds = 100
+    n_starts: Annotated[int, Whole(1)] = 1
+    random_state: Seed = 0
 
     def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        check(self)
-        if self.history is not None:
-            _memory_of(self.history, "history")
+        """Reject parameters that make no sense, also those that do not suit the worker model."""
+        super()._check()
+        if self.prior == "population" and self.worker_model not in {"cm", "seq"}:
+            raise InputError(
+                f"{self.name}: prior='population' needs confusion matrices: ds, ibcc, bsc-cm or "
+                "bsc-seq"
+            )
+        if self.prior == "auto" and self.is_point:
+            raise InputError(
+                f"{self.name}: prior='auto' compares evidence bounds, and EM has none: "
+                "use ibcc or a bsc method"
+            )
 
     def _worker_model(self) -> WorkerModel[Any]:
         return get_worker_model(self.worker_model)
@@ -375,6 +363,10 @@ def _known(crowd: Crowd, given: Given) -> tuple[NDArray[np.int16] | None, tuple[
     notes = [f"{int((known >= 0).sum())} tokens of known truth"]
     notes += [f"{changed} known tags made well-formed"] if changed else []
     return known, tuple(notes)
+
+
+def _check_history(history: Any) -> None:
+    _memory_of(history, "history")
 
 
 def _memory_of(result: Consensus, what: str) -> Memory:

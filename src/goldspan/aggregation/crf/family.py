@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +16,20 @@ from goldspan.aggregation.base import Aggregator, Given, as_crowd
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.family import in_tags_of
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
-from goldspan.aggregation.bsc.priors import DECODERS
+from goldspan.aggregation.bsc.priors import Decoder
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.crf.lessons import Floats, Scores
 from goldspan.aggregation.crf.rounds import Outcome, Ready, State, Surroundings, moved, prepare, run
 from goldspan.aggregation.legal import check_words, text_of
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.errors import InputError, NotFittedError
+from goldspan.params import MOST, Number, Rounds, Seed, Whole
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger.base import transform
 from goldspan.tagger.crf import CRF, Masks
 from goldspan.tagger.features import read_templates
-from goldspan.tagger.parameters import MOST, check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # From a CRF's scores to a result: legal labels, marginals, spans with confidence, alternatives.
@@ -145,27 +145,14 @@ class CrfMethod(Aggregator):
     of_skipped = "filled in by the CRF"
     """What the notes say of skipped tokens; "" if they say nothing."""
 
-    def __init__(
-        self,
-        *,
-        templates: str | Sequence[str] = "default",
-        c2: float = 0.5,
-        min_count: int = 1,
-        max_iter: int = 10,
-        steps: int = 50,
-        tol: float = 1e-3,
-        decode: str = "viterbi",
-        random_state: int | None = 0,
-    ) -> None:
-        self.templates = templates
-        self.c2 = c2
-        self.min_count = min_count
-        self.max_iter = max_iter
-        self.steps = steps
-        self.tol = tol
-        self.decode = decode
-        self.random_state = random_state
-        self._check()
+    templates: str | Sequence[str] = "default"
+    c2: Annotated[float, Number(0, MOST)] = 0.5
+    min_count: Annotated[int, Whole(1)] = 1
+    max_iter: Rounds = 10
+    steps: Annotated[int, Whole(1)] = 50
+    tol: Annotated[float, Number(0)] = 1e-3
+    decode: Decoder = "viterbi"
+    random_state: Seed = 0
 
     @abstractmethod
     def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:
@@ -269,17 +256,6 @@ class CrfMethod(Aggregator):
         tagger.trace_ = tuple(-value for value in state.trace)
         tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         return tagger
-
-    def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        if self.decode not in DECODERS:
-            raise UnknownNameError("decoder", self.decode, DECODERS)
-        for name in ("min_count", "max_iter", "steps"):
-            check_whole(name, getattr(self, name), 1)
-        check_number("c2", self.c2, 0, MOST)
-        check_number("tol", self.tol, 0)
-        if self.random_state is not None:
-            check_whole("random_state", self.random_state, 0)
 
 
 def workers(result: Consensus) -> Any:

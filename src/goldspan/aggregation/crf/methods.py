@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +35,9 @@ from goldspan.aggregation.crf.rounds import (
 )
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
-from goldspan.tagger.parameters import MOST, Weights, check_number, check_whole
+from goldspan.errors import InputError
+from goldspan.params import MOST, Number, OneOf, Whole, check_number
+from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
 # CRF-CONC and CRF-GOLD: a CRF trained on everybody's answers, and one on the truth (paper 000).
@@ -105,7 +106,6 @@ class CrfGold(CrfConc):
 
 
 STARTS = ("votes", "random")
-MOST_TAU, MOST_POWER = 1e3, 100
 
 
 class CrfMa(CrfMethod):
@@ -143,44 +143,15 @@ class CrfMa(CrfMethod):
 
     name = "crf-ma"
 
-    def __init__(
-        self,
-        *,
-        normalise: str = "token",
-        tau: float = 1.0,
-        reliability: str | Measure = "f1",
-        power: float = 2.0,
-        alpha: float | Mapping[str, float] = 1.0,
-        strength: float = 1.0,
-        min_answers: int = 1,
-        begin: str = "votes",
-        templates: str | Sequence[str] = "default",
-        c2: float = 0.1,
-        min_count: int = 1,
-        max_iter: int = 10,
-        steps: int = 50,
-        tol: float = 1e-3,
-        decode: str = "viterbi",
-        random_state: int | None = 0,
-    ) -> None:
-        self.normalise = normalise
-        self.tau = tau
-        self.reliability = reliability
-        self.power = power
-        self.alpha = alpha
-        self.strength = strength
-        self.min_answers = min_answers
-        self.begin = begin
-        super().__init__(
-            templates=templates,
-            c2=c2,
-            min_count=min_count,
-            max_iter=max_iter,
-            steps=steps,
-            tol=tol,
-            decode=decode,
-            random_state=random_state,
-        )
+    normalise: Annotated[str, OneOf(NORMALISE)] = "token"
+    tau: Annotated[float, Number(0, 1e3)] = 1.0
+    reliability: Annotated[str | Measure, check_measure] = "f1"
+    power: Annotated[float, Number(0, 100)] = 2.0
+    alpha: Annotated[float | Mapping[str, float], _check_alpha] = 1.0
+    strength: Annotated[float, Number(0, MOST)] = 1.0
+    min_answers: Annotated[int, Whole(1)] = 1
+    begin: Annotated[str, OneOf(STARTS)] = "votes"
+    c2: Annotated[float, Number(0, MOST)] = 0.1
 
     def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:
         crowd = ready.crowd
@@ -289,22 +260,11 @@ class CrfMa(CrfMethod):
             params["alpha"] = sorted(self.alpha.items())
         return params
 
-    def _check(self) -> None:
-        super()._check()
-        check_measure(self.reliability)
-        for what, name, allowed in (
-            ("normalisation", self.normalise, NORMALISE),
-            ("start (begin)", self.begin, STARTS),
-        ):
-            if name not in allowed:
-                raise UnknownNameError(what, name, allowed)
-        check_number("tau", self.tau, 0, MOST_TAU)
-        check_number("power", self.power, 0, MOST_POWER)
-        check_number("strength", self.strength, 0, MOST)
-        check_whole("min_answers", self.min_answers, 1)
-        given = self.alpha if isinstance(self.alpha, Mapping) else {"": self.alpha}
-        for worker, value in given.items():
-            check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)
+
+def _check_alpha(alpha: Any) -> None:
+    given = alpha if isinstance(alpha, Mapping) else {"": alpha}
+    for worker, value in given.items():
+        check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)
 
 
 def _workers(result: Consensus) -> pa.Table:
@@ -345,30 +305,8 @@ class MultiCrf(CrfMethod):
     of_skipped = "name no candidate"
     is_max = False
 
-    def __init__(
-        self,
-        *,
-        begin: str = "uniform",
-        templates: str | Sequence[str] = "default",
-        c2: float = 0.5,
-        min_count: int = 1,
-        max_iter: int = 10,
-        steps: int = 50,
-        tol: float = 2e-3,
-        decode: str = "viterbi",
-        random_state: int | None = 0,
-    ) -> None:
-        self.begin = begin
-        super().__init__(
-            templates=templates,
-            c2=c2,
-            min_count=min_count,
-            max_iter=max_iter,
-            steps=steps,
-            tol=tol,
-            decode=decode,
-            random_state=random_state,
-        )
+    begin: Annotated[str, OneOf(MULTI_STARTS)] = "uniform"
+    tol: Annotated[float, Number(0)] = 2e-3
 
     def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
         return replace(state, arrays={"prior": candidates(ready, self.begin)})
@@ -394,11 +332,6 @@ class MultiCrf(CrfMethod):
 
     def _reason_to_stop(self, state: State) -> str:
         return "priors stand still" if state.arrays["moved"] <= self.tol else ""
-
-    def _check(self) -> None:
-        super()._check()
-        if self.begin not in MULTI_STARTS:
-            raise UnknownNameError("start (begin)", self.begin, MULTI_STARTS)
 
     def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:
         possible = self._is_possible(ready, self._scores(ready, state.arrays["prior"]))
