@@ -130,7 +130,7 @@ def test_an_hmm_is_trained_and_tags_too(tmp_path):
     ("words", "message"),
     [
         (["--model", "rnn"], "unknown model 'rnn': choose from crf, hmm"),
-        (["--model", "hmm", "--c2", "1"], "hmm has no parameter 'c2'"),
+        (["--model", "hmm", "--c2", "1"], "unknown parameter of hmm 'c2'"),
         (["--templates", "typo"], "unknown feature set 'typo'"),
         (["--start", "none.goldspan"], "no such file"),
         (["--model", "hmm", "--start", "none.goldspan"], "--start is for --model crf"),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, NotFittedError
+from goldspan.params import Estimator, Whole, fixed, result
 from goldspan.protocols import Progress, Runner
 from goldspan.spans import Codec, Tagged, score_codes, tokenize
 from goldspan.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
 from goldspan.tagger.features import (
     FIRST,
+    MAX_HASH_BITS,
     DictFeatures,
     FeatureMap,
     Features,
@@ -54,10 +55,19 @@ Forced = Sequence[Sequence[Known]]
 """Per item and token a tag, some tags of which one is right, or None."""
 
 
-class Tagger(ABC):
+class Tagger(Estimator, ABC):
     """Base of the taggers; scikit-learn's habits.
 
-    A subclass has at least these parameters, a `name`, and `fit_targets`.
+    A subclass has a `name` and `fit_targets`, and may add parameters (see `goldspan.params`).
+
+    Args:
+        templates: A named set ("default", "hmm", …), a TOML file, or a list of templates; unused
+            for dictionaries of features.
+        encoding: Of the tags: BIO, IOBES, … or PLAIN.
+        hard: Whether what the encoding forbids is impossible, in training and in tagging.
+        min_count: Features that occur less often are left out.
+        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
+        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
 
     Attributes:
         codec_: The tags, after `fit`.
@@ -69,19 +79,21 @@ class Tagger(ABC):
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
     """
 
-    name: str
-    templates: str | Sequence[str]
-    encoding: str
-    hard: bool
-    min_count: int
-    hash_bits: int
-    gazetteers: Mapping[str, Sequence[str]] | None
-    codec_: Codec
-    features_: FeatureMap | DictFeatures
-    weights_: Weights
-    documents_: bool = False
-    tokens_: str = "fine"
-    n_repaired_: int = 0
+    templates: str | Sequence[str] = "default"
+    encoding: str = "BIO"
+    hard: bool = True
+    min_count: Annotated[int, Whole(1)] = 1
+    hash_bits: Annotated[int, Whole(0, MAX_HASH_BITS)] = 0
+    gazetteers: Mapping[str, Sequence[str]] | None = None
+    codec_: Codec = result()
+    features_: FeatureMap | DictFeatures = result()
+    weights_: Weights = result()
+    documents_: bool = fixed(default=False)
+    tokens_: str = fixed("fine")
+    n_repaired_: int = fixed(0)
+
+    def __post_init__(self) -> None:
+        """Leave the checks to `fit`, as scikit-learn does."""
 
     @abstractmethod
     def fit(
@@ -109,10 +121,6 @@ class Tagger(ABC):
         progress: Progress | None = None,
     ) -> Self:
         """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Reject parameters that make no sense; asked by `fit`."""
 
     def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
         """Tag items.
@@ -184,29 +192,6 @@ class Tagger(ABC):
 
         save_tagger(self, path)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
-
-    @classmethod
-    def parameter_names(cls) -> list[str]:
-        """List the parameters."""
-        names = inspect.signature(cls.__init__).parameters
-        return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Raises:
-            InputError: There is no such parameter.
-        """
-        for name, value in params.items():
-            if name not in self.parameter_names():
-                known = ", ".join(self.parameter_names())
-                raise InputError(f"{self.name} has no parameter {name!r}: it has {known}")
-            setattr(self, name, value)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what this is; only it asks."""
         from sklearn.utils import (  # type: ignore[import-untyped]
@@ -219,12 +204,6 @@ class Tagger(ABC):
         return Tags(
             estimator_type=None, target_tags=target, input_tags=InputTags(two_d_array=False)
         )
-
-    def __repr__(self) -> str:
-        """Show the parameters that differ from their defaults."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n].default]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _prepare(self, X: Any, y: Any, weight: Any) -> tuple[Features, Targets]:
         """Set `codec_` and `features_`, and sum up the targets of tags."""

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from goldspan.chains.nbest import nbest_step
 from goldspan.chains.posterior import posterior_step
 from goldspan.errors import InputError
+from goldspan.params import check_whole
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans
 from goldspan.tagger.kernels.decoding import best_path_step
-from goldspan.tagger.parameters import check_whole
 from goldspan.tagger.targets import Known, allowed_tags, read_known
 
 Floats = NDArray[np.float64]

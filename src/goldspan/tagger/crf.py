@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
 from goldspan.errors import InputError
+from goldspan.params import MOST, Number, Rounds, Whole, check_number
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
 from goldspan.tagger.chain import best_path
@@ -18,7 +19,7 @@ from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels.columns import gradient_step
 from goldspan.tagger.kernels.training import expected_step, first_without_path
 from goldspan.tagger.kernels.vectors import add_and_dot, add_multiple, dot
-from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
+from goldspan.tagger.parameters import Floats, Weights
 from goldspan.tagger.targets import Clamp, Masks, Targets
 
 # --------------------------------------------------------------------------------------------------
@@ -558,11 +559,7 @@ class CRF(Tagger):
         encoding: Of the tags: BIO, IOBES, … or PLAIN.
         c2: Penalty of the squared weights, at most 1e12; the Gaussian prior has variance
             1 / (2 c2).
-        hard: Whether what the encoding forbids is impossible, in training and in tagging.
         bias: Whether the first and the last tag have weights of their own.
-        min_count: Features that occur less often are left out.
-        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
-        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
         max_iter: Most steps of L-BFGS.
         tol: Relative decrease of the objective over ten steps at which to stop.
         patience: With a validation set: rounds of ten steps without a better F1 before it stops.
@@ -582,32 +579,11 @@ class CRF(Tagger):
 
     name = "crf"
 
-    def __init__(
-        self,
-        *,
-        templates: str | Sequence[str] = "default",
-        encoding: str = "BIO",
-        c2: float = 0.5,
-        hard: bool = True,
-        bias: bool = True,
-        min_count: int = 1,
-        hash_bits: int = 0,
-        gazetteers: Mapping[str, Sequence[str]] | None = None,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        patience: int = 3,
-    ) -> None:
-        self.templates = templates
-        self.encoding = encoding
-        self.c2 = c2
-        self.hard = hard
-        self.bias = bias
-        self.min_count = min_count
-        self.hash_bits = hash_bits
-        self.gazetteers = gazetteers
-        self.max_iter = max_iter
-        self.tol = tol
-        self.patience = patience
+    c2: Annotated[float, Number(0, MOST)] = 0.5
+    bias: bool = True
+    max_iter: Rounds = 200
+    tol: Annotated[float, Number(0)] = 1e-5
+    patience: Annotated[int, Whole(1)] = 3
 
     def fit(
         self,
@@ -680,12 +656,6 @@ class CRF(Tagger):
             raise
         self._keep(watch.better_than(weights) or weights, found)
         return self
-
-    def _check(self) -> None:
-        check_number("c2", self.c2, 0, MOST)
-        check_number("tol", self.tol, 0)
-        for name in ("max_iter", "patience"):
-            check_whole(name, getattr(self, name), 1)
 
     def _keep(self, weights: Weights, found: Minimum) -> None:
         self.weights_ = weights

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import check_whole
 from goldspan.tagger.kernels.columns import fill_columns, mark_columns, number_groups
-from goldspan.tagger.parameters import Floats, Weights, check_whole
+from goldspan.tagger.parameters import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
 # What a word's document says of it: how it is written elsewhere.

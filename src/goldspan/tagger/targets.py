@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError
+from goldspan.params import MOST
 from goldspan.spans import Codec, Tagged, find_spans, write_codes
 from goldspan.tagger.features import Features, Text
 from goldspan.tagger.kernels.training import target_step
-from goldspan.tagger.parameters import MOST, Floats, Weights
+from goldspan.tagger.parameters import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
 # What is known of tokens – a tag, some tags of which one is right, or nothing – as masks.
