@@ -74,7 +74,7 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
 
 def aggregate(
     crowd: Any,
-    method: str = "mv-token",
+    method: str | None = None,
     *,
     gold: Any = None,
     start: Consensus | None = None,
@@ -88,10 +88,12 @@ def aggregate(
     Args:
         crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
             DataFrame with columns task, worker, label, a list of dicts.
-        method: Name of the method; `goldspan.aggregation.methods()` lists them. Names by which
+        method: Name of the method, "mv-token" by default, or with `start` the method of that result
+            with its parameters; `goldspan.aggregation.methods()` lists them. Names by which
             other packages know them do too: "majority-vote", "dawid-skene".
         gold: Known labels to learn from: they are taken as the truth.
-        start: An earlier result of the same method to go on from.
+        start: An earlier result of the same method to go on from, for example when answers were
+            added to the crowd; see `Aggregator.update`.
         runner: Where to work, for example `goldspan.runners.Threads(2)`; by default this thread.
         progress: Who is told of every step.
         checkpoint: Where the state is kept after every step, to resume from.
@@ -108,6 +110,9 @@ def aggregate(
     >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
     ['yes']
     """
+    if method is None and start is not None:
+        method, params = start.method, {**start.params, **params}
+    method = method or "mv-token"
     reading = _reading(method, params)
     aggregator = get_aggregator(method, **params)
     if reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -45,12 +45,15 @@ class Aggregator(Estimator, ABC):
     (see `goldspan.params`), and implements `_aggregate`.
 
     Attributes:
+        can_go_on: Whether the method learns from round to round, so that `fit(start=…)` and
+            `update` begin where an earlier result ended.
         result_: The `Consensus`, after `fit`.
         labels_: The labels of `result_` as `fit_predict` returns them for a DataFrame; a list of
             labels where `fit` was given something else. For single labels.
         probas_: The probabilities of the labels, as `fit_predict_proba` returns them.
     """
 
+    can_go_on: ClassVar[bool] = False
     result_: Consensus = result()
     labels_: Any = result()
     probas_: Any = result()
@@ -116,6 +119,41 @@ class Aggregator(Estimator, ABC):
         self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
         self._make = make
         return self
+
+    def update(
+        self,
+        crowd: Any,
+        gold: Any = None,
+        *,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Take new answers into the result: aggregate all answers, going on from `result_`.
+
+        Methods that learn from round to round (`can_go_on`) begin with what they learned of the
+        workers, found by id, or with the weights of their CRF, and need few rounds. Others compute
+        the result anew, so that it has the same bits as after `fit`.
+
+        Args:
+            crowd: All answers, the earlier and the new ones; items and workers may be new too.
+            gold: As for `fit`.
+            runner: As for `fit`.
+            progress: As for `fit`.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: As `fit`; or the crowd lacks tags that the earlier result knows, and has
+                others.
+
+        >>> from goldspan.aggregation import get_aggregator
+        >>> method = get_aggregator("ds")
+        >>> rows = [{"task": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
+        >>> found = method.fit(rows[:-1]).update(rows).result_
+        >>> found.labels[-1], found.stop_reason
+        ('x', 'tol')
+        """
+        start = self.result_ if self.can_go_on else None
+        return self.fit(crowd, gold, start=start, runner=runner, progress=progress)
 
     def fit_predict(self, crowd: Any, gold: Any = None) -> Any:
         """Aggregate and return the labels.

@@ -93,13 +93,15 @@ class Variational(Aggregator):
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
         max_iter: Most steps.
-        n_starts: Starts from different points, of which the best objective counts.
+        n_starts: Starts from different points, of which the best objective counts; from an earlier
+            result there is one.
         random_state: Seed of the starts beyond the first.
     """
 
     worker_model: ClassVar[str]
     is_chain: ClassVar[bool] = True
     is_point: ClassVar[bool] = False
+    can_go_on = True
     text = ""
 
     alpha0: Annotated[float, Number(LEAST, MOST)] = 1.25
@@ -217,7 +219,7 @@ class Variational(Aggregator):
         fit = best_start(
             ready.model, ready.shards, ready.sums, stopping,
             replace(around, checkpoint=None) if has_more else around,
-            n_starts=self.n_starts, random_state=self.random_state,
+            n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
             return ready, fit

@@ -139,6 +139,7 @@ class CrfMethod(Aggregator):
     A subclass implements `_begin` and `_round`; the parameters are those of `CrfConc`.
     """
 
+    can_go_on = True
     is_clamped = True
     """Whether known truth is put in the place of the CRF's labels."""
 
