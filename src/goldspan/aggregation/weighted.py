@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logsumexp
 
-from goldspan.aggregation.base import Aggregator, Given, as_crowd
+from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.priors import trusted_ids
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import (
@@ -308,14 +308,14 @@ class Case:
         ballots: The labels that count.
         known: int16 [n_tokens], known truth, -1 unknown; or None.
         past: What an earlier result knows of the workers.
-        given: What else the aggregator was given.
+        context: What else `fit` was given.
     """
 
     crowd: Crowd
     ballots: Ballots
     known: NDArray[np.int16] | None
     past: Judged
-    given: Given
+    context: FitContext
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,15 +363,15 @@ class WeightedVote(Aggregator):
     def _past(self, crowd: Crowd) -> Judged:
         return remembered(self.history, crowd)
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
-        known, notes = read_known(given.known, crowd, legal=self.legal)
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        known, notes = read_known(context.known, crowd, legal=self.legal)
         ballots = Ballots.of(crowd, self._voters(crowd))
-        found = self._weigh(Case(crowd, ballots, known, self._past(crowd), given))
+        found = self._weigh(Case(crowd, ballots, known, self._past(crowd), context))
         scores = found.scores
         if scores is None:
             scores = ballots.sums(found.weight[ballots.worker])
         codes, notes = self._decide(crowd, ballots, scores, known, notes)
-        notes += unused_notes(self.name, given)
+        notes += unused_notes(self.name, context)
         probs = found.probs
         if probs is None:
             probs = weight_shares(ballots, scores, found.weight, found.n_absent)
@@ -401,9 +401,9 @@ class WeightedVote(Aggregator):
         return np.bincount(answers.item, counts, crowd.n_items) > 0
 
 
-def unused_notes(name: str, given: Given) -> list[str]:
+def unused_notes(name: str, context: FitContext) -> list[str]:
     """Return what a method was given to go on from and has no use for."""
-    unused = {"start": given.start, "a checkpoint": given.checkpoint}
+    unused = {"start": context.start, "a checkpoint": context.checkpoint}
     return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
 
 
@@ -638,7 +638,7 @@ class LinearVote(WeightedVote):
         """Aggregate with the method that judges workers."""
         from goldspan.aggregation import get_aggregator
 
-        judge, given = get_aggregator(self.weights_from), case.given
+        judge, given = get_aggregator(self.weights_from), case.context
         return judge.fit(case.crowd, runner=given.runner, progress=given.progress).result_
 
 
@@ -813,7 +813,7 @@ class ZeroBasedSkill(_Skilled):
             skill = skill + self.rate * 0.5 ** ((n + 1) // self.halved_after) * rest
             return float((rest**2).mean()), bool(np.abs(rest).max() <= self.tol)
 
-        course = run_rounds(step, self.max_iter, case.given.progress)
+        course = run_rounds(step, self.max_iter, case.context.progress)
         return Weighing(skill, course=course)
 
 
@@ -865,7 +865,7 @@ class Kos(WeightedVote):
             messages = new
             return change, change <= self.tol
 
-        course = run_rounds(step, self.max_iter, case.given.progress)
+        course = run_rounds(step, self.max_iter, case.context.progress)
         scores = _scores(ballots, signs, messages)
         share = (1 + scores) / 2
         whole = share.sum(axis=1, keepdims=True)
@@ -990,7 +990,7 @@ class Glad(WeightedVote):
             before = objective
             return objective, close
 
-        course = run_rounds(step, self.max_iter, case.given.progress)
+        course = run_rounds(step, self.max_iter, case.context.progress)
         difficulty = _by_item(case, np.exp(-ease))
         return Weighing(
             alpha, scores, probs, is_posterior=True, course=course,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Aggregator, Given, as_crowd
+from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.family import in_tags_of
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
@@ -185,7 +185,7 @@ class CrfMethod(Aggregator):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
         tagger: CRF = self.result_.tagger
-        found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), Given())
+        found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), FitContext())
         if found.tagset != tagger.codec_:
             raise InputError(
                 f"the tagger has the tags {' '.join(tagger.codec_.tags)}, this crowd "
@@ -203,14 +203,14 @@ class CrfMethod(Aggregator):
         reason = "predicted with fixed parameters"
         return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
-        ready = prepare(crowd, given, self.templates, self.min_count)
-        warm = None if given.start is None else ready.carried(_tagger_of(given.start))
-        begin = self._begin(ready, State(weights=warm), given.start)
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        ready = prepare(crowd, context, self.templates, self.min_count)
+        warm = None if context.start is None else ready.carried(_tagger_of(context.start))
+        begin = self._begin(ready, State(weights=warm), context.start)
         name = ""
-        if given.checkpoint is not None:
+        if context.checkpoint is not None:
             name = ready.fingerprint(self.name, self._lasting_params(), begin)
-        around = Surroundings(given.progress, given.checkpoint, name)
+        around = Surroundings(context.progress, context.checkpoint, name)
         outcome = run(
             begin, lambda state: self._round(ready, state), self._reason_to_stop, self.max_iter,
             around,

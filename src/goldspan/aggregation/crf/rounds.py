@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from goldspan.aggregation.base import Given
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
 from goldspan.aggregation.legal import check_words, legal_known, text_of
 from goldspan.crowd import Crowd
@@ -456,7 +456,7 @@ class Ready:
         return digest.hexdigest()
 
 
-def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready:
+def prepare(crowd: Crowd, context: FitContext, templates: Any, min_count: int) -> Ready:
     """Make a crowd ready.
 
     Raises:
@@ -468,9 +468,11 @@ def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
     known, notes = np.full(crowd.n_tokens, -1, np.int16), []
-    if given.known is not None:
-        known, changed = legal_known(given.known, crowd)
+    if context.known is not None:
+        known, changed = legal_known(context.known, crowd)
         notes.append(f"{int((known >= 0).sum())} tokens of known truth")
         notes += [f"{changed} known tags made well-formed"] if changed else []
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
-    return Ready(crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes))
+    return Ready(
+        crowd, masks, text, numbers, features, lessons, known, context.runner, tuple(notes)
+    )
