@@ -21,7 +21,7 @@ from goldspan.money import MICRO, to_micro
 from goldspan.params import Estimator, check_whole
 from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
-from goldspan.selection.greedy import Purse
+from goldspan.selection.greedy import Spending
 from goldspan.selection.pool import Pool
 from goldspan.tagger.features import hash64
 
@@ -165,13 +165,13 @@ class Limits:
     """What the items of a pool cost, and what may be spent.
 
     Attributes:
-        purse: Limits in arrays; its `shares` are the costs that gains are divided by.
+        spending: Limits in arrays; its `shares` are the costs that gains are divided by.
         cost: [n_items], int64 or float64.
         unit: Of `cost`: "items", "tokens", "micro" (millionths of money) or "cost".
         spent_in: Unit of the budget: "items", "tokens", "micro" or "cost".
     """
 
-    purse: Purse
+    spending: Spending
     cost: NDArray[Any]
     unit: str
     spent_in: str
@@ -204,7 +204,7 @@ class Limits:
             else:
                 spend, limit, spent_in = _spending(pool, given, named, cost, unit)
         shares = None if unit == "items" else np.maximum(cost, 1e-300).astype(np.float64)
-        return cls(Purse(most, spend, limit, shares), cost, unit, spent_in)
+        return cls(Spending(most, spend, limit, shares), cost, unit, spent_in)
 
 
 def _costs(pool: Pool, costs: Any, budget: Budget | None) -> tuple[NDArray[Any], str]:

@@ -21,7 +21,7 @@ from goldspan.selection.greedy import (
     ORDERS,
     SATURATED,
     Picks,
-    Purse,
+    Spending,
     Wanted,
     cover,
 )
@@ -78,9 +78,9 @@ class Coverage(Selector):
     def _pick(self, task: Task) -> Picked:
         items = task.described.items
         wanted = self._wanted(task, items)
-        purse = task.limits.purse
+        spending = task.limits.spending
         if not self.by_cost:
-            purse = replace(purse, shares=None)
+            spending = replace(spending, shares=None)
         out = task.is_out
         repeated = np.zeros(items.n_items, np.bool_)
         if not self.duplicates:
@@ -90,13 +90,18 @@ class Coverage(Selector):
             ranks = ranks[np.argsort(task.limits.cost[ranks], kind="stable")]
             place[ranks] = np.arange(items.n_items)
             repeated = items.repeated(place, ~out)
-        picks = self._cover(task, items, wanted, purse, out | repeated)
+        picks = self._cover(task, items, wanted, spending, out | repeated)
         return self._told(task, items, wanted, picks, int(repeated.sum()))
 
     def _cover(
-        self, task: Task, items: Incidence, wanted: Wanted, purse: Purse, out: NDArray[np.bool_]
+        self,
+        task: Task,
+        items: Incidence,
+        wanted: Wanted,
+        spending: Spending,
+        out: NDArray[np.bool_],
     ) -> Picks:
-        return cover(items, wanted, purse, task.ranks(), out)
+        return cover(items, wanted, spending, task.ranks(), out)
 
     def _wanted(self, task: Task, items: Incidence) -> Wanted:
         weights = self._weights(items)
@@ -216,13 +221,13 @@ class Part:
     Attributes:
         index: int64 [n], its items in the pool.
         items: Which of them has which values.
-        purse: What may be spent; arrays for these items.
+        spending: What may be spent; arrays for these items.
         ranks: int64 [n], the permutation that decides ties.
     """
 
     index: NDArray[np.int64]
     items: Incidence
-    purse: Purse
+    spending: Spending
     ranks: NDArray[np.int64]
 
 
@@ -241,17 +246,22 @@ class PartitionedCoverage(Coverage):
     parts: Annotated[int, Whole(1, 2**20)] = 8
 
     def _cover(
-        self, task: Task, items: Incidence, wanted: Wanted, purse: Purse, out: NDArray[np.bool_]
+        self,
+        task: Task,
+        items: Incidence,
+        wanted: Wanted,
+        spending: Spending,
+        out: NDArray[np.bool_],
     ) -> Picks:
         ranks, drawn = task.ranks(), task.ranks("parts")
         share = np.array_split(drawn[~out[drawn]], self.parts)
-        return cover_in_parts(items, wanted, purse, ranks[~out[ranks]], share, task.runner)
+        return cover_in_parts(items, wanted, spending, ranks[~out[ranks]], share, task.runner)
 
 
 def cover_in_parts(
     items: Incidence,
     wanted: Wanted,
-    purse: Purse,
+    spending: Spending,
     ranks: NDArray[np.int64],
     parts: list[NDArray[np.int64]],
     runner: Runner,
@@ -261,38 +271,38 @@ def cover_in_parts(
     Args:
         items: Which item has which values.
         wanted: What is to be covered.
-        purse: What may be spent.
+        spending: What may be spent.
         ranks: int64, items that can be picked, by rank.
         parts: The items of every part.
         runner: Where to work.
     """
     place = np.empty(items.n_items, np.int64)
     place[ranks] = np.arange(len(ranks))
-    shards = [_part(items, purse, ranks[np.sort(place[index])]) for index in parts if len(index)]
+    shards = [_part(items, spending, ranks[np.sort(place[index])]) for index in parts if len(index)]
     found = runner.map(_cover_part, shards, wanted)
     chosen = np.concatenate([np.zeros(0, np.int64), *(one.item for one in found)])
-    last = _cover_part(_part(items, purse, ranks[np.sort(place[chosen])]), wanted)
+    last = _cover_part(_part(items, spending, ranks[np.sort(place[chosen])]), wanted)
     best = max([last, *found], key=lambda one: wanted.value(one.counts))
     # A part that is used up says nothing about the pool.
     stopped = EXHAUSTED if len(best.item) == len(ranks) else best.stopped
     if stopped == EXHAUSTED and len(best.item) < len(ranks):
-        stopped = BUDGET if len(best.item) == purse.most else SATURATED
+        stopped = BUDGET if len(best.item) == spending.most else SATURATED
     return best._replace(stopped=stopped)
 
 
-def _part(items: Incidence, purse: Purse, index: NDArray[np.int64]) -> Part:
+def _part(items: Incidence, spending: Spending, index: NDArray[np.int64]) -> Part:
     """Cut out some items; they stand in the order of their ranks, which decides ties."""
-    own = Purse(
-        purse.most,
-        None if purse.spend is None else purse.spend[index],
-        purse.budget,
-        None if purse.shares is None else purse.shares[index],
+    own = Spending(
+        spending.most,
+        None if spending.spend is None else spending.spend[index],
+        spending.budget,
+        None if spending.shares is None else spending.shares[index],
     )
     return Part(index, items.take(index), own, np.arange(len(index)))
 
 
 def _cover_part(part: Part, wanted: Wanted) -> Picks:
-    found = cover(part.items, wanted, part.purse, part.ranks)
+    found = cover(part.items, wanted, part.spending, part.ranks)
     return found._replace(item=part.index[found.item])
 
 
@@ -422,8 +432,8 @@ class StreamingCoverage:
         if self._is_even:
             return np.ones(pool.n_items), float(self.budget.amount)
         limits = Limits.of(pool, self.budget, None, self.costs)
-        assert limits.purse.spend is not None
-        return np.maximum(1.0, limits.purse.spend), limits.purse.budget
+        assert limits.spending.spend is not None
+        return np.maximum(1.0, limits.spending.spend), limits.spending.budget
 
     @property
     def _slack(self) -> float:

@@ -133,12 +133,12 @@ class Random(Selector):
     name = CONTROL
 
     def _pick(self, task: Task) -> Picked:
-        purse = task.limits.purse
+        spending = task.limits.spending
         order = task.ranks("random")
         order = order[~task.is_out[order]]
-        taken = order[: purse.most]
-        if purse.spend is not None:
-            fitting = np.cumsum(purse.spend[taken]) <= purse.budget * (1 + 1e-12)
+        taken = order[: spending.most]
+        if spending.spend is not None:
+            fitting = np.cumsum(spending.spend[taken]) <= spending.budget * (1 + 1e-12)
             taken = taken[fitting]
         n = len(taken)
         stopped = EXHAUSTED if n == len(order) else BUDGET
@@ -254,25 +254,25 @@ def _stage(text: str) -> tuple[Selector, int]:
 
 def _share_of(whole: Task, rest: Task, part: float) -> Task:
     """Return a rule its part of the batch: of the number of items and of the budget."""
-    purse = whole.limits.purse
+    spending = whole.limits.spending
     # A whole item at least: the control slice must not vanish from small batches.
-    most = min(max(1, round(part * purse.most)), rest.limits.purse.most)
-    own = replace(purse, most=most, budget=part * purse.budget)
-    return _with_purse(rest, own)
+    most = min(max(1, round(part * spending.most)), rest.limits.spending.most)
+    own = replace(spending, most=most, budget=part * spending.budget)
+    return _with_spending(rest, own)
 
 
 def _without(task: Task, picked: Picked) -> Task:
-    purse, out = task.limits.purse, task.is_out.copy()
+    spending, out = task.limits.spending, task.is_out.copy()
     out[picked.item] = True
-    spent = 0.0 if purse.spend is None else float(purse.spend[picked.item].sum())
-    left = replace(purse, most=purse.most - len(picked.item), budget=purse.budget - spent)
+    spent = 0.0 if spending.spend is None else float(spending.spend[picked.item].sum())
+    left = replace(spending, most=spending.most - len(picked.item), budget=spending.budget - spent)
     together = np.concatenate([task.picked, picked.item])
-    return replace(_with_purse(task, left), is_out=out, picked=together)
+    return replace(_with_spending(task, left), is_out=out, picked=together)
 
 
-def _with_purse(task: Task, purse: Any) -> Task:
+def _with_spending(task: Task, spending: Any) -> Task:
     limits = task.limits
-    return replace(task, limits=Limits(purse, limits.cost, limits.unit, limits.spent_in))
+    return replace(task, limits=Limits(spending, limits.cost, limits.unit, limits.spent_in))
 
 
 def _joined(found: list[Picked], task: Task, facts: dict[str, Any]) -> Picked:

@@ -16,7 +16,7 @@ from goldspan.errors import InputError
 from goldspan.params import Number
 from goldspan.selection.base import Picked, Selector, Task
 from goldspan.selection.features import Incidence
-from goldspan.selection.greedy import BUDGET, EXHAUSTED, Purse, Wanted, cover
+from goldspan.selection.greedy import BUDGET, EXHAUSTED, Spending, Wanted, cover
 from goldspan.selection.pool import Pool
 from goldspan.tagger import Text
 from goldspan.tagger.base import Tagger
@@ -167,17 +167,17 @@ class Ranked(Selector):
             raise InputError(f"{self.name}: the score of item {bad} is no finite number")
         if self.density:
             scores *= similarity(task.described.items) ** self.density
-        purse, keys = task.limits.purse, scores
-        if self.by_cost and purse.shares is not None:
-            keys = scores / purse.shares
+        spending, keys = task.limits.spending, scores
+        if self.by_cost and spending.shares is not None:
+            keys = scores / spending.shares
         ranks = task.ranks()
         ranks = ranks[~task.is_out[ranks]]
         order = ranks[np.argsort(-keys[ranks], kind="stable")]
         n_diverse = 0
         if self.top > 1:
-            first = diverse(task.described.items, order, purse, self.top, task.ranks())
+            first = diverse(task.described.items, order, spending, self.top, task.ranks())
             order, n_diverse = np.concatenate([first, order[~np.isin(order, first)]]), len(first)
-        taken = fill(order, purse)
+        taken = fill(order, spending)
         why = tuple(f"{self.name} {score:.4g}" for score in scores[taken].tolist())
         stopped = EXHAUSTED if len(taken) == len(order) else BUDGET
         facts: dict[str, Any] = {"diverse": n_diverse} if self.top > 1 else {}
@@ -186,19 +186,19 @@ class Ranked(Selector):
         return Picked(taken, scores[taken], level, rule, why, stopped, facts)
 
 
-def fill(order: NDArray[np.int64], purse: Purse) -> NDArray[np.int64]:
-    """Take items in order while the purse lasts, leaving out what does not fit.
+def fill(order: NDArray[np.int64], spending: Spending) -> NDArray[np.int64]:
+    """Take items in order while the budget lasts, leaving out what does not fit.
 
-    >>> fill(np.arange(3), Purse(3, np.array([2.0, 9.0, 1.0]), 4.0)).tolist()
+    >>> fill(np.arange(3), Spending(3, np.array([2.0, 9.0, 1.0]), 4.0)).tolist()
     [0, 2]
     """
-    if purse.spend is None:
-        return order[: purse.most]
-    spend = purse.spend[order].tolist()
-    least, left = min(spend, default=0.0), purse.budget * (1 + 1e-12)
+    if spending.spend is None:
+        return order[: spending.most]
+    spend = spending.spend[order].tolist()
+    least, left = min(spend, default=0.0), spending.budget * (1 + 1e-12)
     kept: list[int] = []
     for n, price in enumerate(spend):
-        if len(kept) == purse.most or left < least:
+        if len(kept) == spending.most or left < least:
             break
         if price <= left:
             left -= price
@@ -207,21 +207,27 @@ def fill(order: NDArray[np.int64], purse: Purse) -> NDArray[np.int64]:
 
 
 def diverse(
-    items: Incidence, order: NDArray[np.int64], purse: Purse, top: float, ranks: NDArray[np.int64]
+    items: Incidence,
+    order: NDArray[np.int64],
+    spending: Spending,
+    top: float,
+    ranks: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Choose a batch by coverage from the best of a ranking.
 
     Args:
         items: Which item has which values.
         order: int64 [n], items, the best first.
-        purse: What may be spent.
-        top: The shortlist is so many times as much as the purse holds.
+        spending: What may be spent.
+        top: The shortlist is so many times as much as the budget holds.
         ranks: int64 [n_items], the permutation that decides ties.
     """
-    wide = Purse(int(min(len(order), np.ceil(top * purse.most))), purse.spend, top * purse.budget)
+    wide = Spending(
+        int(min(len(order), np.ceil(top * spending.most))), spending.spend, top * spending.budget
+    )
     out = np.ones(items.n_items, np.bool_)
     out[fill(order, wide)] = False
-    return cover(items, Wanted(w=_COVERS), purse, ranks, out).item
+    return cover(items, Wanted(w=_COVERS), spending, ranks, out).item
 
 
 def similarity(items: Incidence) -> Floats:

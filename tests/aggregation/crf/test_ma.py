@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator
-from goldspan.aggregation.base import Given
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.crf.methods import CrfMa
 from goldspan.aggregation.crf.rounds import State, expectation, prepare
 from goldspan.crowd import Crowd
@@ -173,7 +173,7 @@ def _repaired(crowd: Crowd, answer: int):
 @pytest.mark.parametrize("normalise", ["token", "ratio", "none"])
 def test_the_weights_of_the_crf_never_lower_the_expectation(crowd, normalise):
     method = CrfMa(normalise=normalise, **QUICK)
-    ready = prepare(crowd, Given(), FEW, 1)
+    ready = prepare(crowd, FitContext(), FEW, 1)
     state = method._begin(ready, State(), None)
     for _ in range(2):
         before = state
@@ -199,7 +199,7 @@ def test_a_twin_shares_the_weight_of_a_worker_and_changes_nothing_else(crowd):
     twins[k] /= 2
     states = []
     for method, data, begin in ((alone, crowd, pi), (shared, both, twins)):
-        ready = prepare(data, Given(), FEW, 1)
+        ready = prepare(data, FitContext(), FEW, 1)
         state = State(arrays={"pi": begin[None]})
         for _ in range(2):
             state = method._round(ready, state)

@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate
-from goldspan.aggregation.base import Given
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.crf.lessons import Lessons, Sums
 from goldspan.aggregation.crf.methods import MultiCrf, MultiCrfMax, candidates, updated
 from goldspan.aggregation.crf.rounds import State, prepare
@@ -24,7 +24,7 @@ BIO = Codec.from_types(["X", "Y"], "BIO")
 
 def ready_of(items, known=None):
     crowd = oracle.crowd_of(BIO, items)
-    return prepare(crowd, Given(known=known), "rodrigues", 1)
+    return prepare(crowd, FitContext(known=known), "rodrigues", 1)
 
 
 def test_candidates_are_the_labels_that_somebody_gave_and_all_where_nobody_did():
