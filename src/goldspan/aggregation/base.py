@@ -68,7 +68,7 @@ class Aggregator(Estimator, ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @abstractmethod
-    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Compute the consensus of a crowd with at least one answer."""
 
     def fit(
@@ -112,9 +112,9 @@ class Aggregator(Estimator, ABC):
             known, found = attached.gold, recode(found, attached.tagset)
         if not len(found.latest):
             raise InputError("the crowd has no answer: there is nothing to aggregate")
-        context = FitContext(known, start, runner or Serial(), progress, checkpoint)
+        given = FitContext(known, start, runner or Serial(), progress, checkpoint)
         begin = time.perf_counter()
-        result = self._aggregate(found, context)
+        result = self._aggregate(found, given)
         seconds = time.perf_counter() - begin
         self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
         self._make = make

@@ -300,17 +300,17 @@ class _Numeric(Aggregator):
         """Return the middle of every group, NaN if empty."""
         raise NotImplementedError  # pragma: no cover
 
-    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         check_single(crowd, self.name)
         numbers = label_numbers(crowd.tagset, self.name)
-        answers = lay_out(crowd, numbers, context.known, self.history)
-        weight, values, course = self._weigh(answers, context)
+        answers = lay_out(crowd, numbers, given.known, self.history)
+        weight, values, course = self._weigh(answers, given)
         notes = [f"weights: {self.weights}"]
-        if context.known is not None:
-            notes.append(f"{int((context.known >= 0).sum())} known values")
+        if given.known is not None:
+            notes.append(f"{int((given.known >= 0).sum())} known values")
         if self.history is not None and self.weights == "equal":
             notes.append("equal weights make no use of an earlier result")
-        notes += unused_notes(self.name, context)
+        notes += unused_notes(self.name, given)
         n_open = int(np.isnan(values).sum())
         notes += [f"{n_open} items without answers are left open"] if n_open else []
         found = _result(answers, crowd, numbers, weight, values, self.tolerance)
@@ -320,7 +320,7 @@ class _Numeric(Aggregator):
         )  # fmt: skip
 
     def _weigh(
-        self, answers: Answers, context: FitContext
+        self, answers: Answers, given: FitContext
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], Course]:
         """Return weights [n_workers], values [n_items], and how the rounds went."""
         weight = np.ones(answers.ballots.shape[1])
@@ -337,7 +337,7 @@ class _Numeric(Aggregator):
             moved = float(np.sqrt((change**2).mean())) / scale
             return moved, moved <= self.tol
 
-        course = run_rounds(step, self.max_iter, context.progress)
+        course = run_rounds(step, self.max_iter, given.progress)
         return weight, values, course
 
     def _values(self, answers: Answers, weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -132,9 +132,9 @@ class _Votes(Aggregator):
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
         raise NotImplementedError  # pragma: no cover
 
-    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         counts = vote_counts(crowd)
-        known, notes = read_known(context.known, crowd, legal=self.legal)
+        known, notes = read_known(given.known, crowd, legal=self.legal)
         codes = self._decide(crowd, counts)
         if known is not None:
             codes = with_known(codes, known, counts, crowd, legal=self.legal)
@@ -145,7 +145,7 @@ class _Votes(Aggregator):
         shares = (counts / np.maximum(total, 1)).astype(np.float32)
         notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
         unused = {
-            "an earlier result": context.start or self.history, "a checkpoint": context.checkpoint,
+            "an earlier result": given.start or self.history, "a checkpoint": given.checkpoint,
         }  # fmt: skip
         notes += [f"votes make no use of {name}" for name, it in unused.items() if it is not None]
         if n_open:

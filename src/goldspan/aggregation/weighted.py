@@ -308,14 +308,14 @@ class Case:
         ballots: The labels that count.
         known: int16 [n_tokens], known truth, -1 unknown; or None.
         past: What an earlier result knows of the workers.
-        context: What else `fit` was given.
+        given: What else the aggregator was given.
     """
 
     crowd: Crowd
     ballots: Ballots
     known: NDArray[np.int16] | None
     past: Judged
-    context: FitContext
+    given: FitContext
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,15 +363,15 @@ class WeightedVote(Aggregator):
     def _past(self, crowd: Crowd) -> Judged:
         return remembered(self.history, crowd)
 
-    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
-        known, notes = read_known(context.known, crowd, legal=self.legal)
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        known, notes = read_known(given.known, crowd, legal=self.legal)
         ballots = Ballots.of(crowd, self._voters(crowd))
-        found = self._weigh(Case(crowd, ballots, known, self._past(crowd), context))
+        found = self._weigh(Case(crowd, ballots, known, self._past(crowd), given))
         scores = found.scores
         if scores is None:
             scores = ballots.sums(found.weight[ballots.worker])
         codes, notes = self._decide(crowd, ballots, scores, known, notes)
-        notes += unused_notes(self.name, context)
+        notes += unused_notes(self.name, given)
         probs = found.probs
         if probs is None:
             probs = weight_shares(ballots, scores, found.weight, found.n_absent)
@@ -401,9 +401,9 @@ class WeightedVote(Aggregator):
         return np.bincount(answers.item, counts, crowd.n_items) > 0
 
 
-def unused_notes(name: str, context: FitContext) -> list[str]:
+def unused_notes(name: str, given: FitContext) -> list[str]:
     """Return what a method was given to go on from and has no use for."""
-    unused = {"start": context.start, "a checkpoint": context.checkpoint}
+    unused = {"start": given.start, "a checkpoint": given.checkpoint}
     return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
 
 
@@ -638,7 +638,7 @@ class LinearVote(WeightedVote):
         """Aggregate with the method that judges workers."""
         from goldspan.aggregation import get_aggregator
 
-        judge, given = get_aggregator(self.weights_from), case.context
+        judge, given = get_aggregator(self.weights_from), case.given
         return judge.fit(case.crowd, runner=given.runner, progress=given.progress).result_
 
 
@@ -813,7 +813,7 @@ class ZeroBasedSkill(_Skilled):
             skill = skill + self.rate * 0.5 ** ((n + 1) // self.halved_after) * rest
             return float((rest**2).mean()), bool(np.abs(rest).max() <= self.tol)
 
-        course = run_rounds(step, self.max_iter, case.context.progress)
+        course = run_rounds(step, self.max_iter, case.given.progress)
         return Weighing(skill, course=course)
 
 
@@ -865,7 +865,7 @@ class Kos(WeightedVote):
             messages = new
             return change, change <= self.tol
 
-        course = run_rounds(step, self.max_iter, case.context.progress)
+        course = run_rounds(step, self.max_iter, case.given.progress)
         scores = _scores(ballots, signs, messages)
         share = (1 + scores) / 2
         whole = share.sum(axis=1, keepdims=True)
@@ -990,7 +990,7 @@ class Glad(WeightedVote):
             before = objective
             return objective, close
 
-        course = run_rounds(step, self.max_iter, case.context.progress)
+        course = run_rounds(step, self.max_iter, case.given.progress)
         difficulty = _by_item(case, np.exp(-ease))
         return Weighing(
             alpha, scores, probs, is_posterior=True, course=course,

@@ -161,8 +161,8 @@ class Variational(Aggregator):
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
-        context = FitContext(start=self.result_, runner=runner or FitContext().runner)
-        ready = self._prepare(as_crowd(crowd), context, fitted=self.result_)
+        given = FitContext(start=self.result_, runner=runner or FitContext().runner)
+        ready = self._prepare(as_crowd(crowd), given, fitted=self.result_)
         posterior, tables = settle(ready.model, ready.sums)
         if self.text == "crf":
             from goldspan.aggregation.bsc.text import with_tagger
@@ -178,36 +178,36 @@ class Variational(Aggregator):
             converged=True,
             stop_reason="predicted with fixed parameters",
         )
-        return self._result(ready, fit, context)
+        return self._result(ready, fit, given)
 
-    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
-        ready, fit = self._fit(self._prepare(crowd, context), context)
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        ready, fit = self._fit(self._prepare(crowd, given), given)
         if self.text != "crf" or is_interrupted(fit):
-            return self._result(ready, fit, context)
+            return self._result(ready, fit, given)
         from goldspan.aggregation.bsc.text import Settings, refine
 
-        ready = self._with_dependence(ready, fit, context)
-        refined = refine(ready, fit, Settings.of(self), context)
+        ready = self._with_dependence(ready, fit, given)
+        refined = refine(ready, fit, Settings.of(self), given)
         ready = replace(ready, shards=refined.shards)
-        return replace(self._result(ready, refined.fit, context), tagger=refined.tagger)
+        return replace(self._result(ready, refined.fit, given), tagger=refined.tagger)
 
-    def _with_dependence(self, ready: Prepared, fit: Fit, context: FitContext) -> Prepared:
+    def _with_dependence(self, ready: Prepared, fit: Fit, given: FitContext) -> Prepared:
         """Return how much workers share their mistakes, measured unless it is given."""
         if self.dependence != "auto":
             return replace(ready, dependence=float(self.dependence))
         from goldspan.aggregation.bsc.text import measure_dependence
 
-        posterior = Posterior(ready.shards, fit.tables, ready.crowd.tagset, context.runner)
+        posterior = Posterior(ready.shards, fit.tables, ready.crowd.tagset, given.runner)
         found = measure_dependence(ready.crowd, posterior.marginals(np.inf).probs)
         note = f"workers share their mistakes: dependence {found:.2f}, measured"
         return replace(ready, dependence=found, notes=(*ready.notes, note))
 
-    def _fit(self, ready: Prepared, context: FitContext) -> tuple[Prepared, Fit]:
+    def _fit(self, ready: Prepared, given: FitContext) -> tuple[Prepared, Fit]:
         """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""
-        stopping, around = Stopping(self.tol, self.max_iter), self._around(ready, context)
+        stopping, around = Stopping(self.tol, self.max_iter), self._around(ready, given)
         if self.prior == "auto":
             best = best_of_grid(
-                ready.model, ready.shards, ready.sums, stopping, context.runner, ready.plain_bonus
+                ready.model, ready.shards, ready.sums, stopping, given.runner, ready.plain_bonus
             )
             fit, notes = best.fit, (*ready.notes, best.note)
             ready = replace(
@@ -219,7 +219,7 @@ class Variational(Aggregator):
         fit = best_start(
             ready.model, ready.shards, ready.sums, stopping,
             replace(around, checkpoint=None) if has_more else around,
-            n_starts=1 if context.start else self.n_starts, random_state=self.random_state,
+            n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
             return ready, fit
@@ -232,19 +232,19 @@ class Variational(Aggregator):
         return replace(ready, model=model, notes=notes), last
 
     def _prepare(
-        self, crowd: Crowd, context: FitContext, fitted: Consensus | None = None
+        self, crowd: Crowd, given: FitContext, fitted: Consensus | None = None
     ) -> Prepared:
         """Lay out the evidence, make the model – or take that of a fit –, find where to begin."""
         workers = self._worker_model()
         history = fitted.params["history"] if fitted else self.history
         past = {
             name: self._past(result, name)
-            for name, result in (("start", context.start), ("history", history))
+            for name, result in (("start", given.start), ("history", history))
             if result is not None
         }
         for memory in past.values():
-            crowd, context = in_tags_of(memory.codec, crowd, context)
-        known, notes = _known(crowd, context)
+            crowd, given = in_tags_of(memory.codec, crowd, given)
+        known, notes = _known(crowd, given)
         words = self._vocabulary(crowd, past.get("start"))
         evidence, rows = lay_out(
             crowd,
@@ -275,7 +275,7 @@ class Variational(Aggregator):
             carried = memory.carried(rows, crowd, prior)
             sums = Sums(every, memory.sums.truth.copy(), posterior=carried)
         else:
-            sums = from_votes(model, shards, context.runner)
+            sums = from_votes(model, shards, given.runner)
         shards = [compress(shard, len(rows)) for shard in shards]
         return Prepared(crowd, shards, model, bonus, sums, notes)
 
@@ -302,17 +302,17 @@ class Variational(Aggregator):
                 )
         return memory
 
-    def _around(self, ready: Prepared, context: FitContext) -> Surroundings:
+    def _around(self, ready: Prepared, given: FitContext) -> Surroundings:
         fingerprint = ""
-        if context.checkpoint is not None:
+        if given.checkpoint is not None:
             trusted = trusted_ids(self.trusted)
             params = {**self.get_params(), "history": None, "trusted": trusted}
-            fingerprint = ready.fingerprint(self.name, params, is_warm=context.start is not None)
-        return Surroundings(context.runner, context.progress, context.checkpoint, fingerprint)
+            fingerprint = ready.fingerprint(self.name, params, is_warm=given.start is not None)
+        return Surroundings(given.runner, given.progress, given.checkpoint, fingerprint)
 
-    def _result(self, ready: Prepared, fit: Fit, context: FitContext) -> Consensus:
+    def _result(self, ready: Prepared, fit: Fit, given: FitContext) -> Consensus:
         crowd, codec = ready.crowd, ready.crowd.tagset
-        posterior = Posterior(ready.shards, fit.tables, codec, context.runner)
+        posterior = Posterior(ready.shards, fit.tables, codec, given.runner)
         last = posterior.marginals()
         codes = last.codes
         if self.decode == "mbr" and not codec.rules.is_plain:
@@ -350,20 +350,20 @@ def _workers(result: Consensus) -> Any:
     return worker_table(result.crowd, result.codes, result.token_probs)
 
 
-def in_tags_of(codec: Codec, crowd: Crowd, context: FitContext) -> tuple[Crowd, FitContext]:
+def in_tags_of(codec: Codec, crowd: Crowd, given: FitContext) -> tuple[Crowd, FitContext]:
     """Put a crowd that lacks some tags of an earlier result into the tags of that result."""
     mine = crowd.tagset
     if mine == codec or mine.encoding != codec.encoding or not set(mine.tags) <= set(codec.tags):
-        return crowd, context
-    known = None if context.known is None else translate(context.known, mine, codec)
-    return recode(crowd, codec), replace(context, known=known)
+        return crowd, given
+    known = None if given.known is None else translate(given.known, mine, codec)
+    return recode(crowd, codec), replace(given, known=known)
 
 
-def _known(crowd: Crowd, context: FitContext) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:
+def _known(crowd: Crowd, given: FitContext) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:
     """Make known truth legal, and say how much of it there is."""
-    if context.known is None:
+    if given.known is None:
         return None, ()
-    known, changed = legal_known(context.known, crowd)
+    known, changed = legal_known(given.known, crowd)
     notes = [f"{int((known >= 0).sum())} tokens of known truth"]
     notes += [f"{changed} known tags made well-formed"] if changed else []
     return known, tuple(notes)

@@ -335,7 +335,7 @@ class _Round:
     probs: NDArray[np.float32]
 
 
-def refine(ready: Prepared, fit: Fit, settings: Settings, context: FitContext) -> Refined:
+def refine(ready: Prepared, fit: Fit, settings: Settings, given: FitContext) -> Refined:
     """Go on from a fit without text; Ctrl-C after the first round gives what there is.
 
     Raises:
@@ -343,22 +343,22 @@ def refine(ready: Prepared, fit: Fit, settings: Settings, context: FitContext) -
     """
     active = np.concatenate([shard.active for shard in ready.shards])
     folds = Folds(ready.crowd, active, settings)
-    probs = _probs(ready, ready.shards, fit.tables, context)
+    probs = _probs(ready, ready.shards, fit.tables, given)
     none = [None] * len(folds.parts)
     last = _Round(none, _discounted(ready), fit.sums, fit.posterior, fit.tables, probs)
     trace: list[float] = []
     reason, begin = "rounds", time.perf_counter()
     try:
         while len(trace) < settings.rounds and reason == "rounds":
-            new = _round(ready, folds, last, context, FIRST_STEPS if not trace else NEXT_STEPS)
+            new = _round(ready, folds, last, given, FIRST_STEPS if not trace else NEXT_STEPS)
             moved = float(np.abs(new.probs - last.probs).sum(axis=1).mean() / 2)
             last = new
             trace.append(new.sums.log_z)
-            if context.progress:
+            if given.progress:
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
-                context.progress(len(trace), settings.rounds, trace[-1], left)
+                given.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels stand still" if moved < STILL else "rounds"
-        tagger = folds.tagger(last.probs, _known(last.weights), context.runner)
+        tagger = folds.tagger(last.probs, _known(last.weights), given.runner)
     except KeyboardInterrupt:
         if not trace:
             raise
@@ -368,17 +368,17 @@ def refine(ready: Prepared, fit: Fit, settings: Settings, context: FitContext) -
     return Refined(last.shards, found, tagger)
 
 
-def _round(ready: Prepared, folds: Folds, last: _Round, context: FitContext, steps: int) -> _Round:
+def _round(ready: Prepared, folds: Folds, last: _Round, given: FitContext, steps: int) -> _Round:
     """Update the CRFs, then the workers and the labels some times."""
-    weights = folds.train(last.probs, last.weights, steps, context.runner)
+    weights = folds.train(last.probs, last.weights, steps, given.runner)
     scores = folds.scores(weights)
     shards = _with_unary(last.shards, scores.unary)
     sums, posterior, tables = last.sums, last.posterior, last.tables
     for _ in range(INNER):
         posterior, made, _ = ready.model.update(sums, posterior)
         tables = _with_text(made, scores)
-        sums = context.runner.map_reduce(e_step, shards, tables, Sums.add)
-    return _Round(weights, shards, sums, posterior, tables, _probs(ready, shards, tables, context))
+        sums = given.runner.map_reduce(e_step, shards, tables, Sums.add)
+    return _Round(weights, shards, sums, posterior, tables, _probs(ready, shards, tables, given))
 
 
 def with_tagger(
@@ -392,9 +392,9 @@ def with_tagger(
 
 
 def _probs(
-    ready: Prepared, shards: Sequence[Evidence], tables: Tables, context: FitContext
+    ready: Prepared, shards: Sequence[Evidence], tables: Tables, given: FitContext
 ) -> NDArray[np.float32]:
-    return Posterior(shards, tables, ready.crowd.tagset, context.runner).marginals(np.inf).probs
+    return Posterior(shards, tables, ready.crowd.tagset, given.runner).marginals(np.inf).probs
 
 
 def _discounted(ready: Prepared) -> list[Evidence]:

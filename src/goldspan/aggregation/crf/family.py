@@ -203,14 +203,14 @@ class CrfMethod(Aggregator):
         reason = "predicted with fixed parameters"
         return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
 
-    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
-        ready = prepare(crowd, context, self.templates, self.min_count)
-        warm = None if context.start is None else ready.carried(_tagger_of(context.start))
-        begin = self._begin(ready, State(weights=warm), context.start)
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        ready = prepare(crowd, given, self.templates, self.min_count)
+        warm = None if given.start is None else ready.carried(_tagger_of(given.start))
+        begin = self._begin(ready, State(weights=warm), given.start)
         name = ""
-        if context.checkpoint is not None:
+        if given.checkpoint is not None:
             name = ready.fingerprint(self.name, self._lasting_params(), begin)
-        around = Surroundings(context.progress, context.checkpoint, name)
+        around = Surroundings(given.progress, given.checkpoint, name)
         outcome = run(
             begin, lambda state: self._round(ready, state), self._reason_to_stop, self.max_iter,
             around,

@@ -456,7 +456,7 @@ class Ready:
         return digest.hexdigest()
 
 
-def prepare(crowd: Crowd, context: FitContext, templates: Any, min_count: int) -> Ready:
+def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> Ready:
     """Make a crowd ready.
 
     Raises:
@@ -468,11 +468,9 @@ def prepare(crowd: Crowd, context: FitContext, templates: Any, min_count: int) -
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
     known, notes = np.full(crowd.n_tokens, -1, np.int16), []
-    if context.known is not None:
-        known, changed = legal_known(context.known, crowd)
+    if given.known is not None:
+        known, changed = legal_known(given.known, crowd)
         notes.append(f"{int((known >= 0).sum())} tokens of known truth")
         notes += [f"{changed} known tags made well-formed"] if changed else []
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
-    return Ready(
-        crowd, masks, text, numbers, features, lessons, known, context.runner, tuple(notes)
-    )
+    return Ready(crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes))
