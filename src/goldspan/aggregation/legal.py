@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._kernel import kernel
 from goldspan.aggregation.consensus import Consensus
+from goldspan.chains.decoding import best_paths_of_votes, first_without_path
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_errors, find_spans, write_codes
 from goldspan.tagger.features import Text
 
 # --------------------------------------------------------------------------------------------------
@@ -46,73 +46,17 @@ def check_words(crowd: Crowd) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The best legal sequence of tags under additive scores (Viterbi), for many items at once.
-
-
-_NEVER = np.iinfo(np.int64).min // 4
-
-
-def best_legal(
-    scores: NDArray[np.int64], offsets: NDArray[np.int64], codec: Codec
-) -> NDArray[np.int16]:
-    """Find for every item the legal tag sequence with the largest sum of scores.
-
-    Items are worked on together, step by step; those that are over drop out.
-
-    Args:
-        scores: int64 [n_tokens, n_labels].
-        offsets: int64 [n_items + 1].
-        codec: The tag set; its transition, start and end masks are hard.
-
-    Returns:
-        int16 [n_tokens]; among equal sums the lowest last tag, then the lowest before it.
-    """
-    n_labels = len(codec.tags)
-    codes = np.zeros(len(scores), np.int16)
-    lengths = np.diff(offsets)
-    order = np.argsort(-lengths, kind="stable")
-    order = order[lengths[order] > 0]
-    if not len(order):
-        return codes
-    begin, length = offsets[:-1][order], lengths[order]
-    steps = int(length[0])
-    forbidden = np.where(codec.mask, 0, _NEVER)
-    best = np.where(codec.start_mask, scores[begin], _NEVER)
-    back = np.zeros((steps, len(order), n_labels), np.int16)
-    final = np.empty((len(order), n_labels), np.int64)
-    n_active = len(order)
-    for t in range(1, steps + 1):
-        still = int(np.searchsorted(-length, -t, side="left"))
-        final[still:n_active] = best[still:n_active]
-        n_active = still
-        if not n_active:
-            break
-        through = best[:n_active, :, None] + forbidden
-        back[t, :n_active] = through.argmax(axis=1)
-        best = np.maximum(through.max(axis=1), _NEVER) + scores[begin[:n_active] + t]
-    tag = np.where(codec.end_mask, final, _NEVER).argmax(axis=1)
-    for t in range(steps - 1, -1, -1):
-        active = int(np.searchsorted(-length, -t, side="left"))
-        codes[begin[:active] + t] = tag[:active]
-        if t:
-            tag[:active] = back[t, np.arange(active), tag[:active]]
-    return codes
+# Who wins a vote: the label with most votes, ties by a rule, whole items made well-formed.
 
 
 def is_legal(
     codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec
 ) -> NDArray[np.bool_]:
     """Say for every item whether its tags are well-formed, bool [n_items]."""
-    from goldspan.spans import Tagged, find_errors
-
     bad = np.zeros(len(offsets) - 1, np.bool_)
     found = find_errors(Tagged(codes, offsets), codec)
     bad[np.searchsorted(offsets, found.position, side="right") - 1] = True
     return ~bad
-
-
-# --------------------------------------------------------------------------------------------------
-# Who wins a vote: the label with most votes, ties by a rule, whole items made well-formed.
 
 
 Ties = Literal["first", "random", "outside", "inside"]
@@ -219,7 +163,7 @@ def repair(
     weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
     scores = first[flat].astype(np.int64) * weight + second[flat]
     mended = codes.copy()
-    mended[flat] = best_legal(scores, bounds, codec)
+    mended[flat] = best_paths_of_votes(scores, bounds, codec)
     return mended
 
 
@@ -259,7 +203,10 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
     every = np.repeat(whole, np.diff(crowd.offsets))
     written = write_codes(find_spans(Tagged(known, crowd.offsets), codec), crowd.offsets, codec)
     found = np.where(every, written, known).astype(np.int16)
-    bad = _first_without_path(crowd.offsets, found, codec.start_mask, codec.mask, codec.end_mask)
+    allowed = (found < 0)[:, None] | (found[:, None] == np.arange(len(codec.tags)))
+    every = np.ones(crowd.n_items, np.bool_)
+    masks = (codec.start_mask, codec.mask, codec.end_mask)
+    bad = first_without_path(crowd.offsets, every, allowed, *masks)
     if bad >= 0:
         tags = [*codec.tags, "?"]
         own = known[crowd.offsets[bad] : crowd.offsets[bad + 1]].tolist()
@@ -268,38 +215,6 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
             f"agrees with its known tags {' '.join(tags[code] for code in own[:50])}"
         )
     return found, int(np.count_nonzero(found != known))
-
-
-@kernel
-def _first_without_path(  # noqa: C901 - one loop for Numba
-    offsets: NDArray[np.int64], gold: NDArray[np.int16], start: NDArray[np.bool_],
-    step: NDArray[np.bool_], end: NDArray[np.bool_],
-) -> int:  # fmt: skip
-    """Return the first item without any legal path through its known tags, -1 if all have one."""
-    n_labels = len(start)
-    now, new = np.empty(n_labels, np.bool_), np.empty(n_labels, np.bool_)
-    for n in range(len(offsets) - 1):
-        if offsets[n] == offsets[n + 1]:
-            continue
-        now[:] = start
-        for t in range(offsets[n], offsets[n + 1]):
-            if t > offsets[n]:
-                for j in range(n_labels):
-                    new[j] = False
-                    for i in range(n_labels):
-                        if now[i] and step[i, j]:
-                            new[j] = True
-                            break
-                now[:] = new
-            if gold[t] >= 0:
-                for j in range(n_labels):
-                    now[j] = now[j] and j == gold[t]
-        ok = False
-        for j in range(n_labels):
-            ok = ok or (now[j] and end[j])
-        if not ok:
-            return n
-    return -1
 
 
 # --------------------------------------------------------------------------------------------------

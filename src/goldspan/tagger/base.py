@@ -27,7 +27,8 @@ from goldspan.tagger.features import (
     is_dicts,
     read_templates,
 )
-from goldspan.tagger.kernels.training import unary_step
+from goldspan.tagger.kernels import unary_step
+from goldspan.tagger.model_file import Model, write_model
 from goldspan.tagger.parameters import Weights
 from goldspan.tagger.targets import (
     Known,
@@ -179,10 +180,16 @@ class Tagger(ABC):
         return y if isinstance(y, Tagged) else self.codec_.encode(y)
 
     def save(self, path: str | Path) -> None:
-        """Write the tagger to one file; see `load_tagger`."""
-        from goldspan.tagger.model_file import save_tagger
+        """Write the trained tagger to one file, which appears as a whole or not at all.
 
-        save_tagger(self, path)
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: The file cannot be written.
+        """
+        if "weights_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before save")
+        known = (self.codec_, self.features_, self.weights_, self.documents_, self.tokens_)
+        write_model(path, Model(self.name, self.get_params(), *known))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Return the parameters by name."""

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.chains.nbest import nbest_step
-from goldspan.chains.posterior import posterior_step
+from goldspan.chains.decoding import best_paths, n_best_paths
+from goldspan.chains.posterior import posterior_items
 from goldspan.errors import InputError
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans
-from goldspan.tagger.kernels.decoding import best_path_step
 from goldspan.tagger.parameters import check_whole
 from goldspan.tagger.targets import Known, allowed_tags, read_known
 
@@ -78,7 +77,7 @@ def best_path(potentials: Potentials, codec: Codec) -> Tagged:
     p = potentials
     codes = np.empty(len(p.unary), np.int16)
     offsets = p.offsets - p.offsets[0]
-    item = best_path_step(offsets, p.unary, p.start, p.step, p.end, codes)
+    item = best_paths(offsets, p.unary, p.start, p.step, p.end, codes)
     if item >= 0:
         raise InputError(_no_path(item, codec))
     return Tagged(codes, offsets)
@@ -114,7 +113,7 @@ def decode(
     start, step, end = (np.exp(part) for part in (p.start, p.step, p.end))
     while True:
         spans, mass = np.empty((room, 4), np.int64), np.empty(room)
-        n_found = posterior_step(
+        n_found = posterior_items(
             p.offsets, np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32),
             np.ones(n_items, np.bool_), known, p.unary, np.zeros((0, n_labels)),
             start, step, end, p.start, p.step, p.end, pairs, codec.type_of, float(least),
@@ -177,7 +176,7 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
     for item, (a, b) in enumerate(pairwise((p.offsets - p.offsets[0]).tolist())):
         paths = np.empty((n, b - a), np.int16)
         log_probs = np.empty(n)
-        found = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        found = n_best_paths(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
         if not found:
             raise InputError(_no_path(item, codec))
         tags = codec.decode_complete(Tagged(paths[:found].ravel(), np.arange(found + 1) * (b - a)))

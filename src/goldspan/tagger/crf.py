@@ -10,14 +10,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
 from goldspan.tagger.chain import best_path
 from goldspan.tagger.features import Columns, Features, Merged
-from goldspan.tagger.kernels.columns import gradient_step
-from goldspan.tagger.kernels.training import expected_step, first_without_path
-from goldspan.tagger.kernels.vectors import add_and_dot, add_multiple, dot
+from goldspan.tagger.kernels import (
+    add_and_dot,
+    add_multiple,
+    dot,
+    expected_step,
+    gradient_step,
+)
 from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
 from goldspan.tagger.targets import Clamp, Masks, Targets
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.tagger.kernels.columns import fill_columns, mark_columns, number_groups
+from goldspan.tagger.kernels import fill_columns, mark_columns, number_groups
 from goldspan.tagger.parameters import Floats, Weights, check_whole
 
 # --------------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
-from goldspan.tagger.kernels.training import target_step
-from goldspan.tagger.kernels.vectors import dot
+from goldspan.tagger.kernels import dot, target_step
 from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
 
 LEAST_COUNT = 1e-100

@@ -136,10 +136,10 @@ def best_start(
     for _ in range(1, n_starts):
         if is_interrupted(best):
             break
-        other = sums.copy()
-        # Every row of every worker is believed or doubted anew: the starts really differ.
-        n = len(model.rows)
-        other.counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
+        # Every row of every worker is weighted anew: the starts really differ.
+        n, counts = len(model.rows), sums.counts.copy()
+        counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
+        other = Sums(counts, sums.truth)
         fit = attempt(best, model, shards, other, stopping, Surroundings(around.runner))
         if fit.trace[-1] > best.trace[-1]:
             best = fit

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables
-from goldspan.aggregation.bsc.kernels.chain import chain_step
-from goldspan.aggregation.bsc.kernels.lanes import lanes_step
-from goldspan.aggregation.bsc.kernels.token import token_step
-from goldspan.aggregation.bsc.kernels.votes import vote_step
+from goldspan.aggregation.bsc.kernels import token_step, vote_step
 from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
+from goldspan.chains.forward_backward import expect_items, expect_lanes
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Checkpoint, Progress, Runner
@@ -266,47 +264,35 @@ def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
 
 
 def e_step(shard: Evidence, tables: Tables) -> Sums:
-    """Do the E-step for a shard.
+    """Do the E-step for a shard: the statistics that are expected under the tables.
 
     Raises:
         InputError: Gold that no legal sequence holds.
     """
-    sums = Sums(np.zeros_like(tables.table), np.zeros_like(tables.truth))
-    sums.log_z = run_step(shard, tables, sums, np.zeros((0, tables.table.shape[1]), np.float32))
-    return sums
-
-
-def run_step(shard: Evidence, tables: Tables, sums: Sums, probs: NDArray[np.float32]) -> float:
-    """Call the kernel that suits; fills `sums` and, unless it is empty, `probs`; gives ln Z."""
     local, log_scale = shard.localise(tables)
-    counts = sums.counts if local is tables else np.zeros_like(local.table)
-    arrays = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
-    both = (local.table, local.log_table)
+    counts, truth = np.zeros_like(local.table), np.zeros_like(tables.truth)
     if len(local.truth) == 1:
-        log_z = token_step(*arrays, *both, local.truth[0], counts, sums.truth[0], probs)
+        arrays = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+        both = (local.table, local.log_table)
+        log_z = float(token_step(*arrays, *both, local.truth[0], counts, truth[0]))
     else:
-        log_z = _chain(shard, local, counts, sums, probs)
-    if local is not tables:
-        shard.globalise(counts, sums)
-    return float(log_z) + log_scale
+        log_z = _chain_step(shard, local, counts, truth)
+    return Sums(shard.globalise(counts, tables), truth, log_z + log_scale)
 
 
-def _chain(
-    shard: Evidence, local: Tables, counts: Floats, sums: Sums, probs: NDArray[np.float32]
-) -> float:
-    """Do most items side by side, and what is left one by one."""
-    truth = (local.truth[0], local.truth[1:], local.end)
-    out = (counts, sums.truth[0], sums.truth[1:], probs)
+def _chain_step(shard: Evidence, local: Tables, counts: Floats, truth: Floats) -> float:
+    """Do most items side by side, and what is left one by one; return ln Z."""
     known = (shard.offsets, shard.bounds, shard.row)
+    chain = (local.truth[0], local.truth[1:], local.end)
+    out = (counts, truth[0], truth[1:])
     left = np.zeros(len(shard.active), np.bool_)
-    log_z = lanes_step(
-        shard.by_length, *known, shard.gold, shard.unary, local.table, *truth, *out, left
+    log_z = expect_lanes(
+        shard.by_length, *known, shard.gold, shard.unary, local.table, *chain, *out, left
     )
     rest, bad = 0.0, -1
     if left.any():
-        rest, bad = chain_step(
-            *known, left, shard.gold, shard.unary, local.table, local.log_table, *truth, *out
-        )
+        both = (local.table, local.log_table)
+        rest, bad = expect_items(*known, left, shard.gold, shard.unary, *both, *chain, *out)
     if bad >= 0:
         raise InputError("no legal sequence of tags agrees with the known truth of an item")
     return float(log_z + rest)
@@ -315,8 +301,7 @@ def _chain(
 def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:
     """Return the statistics of vote shares, known truth in their place."""
     sums = runner.map_reduce(_vote_step, shards, model, Sums.add)
-    sums.truth *= model.truth.allowed
-    return sums
+    return replace(sums, truth=sums.truth * model.truth.allowed)
 
 
 def _vote_step(shard: Evidence, model: Model) -> Sums:

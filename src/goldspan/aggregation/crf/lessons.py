@@ -15,15 +15,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.crf.kernels.answers import add_answers, log_masses
+from goldspan._kernel import kernel
+from goldspan.chains.forward_backward import expect_log, forward_log
 from goldspan.crowd import Crowd
 from goldspan.spans import Codec, Tagged, find_spans, write_codes
 from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.features import Features
-from goldspan.tagger.kernels.training import unary_step
+from goldspan.tagger.kernels import unary_step
 from goldspan.tagger.parameters import Weights
 
 Floats = NDArray[np.float64]
+Indexes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +114,7 @@ class Lessons:
     def log_masses(self, scores: Scores) -> Floats:
         """Return ln of the mass of every answer, float64 [n_answers]; -inf if it is impossible."""
         masses = np.empty(len(self.item))
-        log_masses(
+        _log_masses(
             self.item, self.offset, self.codes, self.tokens,
             scores.unary, scores.start, scores.step, scores.end, masses,
         )  # fmt: skip
@@ -131,7 +133,7 @@ class Lessons:
 
     def add_filled(self, sums: Sums, weight: Floats, scores: Scores) -> None:
         """Add the answers as the scores fill them in, also those without any label."""
-        add_answers(
+        _add_answers(
             self.item, self.offset, self.codes, self.tokens, weight,
             scores.unary, scores.start, scores.step, scores.end, sums.probs, sums.steps,
         )  # fmt: skip
@@ -169,3 +171,108 @@ def _well_formed(raw: Lessons, codec: Codec) -> NDArray[np.int16]:
         return raw.codes
     spans = find_spans(Tagged(raw.codes, raw.offset), codec)
     return write_codes(spans, raw.offset, codec)
+
+
+# --------------------------------------------------------------------------------------------------
+# The compiled loops over answers. One that labels every token is one path; one that skips tokens
+# stands for all paths that agree with it, which are summed up by forward-backward with logarithms.
+
+
+@kernel
+def _log_masses(
+    item: NDArray[np.int32], offset: Indexes, codes: NDArray[np.int16], tokens: Indexes,
+    unary: Floats, start: Floats, step: Floats, end: Floats, masses: Floats,
+) -> None:  # fmt: skip
+    """Write ln of the summed exp scores of all paths that agree with every answer.
+
+    Args:
+        item: int32 [n_answers].
+        offset: int64 [n_answers + 1], bounds of the answers in `codes`.
+        codes: int16 [n_labels], -1 skipped.
+        tokens: int64 [n_items + 1], first token of every item.
+        unary: float64 [n_tokens, J], log scores.
+        start: float64 [J], exp scores, 0 where forbidden.
+        step: float64 [J, J], exp.
+        end: float64 [J], exp.
+        masses: float64 [n_answers], written; -inf where no path agrees, 0 for no token.
+    """
+    n_labels = len(start)
+    longest = _longest(offset)
+    evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
+    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
+    for answer in range(len(item)):
+        begin, length = offset[answer], offset[answer + 1] - offset[answer]
+        first = tokens[item[answer]]
+        if length == 0:
+            masses[answer] = 0.0
+        elif _is_full(codes, begin, length):
+            total = log_start[codes[begin]] + unary[first, codes[begin]]
+            for t in range(1, length):
+                now = codes[begin + t]
+                total += log_step[codes[begin + t - 1], now] + unary[first + t, now]
+            masses[answer] = total + log_end[codes[begin + length - 1]]
+        else:
+            _clamp(codes, begin, length, first, unary, evidence)
+            masses[answer] = forward_log(length, evidence, start, step, end, forward)
+
+
+@kernel
+def _add_answers(
+    item: NDArray[np.int32], offset: Indexes, codes: NDArray[np.int16], tokens: Indexes,
+    weight: Floats, unary: Floats, start: Floats, step: Floats, end: Floats, probs: Floats,
+    steps: Floats,
+) -> None:  # fmt: skip
+    """Add the labels of answers times their weight, skipped ones as the chain fills them in.
+
+    The arguments are those of `_log_masses` and, besides, weight, float64 [n_answers]; probs,
+    float64 [n_tokens, J], added to; and steps, float64 [J, J], expected numbers of steps, added to.
+    Answers of weight 0, or that no path agrees with, add nothing.
+    """
+    n_labels = len(start)
+    longest = _longest(offset)
+    evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
+    for answer in range(len(item)):
+        begin, length = offset[answer], offset[answer + 1] - offset[answer]
+        first, w = tokens[item[answer]], weight[answer]
+        if w == 0.0 or length == 0:
+            continue
+        if _is_full(codes, begin, length):
+            for t in range(length):
+                probs[first + t, codes[begin + t]] += w
+                if t > 0:
+                    steps[codes[begin + t - 1], codes[begin + t]] += w
+            continue
+        _clamp(codes, begin, length, first, unary, evidence)
+        log_z = forward_log(length, evidence, start, step, end, forward)
+        if log_z > -np.inf:
+            expect_log(length, evidence, step, end, w, log_z, forward, steps)
+            for t in range(length):
+                for j in range(n_labels):
+                    probs[first + t, j] += forward[t, j]
+
+
+@kernel
+def _longest(offset: Indexes) -> int:
+    longest = 0
+    for answer in range(len(offset) - 1):
+        longest = max(longest, offset[answer + 1] - offset[answer])
+    return longest
+
+
+@kernel
+def _is_full(codes: NDArray[np.int16], begin: int, length: int) -> bool:
+    lowest = codes[begin]
+    for t in range(1, length):
+        lowest = min(lowest, codes[begin + t])
+    return bool(lowest >= 0)
+
+
+@kernel
+def _clamp(
+    codes: NDArray[np.int16], begin: int, length: int, first: int, unary: Floats, evidence: Floats
+) -> None:
+    """Copy the scores of an item, -inf for what an answer excludes."""
+    for t in range(length):
+        code = codes[begin + t]
+        for j in range(unary.shape[1]):
+            evidence[t, j] = unary[first + t, j] if code < 0 or j == code else -np.inf
