@@ -78,15 +78,17 @@ def numbers(result):
     return [np.asarray(getattr(result, name)) for name in names]
 
 
+LAST_PASS = {"_marginals", "_confidences"}
+ENGINE = LAST_PASS | {"e_step", "_vote_step", "add"}
+TRAINING = {"expect", "_gradient"}
 METHODS = {
-    "ds": {"e_step", "_vote_step", "add", "_marginals"},
-    "bsc-mace": {"e_step", "_vote_step", "add", "_marginals", "_confidences"},
-    "bsc-seq+words": {"e_step", "_vote_step", "add", "_marginals", "_confidences"},
-    "bsc-seq+crf": {"e_step", "_vote_step", "add", "_marginals", "_confidences", "_train",
-                    "expect", "_gradient"},
-    "crf-ma": {"_marginals", "_confidences", "expect", "_gradient"},
-    "multicrf": {"_marginals", "_confidences", "expect", "_gradient"},
-}  # fmt: skip
+    "ds": ENGINE,
+    "bsc-mace": ENGINE,
+    "bsc-seq+words": ENGINE,
+    "bsc-seq+crf": ENGINE | TRAINING | {"_train"},
+    "crf-ma": LAST_PASS | TRAINING,
+    "multicrf": LAST_PASS | TRAINING,
+}
 FEW = {
     "bsc-seq+crf": {"rounds": 2, "folds": 2, "max_iter": 3},
     "crf-ma": {"max_iter": 2, "steps": 5},

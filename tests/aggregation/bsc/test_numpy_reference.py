@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.bsc.engine import Stopping, Surroundings, e_step, run
+from goldspan.aggregation.bsc.engine import RunContext, Stopping, e_step, run
 from goldspan.aggregation.bsc.posterior import Steps
 from goldspan.chains.posterior import posterior_items
 from goldspan.crowd import read_crowd
@@ -34,7 +34,7 @@ def _compare(crowd, reference):
     stopping = Stopping()
     first = goldspan.aggregate(crowd, "bsc-seq", max_iter=1)
     model, shards = first.memory.model, first.posterior.shards
-    fit = run(model, shards, first.memory.sums, stopping, Surroundings(Serial()))
+    fit = run(model, shards, first.memory.sums, stopping, RunContext(Serial()))
     found = reference.run(reference.prepare(crowd), tol=stopping.tol, max_iter=stopping.max_iter)
 
     assert fit.converged

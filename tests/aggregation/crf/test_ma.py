@@ -173,17 +173,17 @@ def _repaired(crowd: Crowd, answer: int):
 @pytest.mark.parametrize("normalise", ["token", "ratio", "none"])
 def test_the_weights_of_the_crf_never_lower_the_expectation(crowd, normalise):
     method = CrfMa(normalise=normalise, **QUICK)
-    ready = prepare(crowd, Given(), FEW, 1)
-    state = method._begin(ready, State(), None)
+    inputs = prepare(crowd, Given(), FEW, 1)
+    state = method._begin(inputs, State(), None)
     for _ in range(2):
         before = state
-        state = method._round(ready, state)
+        state = method._round(inputs, state)
         if before.weights is None:
             continue
         gamma, pi = state.arrays["gamma"][-1], before.arrays["pi"][-1]
         values = []
         for weights in (before.weights, state.weights):
-            totals = method._totals(ready, ready.scores(weights))
+            totals = method._totals(inputs, inputs.scores(weights))
             penalty = method.c2 * weights.vector @ weights.vector
             values.append(expectation(gamma, pi, totals) - penalty)
         assert values[1] >= values[0]
@@ -199,10 +199,10 @@ def test_a_twin_shares_the_weight_of_a_worker_and_changes_nothing_else(crowd):
     twins[k] /= 2
     states = []
     for method, data, begin in ((alone, crowd, pi), (shared, both, twins)):
-        ready = prepare(data, Given(), FEW, 1)
+        inputs = prepare(data, Given(), FEW, 1)
         state = State(arrays={"pi": begin[None]})
         for _ in range(2):
-            state = method._round(ready, state)
+            state = method._round(inputs, state)
         states.append(state)
     one, two = states
     np.testing.assert_allclose(two.weights.vector, one.weights.vector, atol=1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +20,7 @@ from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
 from goldspan.chains.forward_backward import expect_items, expect_lanes
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
@@ -237,10 +237,10 @@ class Stopping:
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Where it runs, who hears of it, where its state is kept: handed in."""
+class RunContext:
+    """Where a run works, who is told of every step, and where its state is kept."""
 
-    runner: Runner
+    runner: Runner = field(default_factory=Serial)
     progress: Progress | None = None
     checkpoint: Checkpoint | None = None
     fingerprint: str = ""
@@ -315,7 +315,7 @@ def _vote_step(shard: Evidence, model: Model) -> Sums:
 
 
 def run(
-    model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, around: Surroundings
+    model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, context: RunContext
 ) -> Fit:
     """Alternate updates and E-steps until the objective stands still.
 
@@ -324,32 +324,32 @@ def run(
         shards: The evidence.
         sums: The statistics to begin with.
         stopping: When to stop.
-        around: Runner, progress, checkpoint.
+        context: Runner, progress, checkpoint.
 
     Returns:
         The parameters and tables of the last E-step; an interrupted run (Ctrl-C) gives those of
         the last complete one.
     """
-    sums, trace, posterior = _resume(model, sums, around)
+    sums, trace, posterior = _resume(model, sums, context)
     begin, reason, done = time.perf_counter(), "max_iter", len(trace)
     fit: Fit | None = None
     try:
         while fit is None or len(trace) < stopping.max_iter:
             posterior, tables, apart = model.update(sums, posterior)
-            new = around.runner.map_reduce(e_step, shards, tables, Sums.add)
+            new = context.runner.map_reduce(e_step, shards, tables, Sums.add)
             trace.append(new.log_z - apart)
             fit = Fit(sums, posterior, tables, tuple(trace), converged=False, stop_reason=reason)
             if not np.isfinite(trace[-1]):
                 raise InputError("the objective is not finite: are the priors far too large?")
-            if around.progress:
+            if context.progress:
                 pace = (time.perf_counter() - begin) / (len(trace) - done)
                 left = pace * max(0, stopping.max_iter - len(trace))
-                around.progress(len(trace), stopping.max_iter, trace[-1], left)
+                context.progress(len(trace), stopping.max_iter, trace[-1], left)
             if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= stopping.tol * abs(trace[-2]):
                 return replace(fit, converged=True, stop_reason="tol")
             sums = new
             if len(trace) < stopping.max_iter:  # else a resumed run would do a step too many
-                _keep(model, sums, trace, posterior, around)
+                _keep(model, sums, trace, posterior, context)
     except KeyboardInterrupt:
         if fit is None:
             raise
@@ -369,8 +369,8 @@ def settle(model: Model, sums: Sums) -> tuple[Any, Tables]:
     return posterior, tables
 
 
-def _resume(model: Model, sums: Sums, around: Surroundings) -> tuple[Sums, list[float], Any]:
-    state = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
+def _resume(model: Model, sums: Sums, context: RunContext) -> tuple[Sums, list[float], Any]:
+    state = context.checkpoint.load(context.fingerprint) if context.checkpoint else None
     if state is None:
         return sums, [], None
     posterior = model.workers.restore(
@@ -381,10 +381,10 @@ def _resume(model: Model, sums: Sums, around: Surroundings) -> tuple[Sums, list[
 
 
 def _keep(
-    model: Model, sums: Sums, trace: list[float], posterior: Any, around: Surroundings
+    model: Model, sums: Sums, trace: list[float], posterior: Any, context: RunContext
 ) -> None:
-    if around.checkpoint:
+    if context.checkpoint:
         state = {"counts": sums.counts, "truth": sums.truth, "trace": np.array(trace)}
         arrays = model.workers.arrays(posterior)
         state |= {POSTERIOR + name: value for name, value in arrays.items()}
-        around.checkpoint.save(around.fingerprint, state)
+        context.checkpoint.save(context.fingerprint, state)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from goldspan.aggregation.base import Given
+from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
 from goldspan.aggregation.legal import check_words, legal_known, text_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.protocols import Runner
 from goldspan.tagger.base import carry
 from goldspan.tagger.crf import CRF, Masks, Minimum, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
@@ -262,21 +263,12 @@ class Outcome:
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Who is told, and where the state is kept under which name."""
-
-    progress: Progress | None = None
-    checkpoint: Checkpoint | None = None
-    fingerprint: str = ""
-
-
 def run(
     state: State,
     one_round: Callable[[State], State],
     reason_to_stop: Callable[[State], str],
     max_iter: int,
-    around: Surroundings,
+    context: RunContext,
 ) -> Outcome:
     """Do rounds.
 
@@ -285,13 +277,13 @@ def run(
         one_round: Gives the next state, whose trace is longer by one.
         reason_to_stop: Says why a state is the last; empty goes on.
         max_iter: Most rounds.
-        around: Progress and checkpoint.
+        context: Progress and checkpoint.
 
     Raises:
         InputError: The objective is not finite after a round.
         KeyboardInterrupt: Ctrl-C before the first round was done; later the last round counts.
     """
-    kept = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
+    kept = context.checkpoint.load(context.fingerprint) if context.checkpoint else None
     state = state if kept is None else _restored(kept, state)
     begin, done = time.perf_counter(), len(state.trace)
     try:
@@ -299,14 +291,14 @@ def run(
             state = one_round(state)
             now = len(state.trace)
             check_finite(state.trace)
-            if around.progress:
+            if context.progress:
                 pace = (time.perf_counter() - begin) / (now - done)
-                around.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
+                context.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
             reason = reason_to_stop(state)
             if reason:
                 return Outcome(state, converged=True, reason=reason)
-            if around.checkpoint and now < max_iter:  # a resumed run does one round at least
-                around.checkpoint.save(around.fingerprint, _kept(state))
+            if context.checkpoint and now < max_iter:  # a resumed run does one round at least
+                context.checkpoint.save(context.fingerprint, _kept(state))
     except KeyboardInterrupt:
         if not state.trace:  # no round is done; weights may be there from a warm start
             raise
@@ -350,11 +342,11 @@ def _restored(kept: Mapping[str, Floats], state: State) -> State:
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd made ready for CRFs: features, answers as lessons, known truth.
+# A crowd prepared for CRFs: features, answers as lessons, known truth.
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
+class CrfInputs:
     """A crowd with its features.
 
     Attributes:
@@ -456,8 +448,8 @@ class Ready:
         return digest.hexdigest()
 
 
-def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready:
-    """Make a crowd ready.
+def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> CrfInputs:
+    """Make a crowd inputs.
 
     Raises:
         InputError: There are no words, a template is faulty, or known truth cannot be.
@@ -473,4 +465,6 @@ def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready
         notes.append(f"{int((known >= 0).sum())} tokens of known truth")
         notes += [f"{changed} known tags made well-formed"] if changed else []
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
-    return Ready(crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes))
+    return CrfInputs(
+        crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes)
+    )
