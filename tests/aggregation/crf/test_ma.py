@@ -77,16 +77,16 @@ def test_it_is_better_than_the_majority_and_than_all_answers_alike(crowd, fitted
 
 
 def test_the_course_has_a_row_per_round_and_ends_in_the_table_of_workers(crowd, fitted):
-    course, result = fitted.result_.memory, fitted.result_
+    trace, result = fitted.result_.memory, fitted.result_
     shape = (len(result.trace), crowd.n_workers)
-    assert course.gamma.shape == course.pi.shape == shape
-    assert course.expectation.tolist() == list(result.trace)
-    assert course.objective.shape == (len(result.trace),)
-    np.testing.assert_allclose(course.gamma.sum(axis=1), 1)
-    np.testing.assert_allclose(course.pi.sum(axis=1), 1)
-    np.testing.assert_array_equal(course.gamma[0], course.begin)
-    assert result.workers["reliability"].to_pylist() == course.pi[-1].tolist()
-    assert result.workers["gamma"].to_pylist() == course.gamma[-1].tolist()
+    assert trace.gamma.shape == trace.pi.shape == shape
+    assert trace.expectation.tolist() == list(result.trace)
+    assert trace.objective.shape == (len(result.trace),)
+    np.testing.assert_allclose(trace.gamma.sum(axis=1), 1)
+    np.testing.assert_allclose(trace.pi.sum(axis=1), 1)
+    np.testing.assert_array_equal(trace.gamma[0], trace.begin)
+    assert result.workers["reliability"].to_pylist() == trace.pi[-1].tolist()
+    assert result.workers["gamma"].to_pylist() == trace.gamma[-1].tolist()
 
 
 def test_a_spammer_gets_a_low_reliability_and_the_careful_worker_the_highest(crowd, fitted):
@@ -163,11 +163,11 @@ def test_the_objective_is_eq_9_over_all_paths_with_the_log_priors():
 
 
 def _repaired(crowd: Crowd, answer: int):
-    from goldspan.aggregation.crf.lessons import Lessons
+    from goldspan.aggregation.crf.sequences import TrainingSequences
     from goldspan.tagger.crf import Masks
 
-    lessons, _ = Lessons.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))
-    return lessons.codes[lessons.offset[answer] : lessons.offset[answer + 1]]
+    sequences, _ = TrainingSequences.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))
+    return sequences.codes[sequences.offset[answer] : sequences.offset[answer + 1]]
 
 
 @pytest.mark.parametrize("normalise", ["token", "ratio", "none"])

@@ -11,9 +11,9 @@ import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate
 from goldspan.aggregation.base import Given
-from goldspan.aggregation.crf.lessons import Lessons, Sums
 from goldspan.aggregation.crf.methods import MultiCrf, MultiCrfMax, candidates, updated
 from goldspan.aggregation.crf.rounds import State, prepare
+from goldspan.aggregation.crf.sequences import TokenTargets, TrainingSequences
 from goldspan.errors import UnknownNameError
 from goldspan.runners import FileCheckpoint
 from goldspan.spans import Codec
@@ -71,9 +71,9 @@ def test_soft_targets_are_all_well_formed_sequences_weighted_by_their_priors(see
     prior = candidates(inputs) * rng.random((inputs.crowd.n_tokens, 5))
     prior /= prior.sum(axis=1, keepdims=True)
     method, offsets = MultiCrf(), inputs.crowd.offsets
-    sums = Sums.zeros(offsets, 5)
+    sums = TokenTargets.zeros(offsets, 5)
     believed = method._scores(inputs, prior)
-    nothing = Lessons.of_truth(np.full(inputs.crowd.n_tokens, -1, np.int16), offsets)
+    nothing = TrainingSequences.of_truth(np.full(inputs.crowd.n_tokens, -1, np.int16), offsets)
     nothing.add_filled(sums, np.ones(inputs.crowd.n_items), believed)
     probs, steps = np.zeros_like(sums.probs), np.zeros_like(sums.steps)
     with np.errstate(divide="ignore"):

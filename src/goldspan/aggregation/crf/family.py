@@ -19,8 +19,8 @@ from goldspan.aggregation.bsc.family import in_tags_of
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
 from goldspan.aggregation.bsc.priors import DECODERS
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.crf.lessons import Floats, Scores
 from goldspan.aggregation.crf.rounds import CrfInputs, Outcome, State, moved, prepare, run
+from goldspan.aggregation.crf.sequences import Floats, Scores
 from goldspan.aggregation.legal import check_words, text_of
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
@@ -244,8 +244,8 @@ class CrfMethod(Aggregator):
             crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
         )
         notes, n_alone = list(inputs.notes), int(np.count_nonzero(~inputs.is_answered))
-        if inputs.lessons.n_skipped and self.of_skipped:
-            notes.append(f"{inputs.lessons.n_skipped} skipped tokens {self.of_skipped}")
+        if inputs.sequences.n_skipped and self.of_skipped:
+            notes.append(f"{inputs.sequences.n_skipped} skipped tokens {self.of_skipped}")
         if n_alone:
             notes.append(f"{n_alone} items without answers are labelled by their words alone")
         result = replace(

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.crf.family import CrfMethod, posterior_of, workers
-from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
 from goldspan.aggregation.crf.rounds import (
     NORMALISE,
-    Course,
     CrfInputs,
     Measure,
+    ReliabilityTrace,
     State,
     Totals,
     carried,
@@ -33,6 +32,7 @@ from goldspan.aggregation.crf.rounds import (
     normalised,
     responsibilities,
 )
+from goldspan.aggregation.crf.sequences import Floats, Scores, TokenTargets, TrainingSequences
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
@@ -72,7 +72,7 @@ class CrfConc(CrfMethod):
     def _weights(self, inputs: CrfInputs) -> tuple[Floats, Floats]:
         """Return the weight of every answer, and of every item with known truth."""
         n_answers = np.diff(inputs.crowd.by_item.bounds).astype(np.float64)
-        return np.ones(len(inputs.lessons.item)), np.maximum(n_answers, 1.0)
+        return np.ones(len(inputs.sequences.item)), np.maximum(n_answers, 1.0)
 
     def _round(self, inputs: CrfInputs, state: State) -> State:
         targets = inputs.targets(*self._weights(inputs), inputs.scores(state.weights))
@@ -97,7 +97,7 @@ class CrfGold(CrfConc):
         return state
 
     def _weights(self, inputs: CrfInputs) -> tuple[Floats, Floats]:
-        return np.zeros(len(inputs.lessons.item)), np.ones(inputs.crowd.n_items)
+        return np.zeros(len(inputs.sequences.item)), np.ones(inputs.crowd.n_items)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class CrfMa(CrfMethod):
         kept = self._n_given(inputs) > 0
         if not kept.any():
             raise InputError(f"no worker has {self.min_answers} answers: lower min_answers")
-        if start is not None and isinstance(start.memory, Course):
+        if start is not None and isinstance(start.memory, ReliabilityTrace):
             pi = carried(start.memory, crowd, kept)
         elif self.begin == "random":
             pi = normalised(draws(crowd.worker_ids.to_pylist(), self.random_state), kept)
@@ -247,13 +247,13 @@ class CrfMa(CrfMethod):
     def _n_given(self, inputs: CrfInputs) -> NDArray[np.int64]:
         """Count labels, int64 [n_workers]; 0 for workers who are left out."""
         worker, n_workers = inputs.crowd.latest.worker, inputs.crowd.n_workers
-        given = inputs.lessons.n_given
+        given = inputs.sequences.n_given
         n_answers = np.bincount(worker, given > 0, n_workers)
         labels = np.bincount(worker, given, n_workers).astype(np.int64)
         return np.where(n_answers >= self.min_answers, labels, 0)
 
     def _totals(self, inputs: CrfInputs, scores: Scores) -> Totals:
-        logs = np.where(inputs.lessons.n_given > 0, inputs.lessons.log_probs(scores), 0.0)
+        logs = np.where(inputs.sequences.n_given > 0, inputs.sequences.log_probs(scores), 0.0)
         total = np.bincount(inputs.crowd.latest.worker, logs, inputs.crowd.n_workers)
         return Totals(total.astype(np.float64), self._n_given(inputs), inputs.n_labels)
 
@@ -275,11 +275,11 @@ class CrfMa(CrfMethod):
     def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:
         begin, *pi = state.arrays["pi"]
         own = {name: state.arrays[name] for name in ("gamma", "expectation", "objective")}
-        course = Course(inputs.crowd.worker_ids, begin, pi=np.array(pi), **own)
+        trace = ReliabilityTrace(inputs.crowd.worker_ids, begin, pi=np.array(pi), **own)
         notes = [f"normalise: {self.normalise}", *result.notes]
         left_out = int(np.count_nonzero(self._n_given(inputs) == 0))
         notes += [f"{left_out} workers are left out: too few answers"] if left_out else []
-        return replace(result, memory=course, make_workers=_workers, notes=tuple(notes))
+        return replace(result, memory=trace, make_workers=_workers, notes=tuple(notes))
 
     def _lasting_params(self) -> dict[str, Any]:
         params = self.get_params()
@@ -309,9 +309,9 @@ class CrfMa(CrfMethod):
 
 def _workers(result: Consensus) -> pa.Table:
     """Add to the table of workers their reliability and weight in the last round."""
-    course: Course = result.memory
-    table = workers(result).append_column("reliability", pa.array(course.pi[-1]))
-    return table.append_column("gamma", pa.array(course.gamma[-1]))
+    trace: ReliabilityTrace = result.memory
+    table = workers(result).append_column("reliability", pa.array(trace.pi[-1]))
+    return table.append_column("gamma", pa.array(trace.gamma[-1]))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -381,12 +381,12 @@ class MultiCrf(CrfMethod):
             prior = new
         believed = self._scores(inputs, prior)
         nothing = np.full(inputs.crowd.n_tokens, -1, np.int16)
-        lessons = Lessons.of_truth(nothing, inputs.crowd.offsets)
+        sequences = TrainingSequences.of_truth(nothing, inputs.crowd.offsets)
         if self.is_max and (state.weights is not None or self.begin == "votes"):
-            lessons = self._likeliest(inputs, believed)
-        sums = Sums.zeros(inputs.crowd.offsets, inputs.n_labels)
+            sequences = self._likeliest(inputs, believed)
+        sums = TokenTargets.zeros(inputs.crowd.offsets, inputs.n_labels)
         weight = (inputs.is_answered & self._is_possible(inputs, believed)).astype(np.float64)
-        lessons.add_filled(sums, weight, believed)
+        sequences.add_filled(sums, weight, believed)
         targets = sums.targets(inputs.features, inputs.numbers.n_features)
         weights, found = inputs.train(targets, state.weights, self.c2, self.steps)
         arrays = {"prior": prior, "moved": np.array(moved)}
@@ -415,7 +415,7 @@ class MultiCrf(CrfMethod):
     def _is_possible(self, inputs: CrfInputs, believed: Scores) -> Any:
         """Return which items have a well-formed sequence of candidates, bool [n_items]."""
         nothing = np.full(inputs.crowd.n_tokens, -1, np.int16)
-        masses = Lessons.of_truth(nothing, inputs.crowd.offsets).log_masses(believed)
+        masses = TrainingSequences.of_truth(nothing, inputs.crowd.offsets).log_masses(believed)
         return masses > -np.inf
 
     def _marginals(self, inputs: CrfInputs, scores: Scores) -> Floats:
@@ -423,11 +423,11 @@ class MultiCrf(CrfMethod):
         args = (scores, inputs.crowd.offsets, everything, inputs.crowd.tagset, inputs.runner)
         return posterior_of(*args).marginals(np.inf).probs.astype(np.float64)
 
-    def _likeliest(self, inputs: CrfInputs, believed: Scores) -> Lessons:
+    def _likeliest(self, inputs: CrfInputs, believed: Scores) -> TrainingSequences:
         possible = self._is_possible(inputs, believed)
         args = (inputs.crowd.offsets, possible, inputs.crowd.tagset, inputs.runner)
         codes = posterior_of(believed, *args).marginals(np.inf).codes
-        return Lessons.of_truth(codes, inputs.crowd.offsets)
+        return TrainingSequences.of_truth(codes, inputs.crowd.offsets)
 
 
 class MultiCrfMax(MultiCrf):
@@ -439,7 +439,7 @@ class MultiCrfMax(MultiCrf):
 
 def candidates(inputs: CrfInputs, begin: str = "uniform") -> Floats:
     """Return every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
-    crowd, given = inputs.crowd, inputs.lessons.codes
+    crowd, given = inputs.crowd, inputs.sequences.codes
     prior = np.zeros((crowd.n_tokens, inputs.n_labels))
     said = given >= 0
     np.add.at(prior, (crowd.token_of[said], given[said]), 1.0)

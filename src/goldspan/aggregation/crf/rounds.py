@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from goldspan.aggregation.base import Given
 from goldspan.aggregation.bsc.engine import RunContext
-from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
+from goldspan.aggregation.crf.sequences import Floats, Scores, TokenTargets, TrainingSequences
 from goldspan.aggregation.legal import check_words, legal_known, text_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
@@ -198,7 +198,7 @@ def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class ReliabilityTrace:
     """What CRF-MA believed of the workers, round by round; `Consensus.memory`.
 
     Attributes:
@@ -225,9 +225,9 @@ def draws(ids: Sequence[str], seed: int | None) -> Floats:
     return np.array([(int.from_bytes(d.digest(), "big") + 1) / 2**64 for d in digests])
 
 
-def carried(course: Course, crowd: Crowd, kept: NDArray[np.bool_]) -> Floats:
+def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_]) -> Floats:
     """Take over the reliabilities of an earlier result; new workers have the mean one."""
-    old = dict(zip(course.worker_ids.to_pylist(), course.pi[-1].tolist(), strict=True))
+    old = dict(zip(trace.worker_ids.to_pylist(), trace.pi[-1].tolist(), strict=True))
     found = [old.get(name, np.nan) for name in crowd.worker_ids.to_pylist()]
     return from_measure(np.array(found), 1.0, np.ones(len(found)), 0.0, kept)
 
@@ -342,7 +342,7 @@ def _restored(kept: Mapping[str, Floats], state: State) -> State:
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd prepared for CRFs: features, answers as lessons, known truth.
+# A crowd prepared for CRFs: features, answers as sequences, known truth.
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +355,7 @@ class CrfInputs:
         text: Its words.
         numbers: How words become features.
         features: The features of all tokens.
-        lessons: The answers, in the order of `crowd.latest`.
+        sequences: The answers, in the order of `crowd.latest`.
         known: int16 [n_tokens], truth that is given, -1 unknown.
         runner: Where to work.
         notes: What to tell.
@@ -366,7 +366,7 @@ class CrfInputs:
     text: Text
     numbers: FeatureMap
     features: Features
-    lessons: Lessons
+    sequences: TrainingSequences
     known: NDArray[np.int16]
     runner: Runner
     notes: tuple[str, ...]
@@ -377,12 +377,12 @@ class CrfInputs:
         return len(self.masks.start)
 
     @cached_property
-    def truth(self) -> Lessons:
+    def truth(self) -> TrainingSequences:
         """The known truth as answers."""
-        return Lessons.of_truth(self.known, self.crowd.offsets)
+        return TrainingSequences.of_truth(self.known, self.crowd.offsets)
 
     @cached_property
-    def is_taught_by_truth(self) -> NDArray[np.bool_]:
+    def is_fully_known(self) -> NDArray[np.bool_]:
         """Whether the truth of an item is known throughout, bool [n_items]."""
         lengths = np.diff(self.crowd.offsets)
         return np.asarray((self.truth.n_given == lengths) & (lengths > 0))
@@ -410,9 +410,9 @@ class CrfInputs:
             truth_weight: float64 [n_items], of items with known truth.
             scores: What fills in skipped tokens.
         """
-        sums = Sums.zeros(self.crowd.offsets, self.n_labels)
-        taught = self.is_taught_by_truth[self.lessons.item]
-        self.lessons.add_to(sums, np.where(taught, 0.0, weight), scores)
+        sums = TokenTargets.zeros(self.crowd.offsets, self.n_labels)
+        taught = self.is_fully_known[self.sequences.item]
+        self.sequences.add_to(sums, np.where(taught, 0.0, weight), scores)
         self.truth.add_to(sums, truth_weight, scores)
         return sums.targets(self.features, self.numbers.n_features)
 
@@ -437,7 +437,7 @@ class CrfInputs:
         digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
         for ids in (self.crowd.worker_ids, self.text.words):
             digest.update("\n".join(map(str, ids.to_pylist())).encode())
-        one, workers = self.lessons, self.crowd.latest.worker
+        one, workers = self.sequences, self.crowd.latest.worker
         parts: list[NDArray[Any]] = [one.item, workers, one.offset, one.codes, one.tokens]
         parts += [self.known, *begin.arrays.values()]
         parts += [] if begin.weights is None else [begin.weights.vector]
@@ -456,7 +456,7 @@ def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> CrfIn
     """
     check_words(crowd)
     masks = Masks.of(crowd.tagset, hard=True)
-    lessons, repaired = Lessons.of_crowd(crowd, masks)
+    sequences, repaired = TrainingSequences.of_crowd(crowd, masks)
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
     known, notes = np.full(crowd.n_tokens, -1, np.int16), []
@@ -466,5 +466,5 @@ def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> CrfIn
         notes += [f"{changed} known tags made well-formed"] if changed else []
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
     return CrfInputs(
-        crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes)
+        crowd, masks, text, numbers, features, sequences, known, given.runner, tuple(notes)
     )

@@ -58,7 +58,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Lessons:
+class TrainingSequences:
     """Label sequences, one row per sequence.
 
     Attributes:
@@ -74,7 +74,7 @@ class Lessons:
     tokens: NDArray[np.int64]
 
     @classmethod
-    def of_crowd(cls, crowd: Crowd, masks: Masks) -> tuple[Lessons, int]:
+    def of_crowd(cls, crowd: Crowd, masks: Masks) -> tuple[TrainingSequences, int]:
         """Take the answers of a crowd in their order, malformed ones made well-formed.
 
         An answer that no well-formed sequence agrees with is read as conlleval reads it (an I that
@@ -95,7 +95,7 @@ class Lessons:
         return replace(raw, codes=codes), changed
 
     @classmethod
-    def of_truth(cls, known: NDArray[np.int16], tokens: NDArray[np.int64]) -> Lessons:
+    def of_truth(cls, known: NDArray[np.int16], tokens: NDArray[np.int64]) -> TrainingSequences:
         """Take truth as one answer per item; -1 where nothing is known."""
         return cls(np.arange(len(tokens) - 1, dtype=np.int32), tokens, known, tokens)
 
@@ -123,15 +123,15 @@ class Lessons:
     def log_probs(self, scores: Scores) -> Floats:
         """Return ln p(y | x) of every answer, float64 [n_answers], skipped tokens summed over."""
         nothing = np.full(int(self.tokens[-1]), -1, np.int16)
-        log_z = Lessons.of_truth(nothing, self.tokens).log_masses(scores)
+        log_z = TrainingSequences.of_truth(nothing, self.tokens).log_masses(scores)
         return np.asarray(self.log_masses(scores) - log_z[self.item])
 
-    def add_to(self, sums: Sums, weight: Floats, scores: Scores) -> None:
+    def add_to(self, sums: TokenTargets, weight: Floats, scores: Scores) -> None:
         """Add the answers times their weight, float64 [n_answers]; empty ones add nothing."""
         own = np.where(self.n_given > 0, weight, 0.0)
         self.add_filled(sums, own, scores)
 
-    def add_filled(self, sums: Sums, weight: Floats, scores: Scores) -> None:
+    def add_filled(self, sums: TokenTargets, weight: Floats, scores: Scores) -> None:
         """Add the answers as the scores fill them in, also those without any label."""
         _add_answers(
             self.item, self.offset, self.codes, self.tokens, weight,
@@ -141,7 +141,7 @@ class Lessons:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class TokenTargets:
     """What all answers together say of every token.
 
     Attributes:
@@ -155,7 +155,7 @@ class Sums:
     weight: Floats
 
     @classmethod
-    def zeros(cls, tokens: NDArray[np.int64], n_labels: int) -> Sums:
+    def zeros(cls, tokens: NDArray[np.int64], n_labels: int) -> TokenTargets:
         """Begin with nothing."""
         shape = (int(tokens[-1]), n_labels)
         return cls(np.zeros(shape), np.zeros((n_labels, n_labels)), np.zeros(len(tokens) - 1))
@@ -165,7 +165,7 @@ class Sums:
         return Targets.of_marginals(features, n_features, self.probs, self.steps, self.weight)
 
 
-def _well_formed(raw: Lessons, codec: Codec) -> NDArray[np.int16]:
+def _well_formed(raw: TrainingSequences, codec: Codec) -> NDArray[np.int16]:
     """Write all answers well-formed; skipped tokens lie outside of spans."""
     if codec.rules.is_plain:
         return raw.codes
