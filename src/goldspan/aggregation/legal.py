@@ -1,4 +1,4 @@
-"""Legal tag sequences under known truth: the best path, winners of votes, and clamped tokens."""
+"""Legal tag sequences: winners of votes, label repair, and known truth that is clamped."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_words(crowd: Crowd) -> None:
 def is_legal(
     codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec
 ) -> NDArray[np.bool_]:
-    """Say for every item whether its tags are well-formed, bool [n_items]."""
+    """Return for every item whether its tags are well-formed, bool [n_items]."""
     bad = np.zeros(len(offsets) - 1, np.bool_)
     found = find_errors(Tagged(codes, offsets), codec)
     bad[np.searchsorted(offsets, found.position, side="right") - 1] = True
@@ -148,10 +148,10 @@ def repair(
     """Return some items the legal sequence with the largest sum of `first`, then of `second`.
 
     Args:
-        codes: int16 [n_tokens], what stands now.
+        codes: int16 [n_tokens], the present tags.
         first: [n_tokens, n_labels], what counts first.
         second: [n_tokens, n_labels], what decides among equals; not negative.
-        items: The items to mend.
+        items: The items to repair.
         offsets: int64 [n_items + 1].
         codec: The tag set.
     """
@@ -162,9 +162,9 @@ def repair(
     flat = np.repeat(offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
     weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
     scores = first[flat].astype(np.int64) * weight + second[flat]
-    mended = codes.copy()
-    mended[flat] = best_paths_of_votes(scores, bounds, codec)
-    return mended
+    repaired = codes.copy()
+    repaired[flat] = best_paths_of_votes(scores, bounds, codec)
+    return repaired
 
 
 def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generator:
@@ -176,7 +176,7 @@ def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generato
 
 
 # --------------------------------------------------------------------------------------------------
-# Known truth, made ready to be clamped: legal, or refused with the item's name.
+# Known truth to be clamped: made legal, or rejected with the item's name.
 
 
 def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], int]:
@@ -218,13 +218,13 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
 
 
 # --------------------------------------------------------------------------------------------------
-# Known truth in the result of a vote: it stands as it is, and what is around it still fits.
+# Known truth in the result of a vote: it is kept, and the labels around it stay well-formed.
 
 
 def read_known(
     known: NDArray[np.int16] | None, crowd: Crowd, *, legal: bool
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
-    """Make known truth well-formed if asked to, and say how much of it there is.
+    """Make known truth well-formed if asked to, and note how much of it there is.
 
     Raises:
         InputError: No legal sequence agrees with what is known of an item.
@@ -246,9 +246,9 @@ def with_known(
     *,
     legal: bool,
 ) -> NDArray[np.int16]:
-    """Put known labels in place, and mend items that are no longer well-formed.
+    """Put known labels in place, and repair items that are no longer well-formed.
 
-    A mended item keeps every known tag, then as many of the others as it can, then has most votes.
+    A repaired item keeps every known tag, then as many of the others as it can, then most votes.
 
     Args:
         codes: int16 [n_tokens], what was decided.

@@ -1,4 +1,4 @@
-"""What every tagger does: fit, predict, probabilities, n-best, forced tags."""
+"""The base of the taggers: fit, predict, marginals, n-best, forced tags, scores, warm starts."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ from goldspan.tagger.targets import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# The face of every tagger: fit, predict, marginals, n-best, score; lists of words or of dicts.
+# The base class.
 
 
 __all__ = ["Tagger", "as_text", "legal_codes", "potentials_of", "score_tags", "transform"]
 
 _AGREE = 0.99
-"""Share of whole words at which a text was cut by a rule."""
+"""Share of whole words from which on a text counts as tokenized by a rule."""
 _ATTACHED = 0.005
-"""Share of words with a comma at the end above which a text was cut at white space alone."""
+"""Share of words ending in a comma above which a text was tokenized at white space only."""
 Forced = Sequence[Sequence[Known]]
 """Per item and token a tag, some tags of which one is right, or None."""
 
 
 class Tagger(ABC):
-    """Base of the taggers; scikit-learn's habits.
+    """Base of the taggers, with the conventions of scikit-learn.
 
     A subclass has at least these parameters, a `name`, and `fit_targets`.
 
@@ -66,7 +66,7 @@ class Tagger(ABC):
         weights_: The weights, after `fit`.
         documents_: Whether the training items were grouped by document.
         tokens_: The rule for tokens that the training words agree with ("fine", "words" or
-            "space", see `goldspan.spans.tokenize`); raw text is cut by it.
+            "space", see `goldspan.spans.tokenize`); raw text is tokenized by it.
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
     """
 
@@ -113,7 +113,7 @@ class Tagger(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Reject parameters that make no sense; asked by `fit`."""
+        """Reject parameters that make no sense; called by `fit`."""
 
     def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
         """Tag items.

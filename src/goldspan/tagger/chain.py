@@ -1,7 +1,7 @@
-"""What every tagger shares: scores of a text in, tags, marginals, spans and n-best lists out.
+"""Decoding of log potentials: tags, marginals, spans with their posteriors, n-best lists.
 
-A tagger gives log potentials – one score per token and tag, and scores of steps – and everything
-else follows from the chain, whatever the scores come from.
+A tagger computes one log score per token and tag, and scores of steps; all else follows from the
+chain (`goldspan.chains`), whatever the scores come from.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Potentials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tagging:
-    """What a tagger says of a text.
+    """A tagged text.
 
     Attributes:
         codes: int16 [n_tokens], the best path.
         probs: float64 [n_tokens, J], marginals.
         entropy: float64 [n_items], of the sequence, in nats.
-        spans: The candidate spans, those with at least the asked posterior.
+        spans: The candidate spans, those with at least the posterior asked for.
         mass: float64 [n_spans], their posteriors.
         offsets: int64 [n_items + 1].
     """
@@ -69,7 +69,7 @@ class Tagging:
 
 
 def best_path(potentials: Potentials, codec: Codec) -> Tagged:
-    """Return the best path alone; that of `decode`, in a fraction of the time.
+    """Return the best path only: the same as that of `decode`, in a fraction of the time.
 
     Raises:
         InputError: No path agrees with the forced tags; the first such item is named.
@@ -140,7 +140,7 @@ def decode(
 def constrain(
     potentials: Potentials, codec: Codec, forced: Sequence[Sequence[Known]] | None
 ) -> Potentials:
-    """Make impossible what known tags exclude.
+    """Rule out the tags that known ones exclude.
 
     Args:
         potentials: The scores.
@@ -149,7 +149,7 @@ def constrain(
             known.
 
     Raises:
-        InputError: What is given are no tags, their numbers are not those of the tokens, a tag is
+        InputError: There are other things than tags, or another number than of tokens, a tag is
             unknown, or a token has no tag left.
     """
     if forced is None:
@@ -168,7 +168,7 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
     Items with fewer than n possible sequences have shorter lists.
 
     Raises:
-        InputError: n is no whole number of at least 1, or no sequence is possible.
+        InputError: n is not a whole number of at least 1, or no sequence is possible.
     """
     check_whole("n", n, 1)
     p = potentials

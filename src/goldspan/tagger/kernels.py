@@ -177,7 +177,7 @@ def scatter(token, share, bounds, ids, values, counts):
 
 @kernel
 def _exponentiate(length, score):
-    """Exponentiate scores, the largest of a token 1; give the logarithms taken out."""
+    """Exponentiate scores, the largest of a token 1; return what was taken out, and if safe."""
     n_labels = score.shape[1]
     log_scale = 0.0
     for t in range(length):
@@ -250,7 +250,7 @@ def mark_columns(starts, tokens, token_marks, marks):
 
 @kernel
 def number_groups(order, marks, starts, tokens, values, group):
-    """Number the groups of equal features; give how many there are.
+    """Number the groups of equal features; return how many there are.
 
     Args:
         order: int64 [n_features], features by their marks.
@@ -290,7 +290,7 @@ def _equal(starts, tokens, values, left, right):
 
 @kernel
 def gradient_step(starts, tokens, values, root, share, target, weights, c2, gradient):
-    """Write the gradient of -L(w) for some features; give its terms in w: c2 |w|^2 - target . w.
+    """Write the gradient of -L(w) for some features; return c2 |w|^2 - target . w, its terms in w.
 
     Args:
         starts: int64 [n_features + 1], entries of `tokens`; the first may be any number.
@@ -361,7 +361,7 @@ def add_multiple(target, factor, values):
 
 @kernel
 def add_and_dot(target, factor, values, other):
-    """Add factor * values to target in place, and give its inner product with another vector."""
+    """Add factor * values to target in place; return its inner product with another vector."""
     n = len(target) - len(target) % 8
     a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
     for i in range(0, n, 8):

@@ -1,10 +1,9 @@
 """Taggers in files: one zip archive of JSON and NumPy arrays, versioned, without pickle.
 
-`meta.json` says what it is; strings are UTF-8 bytes with offsets. A file is read as a whole and
-checked before a tagger is made of it, so that a truncated, foreign or newer one is an error that
-says so, and nothing in a file is ever run. Only the members that a tagger has are read, by name;
-what else is in the archive is ignored. They are not compressed: reading takes memory in proportion
-to the file's size.
+`meta.json` describes the tagger; strings are UTF-8 bytes with offsets. A file is read and checked
+before a tagger is made of it: a truncated, foreign or newer file is a clear error, and nothing in a
+file is ever executed. Only known members are read, by name; others are ignored. Members are not
+compressed, so that reading takes memory in proportion to the size of the file.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, Featur
 from goldspan.tagger.parameters import Weights
 
 MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
-"""The format: what is written, and what was."""
+"""Name of the format now, and before the project was renamed."""
 VERSION = 1
 WEIGHTS = ("state", "start", "step", "end")
 DAMAGED = (
@@ -40,7 +39,7 @@ DAMAGED = (
     NotImplementedError, MemoryError, OverflowError, zipfile.BadZipFile, struct.error,
     pa.ArrowException,
 )  # fmt: skip
-"""What zipfile, NumPy and JSON raise when they read something else, or what is left of a file."""
+"""What zipfile, NumPy and JSON raise for a foreign or damaged file."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -125,7 +124,7 @@ def damaged(path: str | Path, error: Exception) -> InputError:
 
 
 class _WrongFile(Exception):  # noqa: N818 - never leaves this file
-    """A file that is whole but not ours to read."""
+    """An intact file of another kind or version."""
 
 
 class _Members:
@@ -183,7 +182,7 @@ def _write_archive(file: io.BufferedWriter, meta: Mapping[str, Any], arrays: Arr
 
 
 def _plain(value: Any) -> Any:
-    """Turn what JSON does not know into what it knows."""
+    """Return NumPy numbers and sequences as types that JSON knows."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Sequence):
@@ -200,7 +199,7 @@ def _meta(archive: StoredArchive, path: str | Path, kinds: Collection[str]) -> d
     if meta["version"] != VERSION:
         raise _WrongFile(
             f"{path} is a tagger of version {meta['version']}, and this goldspan reads version "
-            f"{VERSION}: upgrade goldspan, or train it anew"
+            f"{VERSION}: upgrade goldspan, or train it again"
         )
     if meta["kind"] not in kinds:
         raise _WrongFile(f"{path} holds a tagger {meta['kind']!r}, not {' or '.join(kinds)}")

@@ -1,4 +1,13 @@
-"""The engine of Bayesian sequence combination: the truth's chain, words, and the rounds."""
+"""The engine of Bayesian sequence combination: prior of the truth, word model, variational rounds.
+
+An E-step is one forward-backward pass over the truth of every item (`goldspan.chains`), with the
+expected logarithms of all parameters in the place of probabilities:
+
+    f_1(j) ~ exp(E ln T_start,j + ll_1(j)),   f_t(j) ~ exp(ll_t(j)) sum_i f_{t-1}(i) exp(E ln T_ij),
+    ll_t(j) = sum_k E ln A^k(j, previous label of k, label of k)
+
+(Simpson & Gurevych 2019; docs/math.md, section 4.)
+"""
 
 from __future__ import annotations
 
@@ -24,7 +33,7 @@ from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
-# The truth before anybody answers: Dirichlets over its first label and over its steps.
+# The prior of the truth: Dirichlets over its first label and over its steps.
 
 
 Floats = NDArray[np.float64]
@@ -84,7 +93,7 @@ class Truth:
 
 
 # --------------------------------------------------------------------------------------------------
-# Word naive Bayes: every true label has a Dirichlet over the word types (MATH section 6).
+# Word naive Bayes: every true label has a Dirichlet over the word types (docs/math.md, section 6).
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +141,7 @@ def _flat(crowd: Crowd) -> pa.Array:
 
 
 # --------------------------------------------------------------------------------------------------
-# Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound, until it stops.
+# Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound.
 
 
 ENTRIES_PER_SHARD = 1 << 15
@@ -143,7 +152,7 @@ POSTERIOR = "posterior/"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All that stays fixed while the engine runs.
+    """What stays fixed while the engine runs.
 
     Attributes:
         workers: The worker model.
@@ -205,7 +214,7 @@ class Fit:
         posterior: The workers' posterior.
         tables: The tables of the last E-step.
         trace: The objective after every step.
-        converged: Whether it came to its end.
+        converged: Whether it converged.
         stop_reason: Why it stopped.
     """
 
@@ -317,7 +326,7 @@ def _vote_step(shard: Evidence, model: Model) -> Sums:
 def run(
     model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, context: RunContext
 ) -> Fit:
-    """Alternate updates and E-steps until the objective stands still.
+    """Alternate updates and E-steps until the objective changes little.
 
     Args:
         model: What is fixed.
@@ -327,7 +336,7 @@ def run(
         context: Runner, progress, checkpoint.
 
     Returns:
-        The parameters and tables of the last E-step; an interrupted run (Ctrl-C) gives those of
+        The parameters and tables of the last E-step; an interrupted run (Ctrl-C) returns those of
         the last complete one.
     """
     sums, trace, posterior = _resume(model, sums, context)

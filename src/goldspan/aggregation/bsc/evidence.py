@@ -23,7 +23,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
 
 # --------------------------------------------------------------------------------------------------
-# What goes into an E-step and what comes out of it.
+# Input and output of an E-step.
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Sums:
         counts: float64 [n_rows + n_words, J].
         truth: float64 [1 or J + 1, J].
         log_z: Sum of ln Z.
-        posterior: The workers' posterior that goes with them, where the counts alone do not say
+        posterior: The workers' posterior that goes with them, where the counts do not determine
             it (`mace`, carried over from an earlier result); else None.
     """
 
@@ -69,7 +69,7 @@ class Sums:
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd's answers as the engine reads them: for every token the rows of the labels it got.
+# A crowd's answers by token: the rows of the labels that it got.
 
 
 PREVIOUS = ("outside", "own")

@@ -66,7 +66,7 @@ class Variational(Aggregator):
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
             workers and calibration, not for F1.
         forbidden: Pseudo-count of what the encoding forbids after the previous label.
-        trusted: Ids of workers who are believed to be good from the start, also as one string with
+        trusted: Ids of workers who are taken to be good from the start, also as one string with
             commas.
         history: An earlier result of the same method: what it learned of the workers counts as if
             they had given those answers here too.
@@ -385,7 +385,7 @@ def _memory_of(result: Consensus, what: str) -> Memory:
 
 
 # --------------------------------------------------------------------------------------------------
-# Bayesian sequence combination with each of the five worker models (MATH section 4; paper 001).
+# Bayesian sequence combination with each of the five worker models (Simpson & Gurevych 2019).
 
 
 class BscAcc(Variational):

@@ -88,7 +88,7 @@ def _schedule(
 
 
 # --------------------------------------------------------------------------------------------------
-# What the engine knows at the end: marginals, best path, span posteriors, and the decoded labels.
+# The last pass: marginals, best path, span posteriors, and the decoded labels.
 
 
 LEAST_MASS = 0.01
@@ -140,7 +140,7 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The chain in arrays that the last passes read; without a chain its rows are all the same.
+    """The chain as arrays for the last pass; without a chain its rows are all the same.
 
     Attributes:
         start: float64 [J].
@@ -236,7 +236,7 @@ class Posterior:
             codes: int16 [n_tokens], one path per item; -1 in items to pass over.
             spans: Spans in flat tokens, sorted by item.
             offsets: int64 [n_items + 1].
-            probs: float32 [n_tokens, J], the marginals; of single labels they say it all.
+            probs: float32 [n_tokens, J], the marginals; they suffice for single labels.
 
         Returns:
             float64 [n_items], P(path), and float64 [n_spans], P(span).

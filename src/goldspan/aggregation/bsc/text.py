@@ -29,11 +29,12 @@ from goldspan.tagger.parameters import Weights
 
 
 HIDDEN = 6.0
-"""How many times larger the dependence is than what is seen of it.
+"""How many times larger the dependence is than what can be observed.
 
 The truth is inferred from the same labels, which takes shared mistakes for the truth. On the NER
-crowd of paper 000 0.16 is seen against gold and 0.04 against the inferred labels, and 0.25 was best
-on the val half; on the example crowd, whose workers are independent, 0.003 is seen."""
+crowd of Rodrigues et al. 2013, 0.16 is observed against gold and 0.04 against the inferred labels,
+and 0.25 was best on the val half; on the example crowd, whose workers are independent, it is 0.003.
+"""
 MOST = 0.5
 CAUTION = 200.0
 """Pairs of labels that are believed to have been independent."""
@@ -113,7 +114,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What the words say.
+    """Scores of the text model.
 
     Attributes:
         unary: float64 [n_tokens, J], log scores.
@@ -297,7 +298,7 @@ def _tokens(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.
 
 
 # --------------------------------------------------------------------------------------------------
-# BSC with a CRF inside: the words speak for themselves (MATH section 6; our own).
+# BSC with a CRF as text model (docs/math.md, section 6; our own method).
 
 
 FIRST_STEPS, NEXT_STEPS = 30, 12
@@ -305,7 +306,7 @@ FIRST_STEPS, NEXT_STEPS = 30, 12
 INNER = 3
 """Updates of the workers for every update of the CRFs."""
 STILL = 0.002
-"""Mean change of a token's labels below which nothing moves any more."""
+"""Mean change of a token's probabilities below which it has converged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +337,7 @@ class _Round:
 
 
 def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: Given) -> Refined:
-    """Go on from a fit without text; Ctrl-C after the first round gives what there is.
+    """Go on from a fit without text; Ctrl-C after the first round returns what there is.
 
     Raises:
         InputError: There is only one item.
@@ -369,7 +370,7 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: Given) -> 
 
 
 def _round(inputs: EngineInputs, folds: Folds, last: _Round, given: Given, steps: int) -> _Round:
-    """Update the CRFs, then the workers and the labels some times."""
+    """Update the CRFs once, then the workers and the labels a few times."""
     weights = folds.train(last.probs, last.weights, steps, given.runner)
     scores = folds.scores(weights)
     shards = _with_unary(last.shards, scores.unary)
@@ -384,7 +385,7 @@ def _round(inputs: EngineInputs, folds: Folds, last: _Round, given: Given, steps
 def with_tagger(
     inputs: EngineInputs, tables: Tables, tagger: CRF, power: float
 ) -> tuple[list[Evidence], Tables]:
-    """Let a trained CRF speak for new items, which it never saw."""
+    """Add the scores of a trained CRF to new items, which it never saw."""
     masks = Masks.of(inputs.crowd.tagset, hard=True)
     unary = tagger.log_potentials(text_of(inputs.crowd)).unary
     scores = Scores.of(unary, tagger.weights_, masks, power)
@@ -403,7 +404,7 @@ def _discounted(inputs: EngineInputs) -> list[Evidence]:
 
 
 def _with_unary(shards: Sequence[Evidence], unary: Floats) -> list[Evidence]:
-    """Add the words' scores; they also speak for items that nobody answered."""
+    """Add the text scores; they are evidence also for items that nobody answered."""
     found, token = [], 0
     for shard in shards:
         own = unary[token : token + shard.n_tokens]

@@ -131,7 +131,7 @@ def consensus_of(
 
 
 # --------------------------------------------------------------------------------------------------
-# What the CRF aggregators share: their parameters, rounds, and the way from a crowd to a result.
+# The base class: parameters, rounds, and the way from a crowd to a result.
 
 
 class CrfMethod(Aggregator):
@@ -144,7 +144,7 @@ class CrfMethod(Aggregator):
     """Whether known truth is put in the place of the CRF's labels."""
 
     of_skipped = "filled in by the CRF"
-    """What the notes say of skipped tokens; "" if they say nothing."""
+    """The note on skipped tokens; "" for none."""
 
     def __init__(
         self,
@@ -170,11 +170,11 @@ class CrfMethod(Aggregator):
 
     @abstractmethod
     def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
-        """Set what is believed before the first round; a warm start's weights are there."""
+        """Return the state before the first round; the weights of a warm start are set."""
 
     @abstractmethod
     def _round(self, inputs: CrfInputs, state: State) -> State:
-        """Update beliefs and the CRF."""
+        """Return the state after another round."""
 
     def _reason_to_stop(self, state: State) -> str:
         return "tol" if moved(state.trace) <= self.tol else ""
@@ -238,7 +238,9 @@ class CrfMethod(Aggregator):
         crowd, state = inputs.crowd, outcome.state
         scores = inputs.scores(state.weights)
         known = inputs.known if self.is_clamped else None
-        every = np.ones(crowd.n_items, np.bool_)  # words speak for items that nobody answered
+        every = np.ones(
+            crowd.n_items, np.bool_
+        )  # words are evidence for items that nobody answered
         args = (scores, crowd.offsets, every, crowd.tagset, inputs.runner, known)
         result = consensus_of(
             crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers

@@ -39,13 +39,13 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.tagger.parameters import MOST, Weights, check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
-# CRF-CONC and CRF-GOLD: a CRF trained on everybody's answers, and one on the truth (paper 000).
+# CRF-CONC and CRF-GOLD: a CRF trained on all answers, and one trained on the truth.
 
 
 class CrfConc(CrfMethod):
     r"""CRF-CONC: all workers' sequences side by side with weight 1.
 
-    A round is some steps of L-BFGS; with skipped tokens it also fills them in anew. An item whose
+    A round is some steps of L-BFGS; with skipped tokens it also fills them in again. An item whose
     truth is known counts as often as it was answered, but with its truth.
 
     Args:
@@ -81,9 +81,9 @@ class CrfConc(CrfMethod):
 
 
 class CrfGold(CrfConc):
-    """CRF-GOLD: a CRF trained on the truth, the upper bound of paper 000; for studies only.
+    """CRF-GOLD: a CRF trained on the truth, the upper bound of Rodrigues et al. 2013; for studies.
 
-    It needs `fit(crowd, gold=…)`. Answers teach nothing, and the labels are the CRF's own, also
+    It needs `fit(crowd, gold=…)`. Answers are not used, and the labels are the CRF's own, also
     where the truth is known.
     """
 
@@ -101,7 +101,7 @@ class CrfGold(CrfConc):
 
 
 # --------------------------------------------------------------------------------------------------
-# CRF-MA: a CRF and the reliability of workers, learned together (paper 000; MATH section 5).
+# CRF-MA: a CRF and the reliability of workers, learned together (docs/math.md, section 5).
 
 
 STARTS = ("votes", "random")
@@ -113,7 +113,7 @@ class CrfMa(CrfMethod):
 
     Args:
         normalise: How support is compared between workers who answered different items: "token",
-            "ratio" or "none"; see `mixture.log_weights`.
+            "ratio" or "none"; see `log_weights` in `rounds`.
         tau: How sharp "token" is, at most 1000.
         reliability: "f1" of spans (of PLAIN tags the accuracy), without true spans that touch a
             token which the worker skipped, and given spans that touch a token whose truth is
@@ -327,7 +327,7 @@ class MultiCrf(CrfMethod):
     r"""MultiCRF (Dredze, Talukdar and Crammer 2009).
 
     A token that nobody labelled may be anything; known truth is its token's only candidate. Items
-    whose candidates make no well-formed sequence teach nothing, and are counted in the notes.
+    whose candidates make no well-formed sequence are not trained on; the notes count them.
 
     Args:
         begin: Priors before the first round: "uniform", the paper's, or "votes", their shares.

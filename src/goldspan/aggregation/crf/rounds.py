@@ -28,7 +28,7 @@ from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
 from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
-# How good a worker is against an estimated truth (paper 000, section 3.1: F1, or any loss).
+# Worker quality against an estimated truth (Rodrigues et al. 2013, section 3.1: F1, or any loss).
 
 
 Measure = Callable[[Crowd, NDArray[np.int16]], Any]
@@ -36,7 +36,7 @@ MEASURES = ("f1", "accuracy", "posterior")
 
 
 def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> Floats:
-    """Measure all workers, float64 [n_workers]; NaN where nothing can be said.
+    """Measure all workers, float64 [n_workers]; NaN where nothing is known.
 
     Args:
         crowd: Who gave what.
@@ -53,7 +53,7 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
 
 
 def check_measure(measure: Any) -> None:
-    """Reject what is no measure.
+    """Reject what is not a measure.
 
     Raises:
         UnknownNameError: There is none of this name.
@@ -82,7 +82,7 @@ def _checked(values: Any, n_workers: int) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# The formulas of CRF-MA on plain arrays: who is believed how much (paper 000, 3.3 to 3.5).
+# The formulas of CRF-MA on plain arrays (Rodrigues et al. 2013, sections 3.3 to 3.5).
 
 
 NORMALISE = ("token", "ratio", "none")
@@ -165,7 +165,7 @@ def from_measure(
     Powers are taken of shares of the largest measure: those of small numbers would all become 0.
 
     Args:
-        measured: float64 [n_workers], such as F1; NaN, where it says nothing, counts as the mean.
+        measured: float64 [n_workers], such as F1; NaN counts as the mean.
         power: 1 in eq. 18, 2 in the paper's experiments.
         alpha: float64 [n_workers] >= 1, of the Dirichlet prior.
         strength: What the pseudo-counts (alpha - 1) / sum(alpha - 1) are multiplied by.
@@ -194,17 +194,17 @@ def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# What CRF-MA believed of the workers on its way, and with what belief it may begin.
+# The reliabilities of CRF-MA round by round, and where it may begin.
 
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityTrace:
-    """What CRF-MA believed of the workers, round by round; `Consensus.memory`.
+    """Reliabilities and weights of workers in CRF-MA, round by round; `Consensus.memory`.
 
     Attributes:
         worker_ids: Arrow string array [n_workers].
         begin: float64 [n_workers], reliabilities before the first round.
-        gamma: float64 [n_rounds, n_workers], the weights of workers that taught a round's CRF.
+        gamma: float64 [n_rounds, n_workers], the weights of workers in a round's training.
         pi: float64 [n_rounds, n_workers], reliabilities after it.
         expectation: float64 [n_rounds], eq. 11 after it, log-priors added.
         objective: float64 [n_rounds], eq. 9 and log-priors.
@@ -233,7 +233,7 @@ def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_]) -> F
 
 
 # --------------------------------------------------------------------------------------------------
-# Rounds: what is believed of the answers, then the CRF, in turn, until nothing moves.
+# Rounds: weights of the answers, then the CRF, in turn, until little changes.
 
 
 INTERRUPTED = "interrupted"
@@ -274,8 +274,8 @@ def run(
 
     Args:
         state: Where to begin.
-        one_round: Gives the next state, whose trace is longer by one.
-        reason_to_stop: Says why a state is the last; empty goes on.
+        one_round: Returns the next state, whose trace is longer by one.
+        reason_to_stop: Returns why a state is the last; "" to go on.
         max_iter: Most rounds.
         context: Progress and checkpoint.
 
@@ -307,7 +307,7 @@ def run(
 
 
 def check_finite(trace: tuple[float, ...]) -> None:
-    """Reject to go on from an objective that is none.
+    """Raise if the last objective is not finite.
 
     Raises:
         InputError: The last one is not finite.
@@ -342,7 +342,7 @@ def _restored(kept: Mapping[str, Floats], state: State) -> State:
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd prepared for CRFs: features, answers as sequences, known truth.
+# A crowd prepared for CRFs: features, training sequences, known truth.
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +358,7 @@ class CrfInputs:
         sequences: The answers, in the order of `crowd.latest`.
         known: int16 [n_tokens], truth that is given, -1 unknown.
         runner: Where to work.
-        notes: What to tell.
+        notes: For the user.
     """
 
     crowd: Crowd
@@ -383,7 +383,7 @@ class CrfInputs:
 
     @cached_property
     def is_fully_known(self) -> NDArray[np.bool_]:
-        """Whether the truth of an item is known throughout, bool [n_items]."""
+        """Whether the truth of an item is known completely, bool [n_items]."""
         lengths = np.diff(self.crowd.offsets)
         return np.asarray((self.truth.n_given == lengths) & (lengths > 0))
 
@@ -402,8 +402,8 @@ class CrfInputs:
     def targets(self, weight: Floats, truth_weight: Floats, scores: Scores) -> Targets:
         """Sum up answers and known truth.
 
-        Answers to items whose truth is known throughout teach nothing; on items of which some tags
-        are known they do, beside these.
+        Answers to items whose truth is known completely are left out; those to items of which some
+        tags are known count beside these.
 
         Args:
             weight: float64 [n_answers].
@@ -411,8 +411,8 @@ class CrfInputs:
             scores: What fills in skipped tokens.
         """
         sums = TokenTargets.zeros(self.crowd.offsets, self.n_labels)
-        taught = self.is_fully_known[self.sequences.item]
-        self.sequences.add_to(sums, np.where(taught, 0.0, weight), scores)
+        known = self.is_fully_known[self.sequences.item]
+        self.sequences.add_to(sums, np.where(known, 0.0, weight), scores)
         self.truth.add_to(sums, truth_weight, scores)
         return sums.targets(self.features, self.numbers.n_features)
 
@@ -449,7 +449,7 @@ class CrfInputs:
 
 
 def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> CrfInputs:
-    """Make a crowd inputs.
+    """Prepare a crowd.
 
     Raises:
         InputError: There are no words, a template is faulty, or known truth cannot be.

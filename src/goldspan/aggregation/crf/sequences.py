@@ -1,10 +1,10 @@
-"""Answers as a CRF reads them: label sequences that are well-formed, with their skipped tokens.
+"""Training sequences: answers made well-formed, with their skipped tokens.
 
     sum_r gamma_r ln p(y^r | x) = sum_r gamma_r score(y^r) - (sum_r gamma_r) ln Z(x)
 
 The first term is linear in the weights: all answers are summed up once, and an evaluation costs one
-forward-backward per item, whatever the number of workers (MATH section 5). Where an answer skips
-tokens, score(y^r) is that of the CRF's own filling-in – EM over what is not there.
+forward-backward per item, whatever the number of workers (docs/math.md, section 5). Where an
+answer skips tokens, score(y^r) is its expectation under the CRF (EM).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Indexes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a CRF says of all tokens.
+    """The scores of a CRF for all tokens.
 
     Attributes:
         unary: float64 [n_tokens, J], log scores.
@@ -142,7 +142,7 @@ class TrainingSequences:
 
 @dataclass(frozen=True, eq=False)
 class TokenTargets:
-    """What all answers together say of every token.
+    """The weighted sum of all answers, token by token.
 
     Attributes:
         probs: float64 [n_tokens, J].
@@ -156,7 +156,7 @@ class TokenTargets:
 
     @classmethod
     def zeros(cls, tokens: NDArray[np.int64], n_labels: int) -> TokenTargets:
-        """Begin with nothing."""
+        """Return sums of nothing."""
         shape = (int(tokens[-1]), n_labels)
         return cls(np.zeros(shape), np.zeros((n_labels, n_labels)), np.zeros(len(tokens) - 1))
 
