@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from goldspan.aggregation.legal import best_legal
 from goldspan.aggregation.votes import SegmentVote, SequenceVote, TokenVote, vote_counts
+from goldspan.chains.decoding import best_paths_of_votes
 from goldspan.crowd import CrowdBuilder, ReadOptions
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import Codec, parse, validate
@@ -266,7 +266,7 @@ def test_the_best_legal_sequence_is_that_of_enumeration(data):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     scores = rng.integers(0, 6, size=(int(offsets[-1]), len(codec.tags)))
-    found = best_legal(scores, offsets, codec)
+    found = best_paths_of_votes(scores, offsets, codec)
     for a, b in itertools.pairwise(offsets.tolist()):
         legal = legal_sequences(codec.tags, b - a, encoding) if b > a else [()]
         total = lambda s, a=a: sum(scores[a + i, codec.index[tag]] for i, tag in enumerate(s))  # noqa: E731

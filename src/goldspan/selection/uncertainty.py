@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, rel_entr
 
-from goldspan.chains.nbest import nbest_step
+from goldspan.chains.decoding import n_best_paths
 from goldspan.errors import InputError
 from goldspan.params import Number
 from goldspan.selection.base import Picked, Selector, Task
@@ -125,7 +125,7 @@ def path_log_probs(tagger: Tagger, text: Text, n: int) -> Floats:
     for item in range(len(offsets) - 1):
         a, b = offsets[item], offsets[item + 1]
         paths, log_probs = np.empty((n, b - a), np.int16), np.empty(n)
-        known = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        known = n_best_paths(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
         found[item, :known] = np.minimum(log_probs[:known], 0.0)
     return found
 

@@ -1,4 +1,4 @@
-"""What every tagger does: fit, predict, probabilities, n-best, forced tags."""
+"""The base of the taggers: fit, predict, marginals, n-best, forced tags, scores, warm starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from goldspan.tagger.features import (
     is_dicts,
     read_templates,
 )
-from goldspan.tagger.kernels.training import unary_step
+from goldspan.tagger.kernels import unary_step
+from goldspan.tagger.model_file import Model, write_model
 from goldspan.tagger.parameters import Weights
 from goldspan.tagger.targets import (
     Known,
@@ -42,21 +43,21 @@ from goldspan.tagger.targets import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# The face of every tagger: fit, predict, marginals, n-best, score; lists of words or of dicts.
+# The base class.
 
 
 __all__ = ["Tagger", "as_text", "legal_codes", "potentials_of", "score_tags", "transform"]
 
 _AGREE = 0.99
-"""Share of whole words at which a text was cut by a rule."""
+"""Share of whole words from which on a text counts as tokenized by a rule."""
 _ATTACHED = 0.005
-"""Share of words with a comma at the end above which a text was cut at white space alone."""
+"""Share of words ending in a comma above which a text was tokenized at white space only."""
 Forced = Sequence[Sequence[Known]]
 """Per item and token a tag, some tags of which one is right, or None."""
 
 
 class Tagger(Estimator, ABC):
-    """Base of the taggers; scikit-learn's habits.
+    """Base of the taggers, with the conventions of scikit-learn.
 
     A subclass has a `name` and `fit_targets`, and may add parameters (see `goldspan.params`).
 
@@ -75,7 +76,7 @@ class Tagger(Estimator, ABC):
         weights_: The weights, after `fit`.
         documents_: Whether the training items were grouped by document.
         tokens_: The rule for tokens that the training words agree with ("fine", "words" or
-            "space", see `goldspan.spans.tokenize`); raw text is cut by it.
+            "space", see `goldspan.spans.tokenize`); raw text is tokenized by it.
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
     """
 
@@ -187,10 +188,16 @@ class Tagger(Estimator, ABC):
         return y if isinstance(y, Tagged) else self.codec_.encode(y)
 
     def save(self, path: str | Path) -> None:
-        """Write the tagger to one file; see `load_tagger`."""
-        from goldspan.tagger.model_file import save_tagger
+        """Write the trained tagger to one file, which appears as a whole or not at all.
 
-        save_tagger(self, path)
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: The file cannot be written.
+        """
+        if "weights_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before save")
+        known = (self.codec_, self.features_, self.weights_, self.documents_, self.tokens_)
+        write_model(path, Model(self.name, self.get_params(), *known))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what this is; only it asks."""

@@ -1,12 +1,12 @@
-"""The hidden Markov model with several features per token (Rabiner 1989; MATH section 6, "none").
+"""The hidden Markov model with several features per token (Rabiner 1989; docs/math.md, section 6).
 
     p(x, y) = start[y_1] prod_t step[y_{t-1}, y_t] end[y_n] prod_t [prod_f p(f_t | y_t)] ** temper
 
-Features of a token are taken to be independent given its tag, a Dirichlet prior on every table.
-They are not independent, so that their product is surer than it should be: `temper` below 1
-weakens it. All tables come from (soft) counts in closed form; there is no optimiser. Where tags are
-known in part, the counts are those expected given what is known, found by EM (Dempster et al.,
-1977); with `temper` below 1 the expectation is that of the weakened model.
+Features of a token are assumed to be independent given its tag, with a Dirichlet prior on every
+table. They are not, which makes their product overconfident: `temper` below 1 weakens it. All
+tables come from (soft) counts in closed form; there is no optimiser. Where tags are known in part,
+the counts are those expected given what is known, found by EM (Dempster et al. 1977); with `temper`
+below 1 the expectation is that of the weakened model.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
-from goldspan.tagger.kernels.training import target_step
-from goldspan.tagger.kernels.vectors import dot
+from goldspan.tagger.kernels import dot, target_step
 from goldspan.tagger.parameters import Floats, Weights
 
 LEAST_COUNT = 1e-100
@@ -33,11 +32,11 @@ LEAST_COUNT = 1e-100
 
 
 class HMM(Tagger):
-    r"""A hidden Markov model; the same face, decoding and constraints as `CRF`.
+    r"""A hidden Markov model; with the methods, decoding and constraints of `CRF`.
 
     With templates, each is one table p(value | tag), in which all values that have no number (not
     seen, too rare, or none) are one value. Dictionaries of features and hashed features are one
-    table of all features, from which a token's are drawn; those not seen say nothing.
+    table of all features, from which a token's are drawn; those not seen are ignored.
 
     Args:
         nu: Pseudo-count of every value in every table of features, from 1e-100 to 1e12.
@@ -48,7 +47,7 @@ class HMM(Tagger):
 
     Attributes:
         trace_: The log-likelihood of what is known in every round; empty where all is known.
-        converged_: Whether it came to its end.
+        converged_: Whether it converged.
         stop_reason_: "counted" where all is known, else "tol", "max_iter" or "interrupted".
 
     >>> tagger = HMM().fit([["Rome", "wins"], ["Kim", "Lee", "wins"]],
@@ -86,11 +85,11 @@ class HMM(Tagger):
             start: As for `CRF.fit`; not needed here.
             validation: Likewise.
             runner: Where to work, if tags are known in part.
-            progress: Told round, most rounds, log-likelihood, seconds left; likewise.
+            progress: Called with round, most rounds, log-likelihood, seconds left; likewise.
 
         Raises:
-            InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
-                faulty, or a feature is negative or NaN.
+            InputError: There is nothing to learn from, X and y do not fit, a template or a
+                parameter is faulty, or a feature is negative or NaN.
         """
         features, targets = self._prepare(X, y, weight)
         return self.fit_targets(
@@ -134,7 +133,7 @@ class HMM(Tagger):
         runner: Runner,
         progress: Progress | None,
     ) -> None:
-        """Count what is expected given what is known, until that changes little."""
+        """Count what is expected given what is known, until that changes little (EM)."""
         parts, known = cut(features, targets.clamps), targets.counts
         begin, self.converged_, self.stop_reason_ = time.monotonic(), False, "max_iter"
         weights = Weights.zeros(*known.state.shape)  # at first all that is allowed is as likely

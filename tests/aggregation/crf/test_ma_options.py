@@ -128,9 +128,9 @@ LARGEST = {
 @pytest.mark.parametrize("options", LARGEST.values(), ids=LARGEST)
 def test_with_the_largest_parameters_everything_is_finite(crowd, options):
     result = aggregate(crowd, "crf-ma", **QUICK, **options)
-    course = result.memory
-    assert all(np.isfinite(part).all() for part in (course.expectation, course.objective))
-    for shares in (course.gamma, course.pi):
+    trace = result.memory
+    assert all(np.isfinite(part).all() for part in (trace.expectation, trace.objective))
+    for shares in (trace.gamma, trace.pi):
         np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
     assert np.isfinite(result.token_probs).all()
 

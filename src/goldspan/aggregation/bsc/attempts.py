@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.bsc.engine import Fit, Model, Stopping, Surroundings, run
+from goldspan.aggregation.bsc.engine import Fit, Model, RunContext, Stopping, run
 from goldspan.aggregation.bsc.evidence import Evidence, Sums
 from goldspan.crowd import Crowd
 
 # --------------------------------------------------------------------------------------------------
-# A crowd made ready for the engine, and the name of a run on it.
+# A crowd prepared for the engine, and the name of a run on it.
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """A crowd made ready for the engine.
+class EngineInputs:
+    """A crowd prepared for the engine.
 
     Attributes:
         crowd: The crowd.
@@ -87,7 +87,7 @@ def attempt(
     shards: Sequence[Evidence],
     sums: Sums,
     stopping: Stopping,
-    around: Surroundings,
+    context: RunContext,
 ) -> Fit:
     """Run after an earlier run, which is what is left if Ctrl-C comes before the first step.
 
@@ -97,10 +97,10 @@ def attempt(
         shards: The evidence.
         sums: The statistics to begin with.
         stopping: When to stop.
-        around: Runner, progress, checkpoint.
+        context: Runner, progress, checkpoint.
     """
     try:
-        return run(model, shards, sums, stopping, around)
+        return run(model, shards, sums, stopping, context)
     except KeyboardInterrupt:
         if best is None:
             raise
@@ -112,7 +112,7 @@ def best_start(
     shards: Sequence[Evidence],
     sums: Sums,
     stopping: Stopping,
-    around: Surroundings,
+    context: RunContext,
     *,
     n_starts: int,
     random_state: int | None,
@@ -124,23 +124,23 @@ def best_start(
         shards: The evidence.
         sums: The statistics to begin with.
         stopping: When to stop.
-        around: Runner; and progress and checkpoint, which are for the first run only.
+        context: Runner; and progress and checkpoint, which are for the first run only.
         n_starts: Number of runs.
         random_state: Seed of the starts beyond the first.
 
     Returns:
         The fit with the largest objective.
     """
-    best = run(model, shards, sums, stopping, around)
+    best = run(model, shards, sums, stopping, context)
     rng = np.random.default_rng(random_state)
     for _ in range(1, n_starts):
         if is_interrupted(best):
             break
-        other = sums.copy()
-        # Every row of every worker is believed or doubted anew: the starts really differ.
-        n = len(model.rows)
-        other.counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
-        fit = attempt(best, model, shards, other, stopping, Surroundings(around.runner))
+        # Every row of every worker is weighted anew: the starts really differ.
+        n, counts = len(model.rows), sums.counts.copy()
+        counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
+        other = Sums(counts, sums.truth)
+        fit = attempt(best, model, shards, other, stopping, RunContext(context.runner))
         if fit.trace[-1] > best.trace[-1]:
             best = fit
         if is_interrupted(fit):
@@ -156,35 +156,35 @@ MANY = 0.5
 """Share of tokens with a single label from which workers cannot be compared."""
 
 
-def notes_on(ready: Prepared, *, is_learned: bool) -> list[str]:
+def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
     """Return the notes, those of the preparation first.
 
     Args:
-        ready: The crowd and its evidence.
+        inputs: The crowd and its evidence.
         is_learned: Whether anything was learned of workers from these answers.
     """
-    crowd = ready.crowd
+    crowd = inputs.crowd
     asked = np.bincount(crowd.token_of[crowd.latest.codes >= 0], minlength=crowd.n_tokens)
-    alone = _alone(ready, asked) if is_learned else []
-    return [*ready.notes, *_unanswered(ready, asked > 0), *alone]
+    alone = _alone(inputs, asked) if is_learned else []
+    return [*inputs.notes, *_unanswered(inputs, asked > 0), *alone]
 
 
-def _unanswered(ready: Prepared, asked: NDArray[Any]) -> list[str]:
-    active = np.concatenate([shard.active for shard in ready.shards])
+def _unanswered(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
+    active = np.concatenate([shard.active for shard in inputs.shards])
     n_left = int(np.count_nonzero(~active))
     if n_left:
         return [f"{n_left} items without answers are left open"]
-    if not any(len(shard.unary) for shard in ready.shards):
+    if not any(len(shard.unary) for shard in inputs.shards):
         return []
-    lengths = np.diff(ready.crowd.offsets)
+    lengths = np.diff(inputs.crowd.offsets)
     item = np.repeat(np.arange(len(lengths)), lengths)
     n_alone = int(np.count_nonzero(lengths)) - len(np.unique(item[asked]))
     return [f"{n_alone} items without answers are labelled by their words alone"] if n_alone else []
 
 
-def _alone(ready: Prepared, asked: NDArray[Any]) -> list[str]:
+def _alone(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
     """Warn where most tokens have one label: there is nothing to learn of workers from."""
-    has_truth = any((shard.gold >= 0).any() for shard in ready.shards)
+    has_truth = any((shard.gold >= 0).any() for shard in inputs.shards)
     n_asked = int(np.count_nonzero(asked))
     n_single = int(np.count_nonzero(asked == 1))
     if has_truth or not n_asked or n_single < MANY * n_asked:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.attempts import (
-    Prepared,
+    EngineInputs,
     best_start,
     interrupted,
     is_interrupted,
@@ -20,8 +20,8 @@ from goldspan.aggregation.bsc.attempts import (
 from goldspan.aggregation.bsc.engine import (
     Fit,
     Model,
+    RunContext,
     Stopping,
-    Surroundings,
     Truth,
     Vocabulary,
     cut,
@@ -73,7 +73,7 @@ class Variational(Aggregator):
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
             workers and calibration, not for F1.
         forbidden: Pseudo-count of what the encoding forbids after the previous label.
-        trusted: Ids of workers who are believed to be good from the start, also as one string with
+        trusted: Ids of workers who are taken to be good from the start, also as one string with
             commas.
         history: An earlier result of the same method: what it learned of the workers counts as if
             they had given those answers here too.
@@ -162,78 +162,78 @@ class Variational(Aggregator):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
         given = FitContext(start=self.result_, runner=runner or FitContext().runner)
-        ready = self._prepare(as_crowd(crowd), given, fitted=self.result_)
-        posterior, tables = settle(ready.model, ready.sums)
+        inputs = self._prepare(as_crowd(crowd), given, fitted=self.result_)
+        posterior, tables = settle(inputs.model, inputs.sums)
         if self.text == "crf":
             from goldspan.aggregation.bsc.text import with_tagger
 
-            ready = replace(ready, dependence=self.result_.memory.dependence)
-            shards, tables = with_tagger(ready, tables, self.result_.tagger, self.text_power)
-            ready = replace(ready, shards=shards)
+            inputs = replace(inputs, dependence=self.result_.memory.dependence)
+            shards, tables = with_tagger(inputs, tables, self.result_.tagger, self.text_power)
+            inputs = replace(inputs, shards=shards)
         fit = Fit(
-            ready.sums,
+            inputs.sums,
             posterior,
             tables,
             (),
             converged=True,
             stop_reason="predicted with fixed parameters",
         )
-        return self._result(ready, fit, given)
+        return self._result(inputs, fit, given)
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        ready, fit = self._fit(self._prepare(crowd, given), given)
+        inputs, fit = self._fit(self._prepare(crowd, given), given)
         if self.text != "crf" or is_interrupted(fit):
-            return self._result(ready, fit, given)
+            return self._result(inputs, fit, given)
         from goldspan.aggregation.bsc.text import Settings, refine
 
-        ready = self._with_dependence(ready, fit, given)
-        refined = refine(ready, fit, Settings.of(self), given)
-        ready = replace(ready, shards=refined.shards)
-        return replace(self._result(ready, refined.fit, given), tagger=refined.tagger)
+        inputs = self._with_dependence(inputs, fit, given)
+        refined = refine(inputs, fit, Settings.of(self), given)
+        inputs = replace(inputs, shards=refined.shards)
+        return replace(self._result(inputs, refined.fit, given), tagger=refined.tagger)
 
-    def _with_dependence(self, ready: Prepared, fit: Fit, given: FitContext) -> Prepared:
+    def _with_dependence(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> EngineInputs:
         """Return how much workers share their mistakes, measured unless it is given."""
         if self.dependence != "auto":
-            return replace(ready, dependence=float(self.dependence))
+            return replace(inputs, dependence=float(self.dependence))
         from goldspan.aggregation.bsc.text import measure_dependence
 
-        posterior = Posterior(ready.shards, fit.tables, ready.crowd.tagset, given.runner)
-        found = measure_dependence(ready.crowd, posterior.marginals(np.inf).probs)
+        posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
+        found = measure_dependence(inputs.crowd, posterior.marginals(np.inf).probs)
         note = f"workers share their mistakes: dependence {found:.2f}, measured"
-        return replace(ready, dependence=found, notes=(*ready.notes, note))
+        return replace(inputs, dependence=found, notes=(*inputs.notes, note))
 
-    def _fit(self, ready: Prepared, given: FitContext) -> tuple[Prepared, Fit]:
+    def _fit(self, inputs: EngineInputs, given: FitContext) -> tuple[EngineInputs, Fit]:
         """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""
-        stopping, around = Stopping(self.tol, self.max_iter), self._around(ready, given)
+        stopping, context = Stopping(self.tol, self.max_iter), self._context(inputs, given)
         if self.prior == "auto":
             best = best_of_grid(
-                ready.model, ready.shards, ready.sums, stopping, given.runner, ready.plain_bonus
+                inputs.model, inputs.shards, inputs.sums, stopping, given.runner, inputs.plain_bonus
             )
-            fit, notes = best.fit, (*ready.notes, best.note)
-            ready = replace(
-                ready, model=best.model, plain_bonus=best.bonus, sums=fit.sums, notes=notes
+            fit, notes = best.fit, (*inputs.notes, best.note)
+            inputs = replace(
+                inputs, model=best.model, plain_bonus=best.bonus, sums=fit.sums, notes=notes
             )
             if is_interrupted(fit):
-                return ready, fit
+                return inputs, fit
         has_more = self.prior == "population"
         fit = best_start(
-            ready.model, ready.shards, ready.sums, stopping,
-            replace(around, checkpoint=None) if has_more else around,
+            inputs.model, inputs.shards, inputs.sums, stopping,
+            replace(context, checkpoint=None) if has_more else context,
             n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
-            return ready, fit
-        model = replace(ready.model, prior=population_prior(ready.model, fit.sums))
-        notes = (*ready.notes, "prior: the habits of all workers together")
+            return inputs, fit
+        model = replace(inputs.model, prior=population_prior(inputs.model, fit.sums))
+        notes = (*inputs.notes, "prior: the habits of all workers together")
         try:
-            last = run(model, ready.shards, fit.sums, stopping, around)
+            last = run(model, inputs.shards, fit.sums, stopping, context)
         except KeyboardInterrupt:  # before the first step was done
-            return ready, interrupted(fit)
-        return replace(ready, model=model, notes=notes), last
+            return inputs, interrupted(fit)
+        return replace(inputs, model=model, notes=notes), last
 
     def _prepare(
         self, crowd: Crowd, given: FitContext, fitted: Consensus | None = None
-    ) -> Prepared:
+    ) -> EngineInputs:
         """Lay out the evidence, make the model – or take that of a fit –, find where to begin."""
         workers = self._worker_model()
         history = fitted.params["history"] if fitted else self.history
@@ -277,7 +277,7 @@ class Variational(Aggregator):
         else:
             sums = from_votes(model, shards, given.runner)
         shards = [compress(shard, len(rows)) for shard in shards]
-        return Prepared(crowd, shards, model, bonus, sums, notes)
+        return EngineInputs(crowd, shards, model, bonus, sums, notes)
 
     def _vocabulary(self, crowd: Crowd, memory: Memory | None) -> Vocabulary | None:
         if self.text != "words":
@@ -302,24 +302,24 @@ class Variational(Aggregator):
                 )
         return memory
 
-    def _around(self, ready: Prepared, given: FitContext) -> Surroundings:
+    def _context(self, inputs: EngineInputs, given: FitContext) -> RunContext:
         fingerprint = ""
         if given.checkpoint is not None:
             trusted = trusted_ids(self.trusted)
             params = {**self.get_params(), "history": None, "trusted": trusted}
-            fingerprint = ready.fingerprint(self.name, params, is_warm=given.start is not None)
-        return Surroundings(given.runner, given.progress, given.checkpoint, fingerprint)
+            fingerprint = inputs.fingerprint(self.name, params, is_warm=given.start is not None)
+        return RunContext(given.runner, given.progress, given.checkpoint, fingerprint)
 
-    def _result(self, ready: Prepared, fit: Fit, given: FitContext) -> Consensus:
-        crowd, codec = ready.crowd, ready.crowd.tagset
-        posterior = Posterior(ready.shards, fit.tables, codec, given.runner)
+    def _result(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> Consensus:
+        crowd, codec = inputs.crowd, inputs.crowd.tagset
+        posterior = Posterior(inputs.shards, fit.tables, codec, given.runner)
         last = posterior.marginals()
         codes = last.codes
         if self.decode == "mbr" and not codec.rules.is_plain:
             codes = decode_spans(last, crowd.offsets, codec)
         spans = spans_of(codes, crowd.offsets, codec)
         paths, masses = posterior.confidences(codes, spans, crowd.offsets, last.probs)
-        notes = notes_on(ready, is_learned=bool(fit.trace))
+        notes = notes_on(inputs, is_learned=bool(fit.trace))
         return Consensus(
             crowd=crowd,
             codes=codes,
@@ -335,13 +335,13 @@ class Variational(Aggregator):
             entropy=last.entropy.astype(np.float32),
             posterior=posterior,
             memory=Memory(
-                ready.model,
+                inputs.model,
                 fit.sums,
                 fit.posterior,
                 crowd.worker_ids,
                 codec,
-                ready.plain_bonus,
-                ready.dependence,
+                inputs.plain_bonus,
+                inputs.dependence,
             ),
         )
 
@@ -381,7 +381,7 @@ def _memory_of(result: Consensus, what: str) -> Memory:
 
 
 # --------------------------------------------------------------------------------------------------
-# Bayesian sequence combination with each of the five worker models (MATH section 4; paper 001).
+# Bayesian sequence combination with each of the five worker models (Simpson & Gurevych 2019).
 
 
 class BscAcc(Variational):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregation.bsc.attempts import attempt, interrupted, is_interrupted
-from goldspan.aggregation.bsc.engine import Fit, Model, Stopping, Surroundings
+from goldspan.aggregation.bsc.engine import Fit, Model, RunContext, Stopping
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, previous_mask
 from goldspan.aggregation.workermodels import Floats, Prior, Rows
 from goldspan.crowd import Crowd
@@ -136,7 +136,7 @@ def best_of_grid(
     for off, right in GRID:
         tried = replace(model, prior=replace(model.prior, off=off, bonus=right + extra))
         kept = best.fit if best else None
-        fit = attempt(kept, tried, shards, sums, quick, Surroundings(runner))
+        fit = attempt(kept, tried, shards, sums, quick, RunContext(runner))
         sums = fit.sums
         if best is None or fit.trace[-1] > best.fit.trace[-1]:
             best = Best(tried, fit, off, right)

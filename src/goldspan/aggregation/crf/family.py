@@ -13,13 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
+from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.family import in_tags_of
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
 from goldspan.aggregation.bsc.priors import Decoder
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.crf.lessons import Floats, Scores
-from goldspan.aggregation.crf.rounds import Outcome, Ready, State, Surroundings, moved, prepare, run
+from goldspan.aggregation.crf.rounds import CrfInputs, Outcome, State, moved, prepare, run
+from goldspan.aggregation.crf.sequences import Floats, Scores
 from goldspan.aggregation.legal import check_words, text_of
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
@@ -130,7 +131,7 @@ def consensus_of(
 
 
 # --------------------------------------------------------------------------------------------------
-# What the CRF aggregators share: their parameters, rounds, and the way from a crowd to a result.
+# The base class: parameters, rounds, and the way from a crowd to a result.
 
 
 class CrfMethod(Aggregator):
@@ -144,7 +145,7 @@ class CrfMethod(Aggregator):
     """Whether known truth is put in the place of the CRF's labels."""
 
     of_skipped = "filled in by the CRF"
-    """What the notes say of skipped tokens; "" if they say nothing."""
+    """The note on skipped tokens; "" for none."""
 
     templates: str | Sequence[str] = "default"
     c2: Annotated[float, Number(0, MOST)] = 0.5
@@ -156,17 +157,17 @@ class CrfMethod(Aggregator):
     random_state: Seed = 0
 
     @abstractmethod
-    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:
-        """Set what is believed before the first round; a warm start's weights are there."""
+    def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
+        """Return the state before the first round; the weights of a warm start are set."""
 
     @abstractmethod
-    def _round(self, ready: Ready, state: State) -> State:
-        """Update beliefs and the CRF."""
+    def _round(self, inputs: CrfInputs, state: State) -> State:
+        """Return the state after another round."""
 
     def _reason_to_stop(self, state: State) -> str:
         return "tol" if moved(state.trace) <= self.tol else ""
 
-    def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:  # noqa: ARG002
+    def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:  # noqa: ARG002
         """Add to a result what only this method knows."""
         return result
 
@@ -204,35 +205,37 @@ class CrfMethod(Aggregator):
         return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        ready = prepare(crowd, given, self.templates, self.min_count)
-        warm = None if given.start is None else ready.carried(_tagger_of(given.start))
-        begin = self._begin(ready, State(weights=warm), given.start)
+        inputs = prepare(crowd, given, self.templates, self.min_count)
+        warm = None if given.start is None else inputs.carried(_tagger_of(given.start))
+        begin = self._begin(inputs, State(weights=warm), given.start)
         name = ""
         if given.checkpoint is not None:
-            name = ready.fingerprint(self.name, self._lasting_params(), begin)
-        around = Surroundings(given.progress, given.checkpoint, name)
+            name = inputs.fingerprint(self.name, self._lasting_params(), begin)
+        context = RunContext(given.runner, given.progress, given.checkpoint, name)
         outcome = run(
-            begin, lambda state: self._round(ready, state), self._reason_to_stop, self.max_iter,
-            around,
+            begin, lambda state: self._round(inputs, state), self._reason_to_stop, self.max_iter,
+            context,
         )  # fmt: skip
-        return self._result(ready, outcome)
+        return self._result(inputs, outcome)
 
     def _lasting_params(self) -> dict[str, Any]:
         """Return the parameters with a `repr` that another process has too."""
         return self.get_params()
 
-    def _result(self, ready: Ready, outcome: Outcome) -> Consensus:
-        crowd, state = ready.crowd, outcome.state
-        scores = ready.scores(state.weights)
-        known = ready.known if self.is_clamped else None
-        every = np.ones(crowd.n_items, np.bool_)  # words speak for items that nobody answered
-        args = (scores, crowd.offsets, every, crowd.tagset, ready.runner, known)
+    def _result(self, inputs: CrfInputs, outcome: Outcome) -> Consensus:
+        crowd, state = inputs.crowd, outcome.state
+        scores = inputs.scores(state.weights)
+        known = inputs.known if self.is_clamped else None
+        every = np.ones(
+            crowd.n_items, np.bool_
+        )  # words are evidence for items that nobody answered
+        args = (scores, crowd.offsets, every, crowd.tagset, inputs.runner, known)
         result = consensus_of(
             crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
         )
-        notes, n_alone = list(ready.notes), int(np.count_nonzero(~ready.is_answered))
-        if ready.lessons.n_skipped and self.of_skipped:
-            notes.append(f"{ready.lessons.n_skipped} skipped tokens {self.of_skipped}")
+        notes, n_alone = list(inputs.notes), int(np.count_nonzero(~inputs.is_answered))
+        if inputs.sequences.n_skipped and self.of_skipped:
+            notes.append(f"{inputs.sequences.n_skipped} skipped tokens {self.of_skipped}")
         if n_alone:
             notes.append(f"{n_alone} items without answers are labelled by their words alone")
         result = replace(
@@ -241,19 +244,19 @@ class CrfMethod(Aggregator):
             converged=outcome.converged,
             stop_reason=outcome.reason,
             notes=tuple(notes),
-            tagger=self._tagger(ready, outcome),
+            tagger=self._tagger(inputs, outcome),
         )
-        return self._finish(result, ready, state)
+        return self._finish(result, inputs, state)
 
-    def _tagger(self, ready: Ready, outcome: Outcome) -> CRF:
-        state, codec = outcome.state, ready.crowd.tagset
+    def _tagger(self, inputs: CrfInputs, outcome: Outcome) -> CRF:
+        state, codec = outcome.state, inputs.crowd.tagset
         assert state.weights is not None
         tagger = CRF(
             templates=[str(t) for t in read_templates(self.templates)], encoding=codec.encoding,
             c2=self.c2, min_count=self.min_count, max_iter=self.steps,
         )  # fmt: skip
-        tagger.codec_, tagger.features_, tagger.weights_ = codec, ready.numbers, state.weights
-        tagger.documents_ = ready.text.group is not None
+        tagger.codec_, tagger.features_, tagger.weights_ = codec, inputs.numbers, state.weights
+        tagger.documents_ = inputs.text.group is not None
         tagger.trace_ = tuple(-value for value in state.trace)
         tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         return tagger
