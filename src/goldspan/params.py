@@ -15,9 +15,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import (
     Annotated,
     Any,
@@ -25,6 +26,7 @@ from typing import (
     Literal,
     Self,
     Union,
+    cast,
     dataclass_transform,
     get_args,
     get_origin,
@@ -311,6 +313,26 @@ def _documented(kind: type) -> dict[str, str]:
     return found
 
 
+def _with_arguments(kind: type, names: list[str]) -> str:
+    """Complete the section Args of a docstring by what the bases say of their parameters."""
+    docs, text = _documented(kind), inspect.cleandoc(kind.__doc__ or "")
+    entries = [
+        textwrap.fill(
+            f"{name}: {docs[name]}", 96, initial_indent=" " * 4, subsequent_indent=" " * 8
+        )
+        for name in names
+        if name in docs
+    ]
+    own = _SECTION.search(text)
+    if not entries or (own and own[0].startswith("Attributes")):
+        return text
+    section = "\n".join(["Args:", *entries, "", ""])
+    if own:
+        return text[: own.start()] + section + text[own.end() :]
+    at = text.find(">>> ")
+    return f"{text}\n\n{section}".rstrip() if at < 0 else text[:at] + section + text[at:]
+
+
 # --------------------------------------------------------------------------------------------------
 # The habits of scikit-learn that follow from the fields.
 
@@ -341,6 +363,9 @@ class Estimator:
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+        if vars(cls).get("__doc__"):
+            names = [one.name for one in fields(cast("Any", cls)) if one.init]
+            cls.__doc__ = _with_arguments(cls, names)
 
     def __post_init__(self) -> None:
         self._check()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from goldspan._kernel import kernel
 from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.weighted import AT_ONCE, Ballots, Course, run_rounds, unused_notes
+from goldspan.aggregation.weighted import AT_ONCE, Ballots, RoundTrace, run_rounds, unused_notes
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import Number, OneOf, Rounds, Tolerance
@@ -304,7 +304,7 @@ class _Numeric(Aggregator):
         check_single(crowd, self.name)
         numbers = label_numbers(crowd.tagset, self.name)
         answers = lay_out(crowd, numbers, given.known, self.history)
-        weight, values, course = self._weigh(answers, given)
+        weight, values, rounds = self._weigh(answers, given)
         notes = [f"weights: {self.weights}"]
         if given.known is not None:
             notes.append(f"{int((given.known >= 0).sum())} known values")
@@ -315,13 +315,13 @@ class _Numeric(Aggregator):
         notes += [f"{n_open} items without answers are left open"] if n_open else []
         found = _result(answers, crowd, numbers, weight, values, self.tolerance)
         return replace(
-            found, trace=course.trace, converged=course.converged,
-            stop_reason=course.stop_reason, notes=tuple(notes),
+            found, trace=rounds.trace, converged=rounds.converged,
+            stop_reason=rounds.stop_reason, notes=tuple(notes),
         )  # fmt: skip
 
     def _weigh(
         self, answers: Answers, given: FitContext
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Course]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], RoundTrace]:
         """Return weights [n_workers], values [n_items], and how the rounds went."""
         weight = np.ones(answers.ballots.shape[1])
         values = self._values(answers, weight)
@@ -337,8 +337,8 @@ class _Numeric(Aggregator):
             moved = float(np.sqrt((change**2).mean())) / scale
             return moved, moved <= self.tol
 
-        course = run_rounds(step, self.max_iter, given.progress)
-        return weight, values, course
+        rounds = run_rounds(step, self.max_iter, given.progress)
+        return weight, values, rounds
 
     def _values(self, answers: Answers, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         found = self._middle(answers.groups, weight[answers.ballots.worker])
