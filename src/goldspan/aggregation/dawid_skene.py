@@ -1,4 +1,4 @@
-"""Dawid and Skene's family: the engine with the chain switched off (MATH section 4).
+"""Dawid and Skene's family: the engine without the chain (docs/math.md, section 4).
 
 Every token is an item of its own with the same shares of labels. For single labels this is the
 family as it is known; on tagged tokens labels come out well-formed, but workers' labels count as

@@ -117,7 +117,7 @@ def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Majority votes: per token, per sequence, per segment (paper 000, section 4; MATH section 2).
+# Majority votes: per token, per sequence, per segment (docs/math.md, section 2).
 
 
 class _Votes(Aggregator):

@@ -504,7 +504,7 @@ def _workers(result: Consensus, weight: NDArray[np.float64], *, is_posterior: bo
 
 
 # --------------------------------------------------------------------------------------------------
-# Weighted majority votes by the workers' reliability (Li and Liu 2015; MATH section 8).
+# Weighted majority votes by the workers' reliability (Li and Liu 2015; docs/math.md, section 8).
 
 
 BELOW = ("negative", "zero")

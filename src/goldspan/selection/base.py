@@ -363,7 +363,7 @@ class Selection:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is known already: the labelled items (paper 003's D_l) and the model's errors (its D_e).
+# What is known already: the labelled items (D_l of Ntoulas et al.) and the model's errors (D_e).
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from goldspan.selection.greedy import (
 from goldspan.selection.pool import Pool
 
 # --------------------------------------------------------------------------------------------------
-# Coverage: items that bring attribute–value pairs which the labelled ones lack (paper 003).
+# Coverage: items that bring attribute–value pairs which the labelled ones lack (Ntoulas et al.).
 
 
 WEIGHTS = ("log-df", "none")
@@ -43,9 +43,9 @@ def _check_weights(weights: Any) -> None:
 
 
 class Coverage(Selector):
-    """Greedy coverage by weight gained per cost: the rule for a cold start (MATH section 9).
+    """Greedy coverage by weight gained per cost: the rule for a cold start (docs/math.md, 9).
 
-    Departs from paper 003, which counts new pairs and takes all items to cost the same: on texts
+    Departs from Ntoulas et al., who count new pairs and take all items to cost the same: on texts
     that picks the longest sentences. Here a pair weighs the logarithm of its items in the pool
     (df), so that what occurs once weighs nothing, and gains are divided by costs.
 
@@ -149,7 +149,7 @@ class Coverage(Selector):
 
 
 class PaperCoverage(Coverage):
-    """Coverage as paper 003 writes it: the most new pairs first, whatever the items cost.
+    """Coverage as Ntoulas et al. have it: the most new pairs first, whatever the items cost.
 
     The arguments are those of `Coverage`.
     """

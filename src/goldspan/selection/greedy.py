@@ -1,4 +1,4 @@
-"""Greedy cover of attribute values (paper 003): level-wise or capped, weighted, with costs."""
+"""Greedy cover of attribute values (Ntoulas et al.): level-wise or capped, weighted, with costs."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
 
 
 # --------------------------------------------------------------------------------------------------
-# Greedy coverage on arrays (paper 003, section 3; MATH section 9).
+# Greedy coverage on arrays (Ntoulas et al.; docs/math.md, section 9).
 
 
 Floats = NDArray[np.float64]

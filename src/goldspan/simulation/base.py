@@ -1,4 +1,4 @@
-"""What a simulated annotator is, the truth that it is given, and CRFs with noise (paper 000)."""
+"""What a simulated annotator is, the truth that it is given, and CRFs with noise."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ Codes = NDArray[np.int16]
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class SimulationContext:
     """What all workers of a simulated crowd share.
 
     Attributes:
@@ -198,16 +198,16 @@ class Assignment:
     """The items that a worker answers, with their truth.
 
     Attributes:
-        scene: What all workers share.
-        items: int64 [n_items], indices of items in the scene's truth.
+        context: What all workers share.
+        items: int64 [n_items], indices of items in the context's truth.
         truth: int16 [n_tokens].
         offsets: int64 [n_items + 1].
         draws: The worker's random numbers on these items.
-        moments: float64 [n_items] in [0, 1), when in the course the worker meets every item. The
-            course is an order of its own, drawn item by item: it is not that of the items.
+        moments: float64 [n_items] in [0, 1), when the worker meets every item. This order is drawn
+            item by item: it is not that of the items.
     """
 
-    scene: Scene
+    context: SimulationContext
     items: NDArray[np.int64]
     truth: Codes
     offsets: NDArray[np.int64]
@@ -241,14 +241,14 @@ class SimulatedWorker(ABC):
     def answer(self, work: Assignment) -> Codes:
         """Answer items: int16 [n_tokens], a pure function of the assignment; -1 skips a token."""
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Check that the worker suits the truth, and train what it needs; called once.
 
         Raises:
             InputError: It does not suit.
         """
         for part in self.parts():
-            part.prepare(scene)
+            part.prepare(context)
 
     def parts(self) -> Iterator[SimulatedWorker]:
         """Yield the workers that this one is made of."""
@@ -421,11 +421,11 @@ def _checked_shares(shares: Sequence[float] | None, n_labels: int) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# `crf_noise(variance)`: a consistent worker (paper 000, section 4.1.1).
+# `crf_noise(variance)`: a consistent worker (Rodrigues et al. 2013).
 
 
 TEMPLATES = "rodrigues"
-"""Feature templates unless others are named: those of paper 000."""
+"""Feature templates unless others are named: those of Rodrigues et al. (2013)."""
 Variance = Annotated[float, Number(0, 1e6)]
 """Largest variance: weights are of size 1 to 10, so that long before answers are mere noise."""
 
@@ -531,23 +531,23 @@ class CrfNoise(SimulatedWorker):
     templates: str | None = None
     name = "crf_noise"
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Train the CRF unless another worker did."""
-        key = self._key(scene)
-        if key not in scene.taggers:
-            scene.taggers[key] = TruthTagger.train(
-                scene.truth, templates=key, runner=scene.runner, progress=scene.progress
+        key = self._key(context)
+        if key not in context.taggers:
+            context.taggers[key] = TruthTagger.train(
+                context.truth, templates=key, runner=context.runner, progress=context.progress
             )
 
     def answer(self, work: Assignment) -> Codes:
         """Decode with noise."""
-        tagger = work.scene.taggers[self._key(work.scene)]
+        tagger = work.context.taggers[self._key(work.context)]
         return tagger.answer(work.items, self.variance, work.draws.generator("noise"))
 
-    def _key(self, scene: Scene) -> str:
+    def _key(self, context: SimulationContext) -> str:
         if self.templates is not None:
             return self.templates
-        return "" if "" in scene.taggers else TEMPLATES
+        return "" if "" in context.taggers else TEMPLATES
 
 
 def _shown_text(crowd: Crowd) -> Text:

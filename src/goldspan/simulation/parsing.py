@@ -110,7 +110,7 @@ def _made(
         if key not in known:
             raise InputError(f"{name} has no argument {key!r}: {usage}")
         if key in given:
-            raise InputError(f"{name}: argument {key!r} stands twice: {usage}")
+            raise InputError(f"{name}: argument {key!r} appears twice: {usage}")
         given[key] = node
     missing = [key for key, one in known.items() if one.is_required and key not in given]
     if missing:
@@ -160,8 +160,8 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
             w1, w2, … by their place; several of one id are ana1, ana2, ….
 
     Raises:
-        InputError: There is no worker, an id stands twice, a number is none, or there are more than
-            a million workers.
+        InputError: There is no worker, an id appears twice, a number is not one, or there are more
+            than a million workers.
         UnknownNameError: There is no such kind of worker.
 
     >>> {name: str(worker) for name, worker in read_team(["flip(.1) x2", "ana = acc"]).items()}
