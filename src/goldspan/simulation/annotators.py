@@ -19,8 +19,8 @@ from goldspan.simulation.base import (
     Draws,
     Floats,
     Habit,
-    SimulationContext,
     SimulatedWorker,
+    SimulationContext,
     draw_labels,
 )
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes

@@ -18,8 +18,8 @@ from goldspan.simulation.base import (
     Draws,
     Floats,
     Keys,
-    SimulationContext,
     SimulatedWorker,
+    SimulationContext,
     TruthTagger,
     known_truth,
 )
