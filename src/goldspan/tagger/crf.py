@@ -14,7 +14,7 @@ from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
-from goldspan.tagger.chain import best_path
+from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
     add_and_dot,
