@@ -23,7 +23,7 @@ from goldspan.crowd.measures import worker_rates
 from goldspan.errors import UnknownNameError
 from goldspan.spans import Codec, Rates, Tagged, score_codes
 from goldspan.tagger import CRF
-from goldspan.tagger.chain import best_path
+from goldspan.tagger.decoding import best_path
 
 Codes = NDArray[np.int16]
 TEMPLATES = "rodrigues"

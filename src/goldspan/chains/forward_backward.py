@@ -185,25 +185,19 @@ def expect_log(length, evidence, step, end, weight, log_z, forward, steps):
     n_labels = len(end)
     backward, after, work = np.log(end), np.empty(n_labels), np.empty(n_labels)
     for t in range(length - 1, -1, -1):
-        here = forward[t]
-        total = 0.0
         for j in range(n_labels):
-            here[j] = np.exp(here[j] + backward[j] - log_z)
-            total += here[j]
-        for j in range(n_labels):
-            here[j] *= weight / total
+            forward[t, j] = weight * np.exp(forward[t, j] + backward[j] - log_z)
         if t == 0:
             break
         for j in range(n_labels):
             after[j] = evidence[t, j] + backward[j]
         for i in range(n_labels):
-            before = forward[t - 1, i] - log_z
             for j in range(n_labels):
-                p = step[i, j]
+                p, log_p = step[i, j], forward[t - 1, i] + after[j] - log_z
                 if p > DENORMAL:
-                    steps[i, j] += weight * p * np.exp(before + after[j])
+                    steps[i, j] += weight * p * np.exp(log_p)
                 elif p > 0.0:
-                    steps[i, j] += weight * np.exp(before + after[j] + np.log(p))
+                    steps[i, j] += weight * np.exp(log_p + np.log(p))
         pull(after, step, backward, work)
 
 

@@ -401,7 +401,7 @@ class SpanChange(Uncertainty):
         Raises:
             InputError: The tags are PLAIN: they have no spans.
         """
-        from goldspan.tagger.chain import spans_with_confidence
+        from goldspan.tagger.decoding import spans_with_confidence
 
         if tagger.codec_.rules.is_plain:
             raise InputError("span-change counts spans, and PLAIN tags have none: use mnlp")

@@ -25,8 +25,8 @@ from goldspan.protocols import Progress, Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
 from goldspan.tagger.base import potentials_of, transform
-from goldspan.tagger.chain import decode
 from goldspan.tagger.crf import Masks
+from goldspan.tagger.decoding import decode
 from goldspan.tagger.features import Features, hash64
 from goldspan.tagger.parameters import Weights
 

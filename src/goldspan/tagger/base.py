@@ -16,7 +16,7 @@ from goldspan.errors import InputError, NotFittedError
 from goldspan.params import Estimator, Whole, fixed, result
 from goldspan.protocols import Progress, Runner
 from goldspan.spans import Codec, Tagged, score_codes, tokenize
-from goldspan.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
+from goldspan.tagger.decoding import Potentials, Tagging, best_path, constrain, decode, n_best
 from goldspan.tagger.features import (
     FIRST,
     MAX_HASH_BITS,

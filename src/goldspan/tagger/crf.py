@@ -15,7 +15,7 @@ from goldspan.errors import InputError
 from goldspan.params import MOST, Number, Rounds, Whole, check_number
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
-from goldspan.tagger.chain import best_path
+from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
     add_and_dot,

@@ -20,7 +20,7 @@ from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.spans import locate, tokenize
 from goldspan.spans.text import RULES
 from goldspan.tagger.base import Tagger
-from goldspan.tagger.chain import Tagging, spans_with_confidence
+from goldspan.tagger.decoding import Tagging, spans_with_confidence
 from goldspan.tagger.features import Text
 
 BLOCK_TOKENS = 20_000

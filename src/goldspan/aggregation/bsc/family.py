@@ -10,27 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
-from goldspan.aggregation.bsc.attempts import (
-    EngineInputs,
-    best_start,
-    interrupted,
-    is_interrupted,
-    notes_on,
-)
 from goldspan.aggregation.bsc.engine import (
+    EngineInputs,
     Fit,
     Model,
     RunContext,
     Stopping,
     Truth,
     Vocabulary,
+    best_start,
     cut,
     from_votes,
+    interrupted,
+    is_interrupted,
     run,
     settle,
 )
 from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out
-from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
+from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import (
     GRID,
     PRIORS,
@@ -49,7 +46,6 @@ from goldspan.aggregation.workermodels import (
     WorkerModel,
     get_worker_model,
 )
-from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import recode, translate
 from goldspan.errors import InputError, NotFittedError
@@ -313,27 +309,13 @@ class Variational(Aggregator):
     def _result(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> Consensus:
         crowd, codec = inputs.crowd, inputs.crowd.tagset
         posterior = Posterior(inputs.shards, fit.tables, codec, given.runner)
-        last = posterior.marginals()
-        codes = last.codes
-        if self.decode == "mbr" and not codec.rules.is_plain:
-            codes = decode_spans(last, crowd.offsets, codec)
-        spans = spans_of(codes, crowd.offsets, codec)
-        paths, masses = posterior.confidences(codes, spans, crowd.offsets, last.probs)
-        notes = notes_on(inputs, is_learned=bool(fit.trace))
-        return Consensus(
-            crowd=crowd,
-            codes=codes,
-            token_probs=last.probs,
-            span_confidence=masses.astype(np.float32),
-            confidence=paths.astype(np.float32),
-            make_workers=_workers,
-            method=self.name,
+        result = consensus_of(crowd, posterior, decode=self.decode, method=self.name)
+        return replace(
+            result,
             trace=fit.trace,
             converged=fit.converged,
             stop_reason=fit.stop_reason,
-            notes=tuple(notes),
-            entropy=last.entropy.astype(np.float32),
-            posterior=posterior,
+            notes=tuple(notes_on(inputs, is_learned=bool(fit.trace))),
             memory=Memory(
                 inputs.model,
                 fit.sums,
@@ -344,10 +326,6 @@ class Variational(Aggregator):
                 inputs.dependence,
             ),
         )
-
-
-def _workers(result: Consensus) -> Any:
-    return worker_table(result.crowd, result.codes, result.token_probs)
 
 
 def in_tags_of(codec: Codec, crowd: Crowd, given: FitContext) -> tuple[Crowd, FitContext]:
@@ -378,6 +356,52 @@ def _memory_of(result: Consensus, what: str) -> Memory:
     if not isinstance(memory, Memory):
         raise InputError(f"{what} must be a result of a Dawid-Skene or BSC method")
     return memory
+
+
+# --------------------------------------------------------------------------------------------------
+# Notes on a result: items without answers, and crowds in which workers cannot be compared.
+
+
+MANY = 0.5
+"""Share of tokens with a single label from which workers cannot be compared."""
+
+
+def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
+    """Return the notes, those of the preparation first.
+
+    Args:
+        inputs: The crowd and its evidence.
+        is_learned: Whether anything was learned of workers from these answers.
+    """
+    crowd = inputs.crowd
+    asked = np.bincount(crowd.token_of[crowd.latest.codes >= 0], minlength=crowd.n_tokens)
+    alone = _alone(inputs, asked) if is_learned else []
+    return [*inputs.notes, *_unanswered(inputs, asked > 0), *alone]
+
+
+def _unanswered(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
+    active = np.concatenate([shard.active for shard in inputs.shards])
+    n_left = int(np.count_nonzero(~active))
+    if n_left:
+        return [f"{n_left} items without answers are left open"]
+    if not any(len(shard.unary) for shard in inputs.shards):
+        return []
+    lengths = np.diff(inputs.crowd.offsets)
+    item = np.repeat(np.arange(len(lengths)), lengths)
+    n_alone = int(np.count_nonzero(lengths)) - len(np.unique(item[asked]))
+    return [f"{n_alone} items without answers are labelled by their words alone"] if n_alone else []
+
+
+def _alone(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
+    """Warn where most tokens have one label: there is nothing to learn of workers from."""
+    has_truth = any((shard.gold >= 0).any() for shard in inputs.shards)
+    n_asked = int(np.count_nonzero(asked))
+    n_single = int(np.count_nonzero(asked == 1))
+    if has_truth or not n_asked or n_single < MANY * n_asked:
+        return []
+    percent = 100 * n_single / n_asked
+    seen = f"{percent:.0f} % of the labelled tokens have a single label"
+    return [f"{seen}: workers can hardly be compared; use votes or crf-ma, or ask more workers"]
 
 
 # --------------------------------------------------------------------------------------------------

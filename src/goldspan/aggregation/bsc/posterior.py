@@ -8,13 +8,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from goldspan._kernel import kernel
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.kernels import label_step
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.workers import worker_table
 from goldspan.chains.posterior import confidence_items, posterior_items
+from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
 
@@ -272,6 +276,47 @@ class Posterior:
             for (_, a, b, k), p in zip(part.spans, mass, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+
+
+def consensus_of(
+    crowd: Crowd,
+    posterior: Posterior,
+    *,
+    decode: str,
+    method: str,
+) -> Consensus:
+    """Make a result of a posterior.
+
+    Args:
+        crowd: The items.
+        posterior: What is known of them.
+        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
+        method: Name of the aggregator.
+    """
+    codec, offsets = crowd.tagset, crowd.offsets
+    last = posterior.marginals()
+    codes = last.codes
+    if decode == "mbr" and not codec.rules.is_plain:
+        codes = decode_spans(last, offsets, codec)
+    paths, masses = posterior.confidences(
+        codes, spans_of(codes, offsets, codec), offsets, last.probs
+    )
+    return Consensus(
+        crowd=crowd,
+        codes=codes,
+        token_probs=last.probs,
+        span_confidence=masses.astype(np.float32),
+        confidence=paths.astype(np.float32),
+        make_workers=workers_of,
+        method=method,
+        entropy=last.entropy.astype(np.float32),
+        posterior=posterior,
+    )
+
+
+def workers_of(result: Consensus) -> pa.Table:
+    """Make the table of workers of a result."""
+    return worker_table(result.crowd, result.codes, result.token_probs)
 
 
 def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:

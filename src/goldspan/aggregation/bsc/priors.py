@@ -11,8 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.aggregation.bsc.attempts import attempt, interrupted, is_interrupted
-from goldspan.aggregation.bsc.engine import Fit, Model, RunContext, Stopping
+from goldspan.aggregation.bsc.engine import (
+    Fit,
+    Model,
+    RunContext,
+    Stopping,
+    attempt,
+    interrupted,
+    is_interrupted,
+)
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, previous_mask
 from goldspan.aggregation.workermodels import Floats, Prior, Rows
 from goldspan.crowd import Crowd

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.bsc.attempts import EngineInputs
-from goldspan.aggregation.bsc.engine import Fit, e_step
+from goldspan.aggregation.bsc.engine import EngineInputs, Fit, e_step
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables, discounted
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.legal import check_words, text_of

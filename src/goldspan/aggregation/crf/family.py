@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.family import in_tags_of
-from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
+from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import Decoder
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.crf.rounds import CrfInputs, Outcome, State, moved, prepare, run
 from goldspan.aggregation.crf.sequences import Floats, Scores
 from goldspan.aggregation.legal import check_words, text_of
-from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, NotFittedError
 from goldspan.params import MOST, Number, Rounds, Seed, Whole
@@ -90,44 +88,6 @@ def _cut(evidence: Evidence) -> list[Evidence]:
     edges = np.searchsorted(tokens, tokens[-1] * np.arange(1, n_shards) // n_shards)
     edges = np.unique(np.concatenate([[0], edges, [n_items]]))
     return [evidence.items(int(a), int(b)) for a, b in pairwise(edges)]
-
-
-def consensus_of(
-    crowd: Crowd,
-    posterior: Posterior,
-    *,
-    decode: str,
-    method: str,
-    make_workers: Callable[[Consensus], pa.Table],
-) -> Consensus:
-    """Make a result of a posterior.
-
-    Args:
-        crowd: The items.
-        posterior: What is known of them.
-        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
-        method: Name of the aggregator.
-        make_workers: Makes the table of workers.
-    """
-    codec, offsets = crowd.tagset, crowd.offsets
-    last = posterior.marginals()
-    codes = last.codes
-    if decode == "mbr" and not codec.rules.is_plain:
-        codes = decode_spans(last, offsets, codec)
-    paths, masses = posterior.confidences(
-        codes, spans_of(codes, offsets, codec), offsets, last.probs
-    )
-    return Consensus(
-        crowd=crowd,
-        codes=codes,
-        token_probs=last.probs,
-        span_confidence=masses.astype(np.float32),
-        confidence=paths.astype(np.float32),
-        make_workers=make_workers,
-        method=method,
-        entropy=last.entropy.astype(np.float32),
-        posterior=posterior,
-    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -198,9 +158,7 @@ class CrfMethod(Aggregator):
         scores = Scores.of(features, tagger.weights_, masks)
         active = np.diff(found.offsets) > 0
         args = (scores, found.offsets, active, found.tagset, runner or Serial())
-        result = consensus_of(
-            found, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
-        )
+        result = consensus_of(found, posterior_of(*args), decode=self.decode, method=self.name)
         reason = "predicted with fixed parameters"
         return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
 
@@ -226,13 +184,9 @@ class CrfMethod(Aggregator):
         crowd, state = inputs.crowd, outcome.state
         scores = inputs.scores(state.weights)
         known = inputs.known if self.is_clamped else None
-        every = np.ones(
-            crowd.n_items, np.bool_
-        )  # words are evidence for items that nobody answered
+        every = np.ones(crowd.n_items, np.bool_)  # words are evidence without answers, too
         args = (scores, crowd.offsets, every, crowd.tagset, inputs.runner, known)
-        result = consensus_of(
-            crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
-        )
+        result = consensus_of(crowd, posterior_of(*args), decode=self.decode, method=self.name)
         notes, n_alone = list(inputs.notes), int(np.count_nonzero(~inputs.is_answered))
         if inputs.sequences.n_skipped and self.of_skipped:
             notes.append(f"{inputs.sequences.n_skipped} skipped tokens {self.of_skipped}")
@@ -260,11 +214,6 @@ class CrfMethod(Aggregator):
         tagger.trace_ = tuple(-value for value in state.trace)
         tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         return tagger
-
-
-def workers(result: Consensus) -> Any:
-    """Make the table of workers."""
-    return worker_table(result.crowd, result.codes, result.token_probs)
 
 
 def _tagger_of(start: Consensus) -> CRF:

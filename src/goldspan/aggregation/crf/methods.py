@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan.aggregation.bsc.posterior import workers_of
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.crf.family import CrfMethod, posterior_of, workers
+from goldspan.aggregation.crf.family import CrfMethod, posterior_of
 from goldspan.aggregation.crf.rounds import (
     NORMALISE,
     CrfInputs,
@@ -270,7 +271,7 @@ def _check_alpha(alpha: Any) -> None:
 def _workers(result: Consensus) -> pa.Table:
     """Add to the table of workers their reliability and weight in the last round."""
     trace: ReliabilityTrace = result.memory
-    table = workers(result).append_column("reliability", pa.array(trace.pi[-1]))
+    table = workers_of(result).append_column("reliability", pa.array(trace.pi[-1]))
     return table.append_column("gamma", pa.array(trace.gamma[-1]))
 
 
