@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from goldspan.errors import InputError
 from goldspan.params import MOST
-from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Features, Text
 from goldspan.tagger.kernels import target_step
 from goldspan.tagger.parameters import Floats, Weights

@@ -47,7 +47,7 @@ from goldspan.aggregation.workermodels import (
     get_worker_model,
 )
 from goldspan.crowd import Crowd
-from goldspan.crowd.gold import recode, translate
+from goldspan.crowd.labels import recode, translate
 from goldspan.errors import InputError, NotFittedError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Tolerance, Whole
 from goldspan.spans import Codec
