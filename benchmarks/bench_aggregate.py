@@ -19,7 +19,7 @@ import goldspan
 import numpy_bsc
 from children import Outcome, Tell, Work, measured, peak_memory, settled_memory
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.bsc.engine import Fit, Stopping, Surroundings
+from goldspan.aggregation.bsc.engine import Fit, RunContext, Stopping
 from goldspan.aggregation.bsc.engine import run as run_engine
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.old_name import variable
@@ -226,7 +226,7 @@ def _real() -> tuple[Any, numpy_bsc.Task, numpy_bsc.Task]:
 def _steps(data: Any, runner: Runner, steps: int) -> Any:
     shards, memory = data[0].posterior.shards, data[0].memory
     stopping = Stopping(0.0, steps)
-    return run_engine(memory.model, shards, memory.sums, stopping, Surroundings(runner))
+    return run_engine(memory.model, shards, memory.sums, stopping, RunContext(runner))
 
 
 # Growth: the same work per label, however many there are.
@@ -295,12 +295,12 @@ def _judge_growth(crowd: Crowd, found: Any) -> dict[str, float]:
     kept = (result.codes, result.token_probs, result.span_confidence, result.confidence)
     parameters = (tables.table, tables.log_table, memory.sums.counts, memory.posterior.alpha)
     fixed = sum(array.nbytes for array in (*kept, result.entropy, *parameters)) / 2**20
-    stopping, around = Stopping(0.0, 3), Surroundings(Serial())
+    stopping, context = Stopping(0.0, 3), RunContext(Serial())
     before = settled_memory()
     times = []
     for _ in range(3):
         begin = time.perf_counter()
-        fit: Fit = run_engine(memory.model, shards, memory.sums, stopping, around)
+        fit: Fit = run_engine(memory.model, shards, memory.sums, stopping, context)
         times.append(time.perf_counter() - begin)
     steps_mb = peak_memory() - before
     evidence = sum(s.row.nbytes + s.bounds.nbytes for s in shards) / 2**20

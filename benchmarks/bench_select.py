@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from children import Outcome, Work, measured
 from goldspan.old_name import variable
 from goldspan.selection.features import Incidence
-from goldspan.selection.greedy import Purse, Wanted, cover
+from goldspan.selection.greedy import Spending, Wanted, cover
 from pairs import Row
 
 N_VALUES, PER_ITEM, SEED, ROUNDS = 50_000, 40, 0, 3
@@ -109,13 +109,13 @@ class Data(NamedTuple):
         items: The items.
         ranks: The permutation that decides ties.
         wanted: What is to be covered.
-        purse: What may be spent.
+        spending: What may be spent.
     """
 
     items: Incidence
     ranks: NDArray[np.int64]
     wanted: Wanted
-    purse: Purse
+    spending: Spending
 
 
 class Beside(NamedTuple):
@@ -225,8 +225,8 @@ def prepare(case: Case) -> Data:
     rng = np.random.default_rng(SEED + 1)
     weights = np.log(np.maximum(1.0, items.counts)) if case.weighted else None
     costs = rng.integers(5, 60, case.n_items).astype(float) if case.weighted else None
-    purse = Purse(case.picks, shares=costs)
-    return Data(items, rng.permutation(case.n_items), Wanted(case.w, weights=weights), purse)
+    spending = Spending(case.picks, shares=costs)
+    return Data(items, rng.permutation(case.n_items), Wanted(case.w, weights=weights), spending)
 
 
 def listed(case: Case) -> Data:
@@ -239,7 +239,7 @@ def listed(case: Case) -> Data:
 def pick(data: Data, _: Any) -> tuple[float, float]:
     """Pick; gives the processor's seconds and f."""
     begin = time.process_time()
-    found = cover(data.items, data.wanted, data.purse, data.ranks)
+    found = cover(data.items, data.wanted, data.spending, data.ranks)
     return time.process_time() - begin, data.wanted.value(found.counts)
 
 

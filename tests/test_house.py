@@ -33,6 +33,7 @@ SHARED = {
     "archives",
     "errors",
     "money",
+    "params",
     "old_name",
     "protocols",
     "plugins",

@@ -24,7 +24,7 @@ from goldspan.errors import UnknownNameError
 from goldspan.spans import Codec, Tagged
 from goldspan.spans.scoring import Rates, score_codes
 from goldspan.tagger import CRF
-from goldspan.tagger.chain import best_path
+from goldspan.tagger.decoding import best_path
 
 Codes = NDArray[np.int16]
 TEMPLATES = "rodrigues"

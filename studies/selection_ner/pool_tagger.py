@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from goldspan.params import result
 from goldspan.tagger import CRF, Text
 from goldspan.tagger.features import Features
 
@@ -25,7 +26,7 @@ class PoolCRF(CRF):
         marks: The features of all items of the pool, set beside `features_`.
     """
 
-    marks: Features
+    marks: Features = result()
 
     def _features(self, X: Any) -> Features:
         if isinstance(X, Text) and ITEM in X.columns:

@@ -7,13 +7,13 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from goldspan.chains.nbest import nbest_step
-from goldspan.chains.posterior import forward_logarithms, log_sum, pull, push
+from goldspan.chains.decoding import n_best_paths
+from goldspan.chains.forward_backward import forward_log, log_sum, pull, push
 
 
 def n_best(unary, start, step, end, n):
     paths, log_probs = np.empty((n, len(unary)), np.int16), np.empty(n)
-    found = nbest_step(unary, start, step, end, paths, log_probs)
+    found = n_best_paths(unary, start, step, end, paths, log_probs)
     return paths[:found].tolist(), log_probs[:found]
 
 
@@ -84,6 +84,6 @@ def test_a_long_chain_has_the_log_z_of_its_powers():
     step = np.array([[0.9, 0.1], [0.4, 0.6]])
     length = 5000
     evidence = np.full((length, 2), -1000.0)
-    forward, work = np.empty((length, 2)), np.empty(2)
-    log_z = forward_logarithms(length, evidence, np.ones(2) / 2, step, np.ones(2), forward, work)
+    forward = np.empty((length, 2))
+    log_z = forward_log(length, evidence, np.ones(2) / 2, step, np.ones(2), forward)
     assert log_z == pytest.approx(-1000.0 * length, rel=1e-12)

@@ -24,7 +24,7 @@ COMPILE = """
 import numpy as np
 from goldspan.cli.compiling import notice
 with notice.shown():
-    from goldspan.tagger.kernels.vectors import dot
+    from goldspan.tagger.kernels import dot
     print(dot(np.ones(3), np.ones(3)), dot(np.ones(4), np.ones(4)))
 """
 

@@ -129,7 +129,7 @@ def test_an_hmm_is_trained_and_tags_too(tmp_path):
     ("words", "message"),
     [
         (["--model", "rnn"], "unknown model 'rnn': choose from crf, hmm"),
-        (["--model", "hmm", "--c2", "1"], "hmm has no parameter 'c2'"),
+        (["--model", "hmm", "--c2", "1"], "unknown parameter of hmm 'c2'"),
         (["--templates", "typo"], "unknown feature set 'typo'"),
         (["--start", "none.goldspan"], "no such file"),
         (["--model", "hmm", "--start", "none.goldspan"], "--start is for --model crf"),
@@ -307,7 +307,7 @@ def test_what_is_written_can_be_read_and_scored(model, tmp_path):
     ("content", "name", "message"),
     [
         (b"caf\xe9 ol\xe9\n", "t.txt", "is not UTF-8"),
-        (b"{oops\n", "t.jsonl", "line 1: this is no JSON"),
+        (b"{oops\n", "t.jsonl", "line 1: this is not JSON"),
         (b'{"tokens": ["a"]}\n[1]\n', "t.jsonl", "line 2: a line must hold an object"),
         (b'{"tokens": ["a", 1]}\n', "t.jsonl", "line 1: it needs `tokens`"),
         (b"a\tO\n\tO\n", "t.conll", "line 2: the first column is empty"),

@@ -7,24 +7,24 @@ from itertools import combinations
 import numpy as np
 
 from goldspan.selection.features import Incidence
-from goldspan.selection.greedy import Purse, Wanted
+from goldspan.selection.greedy import Spending, Wanted
 
 
-def naive_cover(items: Incidence, wanted: Wanted, purse: Purse, ranks, is_out=None):
+def naive_cover(items: Incidence, wanted: Wanted, spending: Spending, ranks, is_out=None):
     """Return items and gains; every step looks at every item."""
     out = np.zeros(items.n_items, bool) if is_out is None else is_out.copy()
     counts = np.zeros(items.n_values, int) if wanted.counts is None else wanted.counts.copy()
     weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
-    left, picked, gains, levels = purse.budget, [], [], []
+    left, picked, gains, levels = spending.budget, [], [], []
     leveled = wanted.order == "levels"
     for level in range(1, wanted.w + 1) if leveled else [wanted.w]:
-        while len(picked) < purse.most:
+        while len(picked) < spending.most:
             best, best_key = -1, 0.0
             for item in ranks.tolist():
-                if out[item] or (purse.spend is not None and purse.spend[item] > left):
+                if out[item] or (spending.spend is not None and spending.spend[item] > left):
                     continue
                 gain = gain_of(items.row(item), counts, level, weights)
-                key = gain if purse.shares is None else gain / purse.shares[item]
+                key = gain if spending.shares is None else gain / spending.shares[item]
                 if key > best_key:
                     best, best_key = item, key
             if best < 0:
@@ -34,8 +34,8 @@ def naive_cover(items: Incidence, wanted: Wanted, purse: Purse, ranks, is_out=No
             levels.append(level if leveled else 0)
             out[best] = True
             counts[items.row(best)] += 1
-            if purse.spend is not None:
-                left -= purse.spend[best]
+            if spending.spend is not None:
+                left -= spending.spend[best]
     return picked, gains, levels
 
 
@@ -58,13 +58,13 @@ def value_of(chosen, items: Incidence, wanted: Wanted) -> float:
     return float((np.minimum(wanted.w, counts) - np.minimum(wanted.w, start)) @ weights)
 
 
-def best_of_all(items: Incidence, wanted: Wanted, purse: Purse) -> float:
-    """Return f of the best set that the purse pays, by looking at all of them."""
+def best_of_all(items: Incidence, wanted: Wanted, spending: Spending) -> float:
+    """Return f of the best set that the spending pays, by looking at all of them."""
     best = 0.0
-    for size in range(min(purse.most, items.n_items) + 1):
+    for size in range(min(spending.most, items.n_items) + 1):
         for chosen in combinations(range(items.n_items), size):
-            price = 0 if purse.spend is None else sum(purse.spend[list(chosen)])
-            if price <= purse.budget:
+            price = 0 if spending.spend is None else sum(spending.spend[list(chosen)])
+            if price <= spending.budget:
                 best = max(best, value_of(chosen, items, wanted))
     return best
 

@@ -83,7 +83,7 @@ def test_costs_beyond_all_budgets_are_refused():
 def test_costs_and_budgets_fit_together(budget, costs, unit, spent_in, most, limit):
     found = Limits.of(Pool.of(TEXTS), budget, None, costs)
     assert (found.unit, found.spent_in) == (unit, spent_in)
-    assert (found.purse.most, found.purse.budget) == (most, limit)
+    assert (found.spending.most, found.spending.budget) == (most, limit)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_errors_are_shares_or_items_that_are_wrong():
         (b"name,error\na,1\n", "a column item"),
         (b"item,error\na,\n", "line 2, item a: an error is a number"),
         (b"item,error\na\n", "line 2, item a: an error is a number"),
-        (b"item\na\na\n", "line 3, item a: the item stands twice"),
+        (b"item\na\na\n", "line 3, item a: the item appears twice"),
     ],
 )
 def test_faulty_errors_name_the_line(text, words):

@@ -11,7 +11,7 @@ from goldspan.errors import InputError
 from goldspan.runners import Threads
 from goldspan.selection import Cost, Features, StreamingCoverage, get_selector
 from goldspan.selection.coverage import cover_in_parts
-from goldspan.selection.greedy import Purse, Wanted, cover
+from goldspan.selection.greedy import Spending, Wanted, cover
 
 EPSILON = 0.1
 
@@ -40,7 +40,7 @@ def test_one_pass_has_half_of_the_best_at_unit_costs(size):
         found = in_chunks(stream, pool, size)
         assert len(found.items) <= n
         assert found.value == pytest.approx(value_of(found.items, items, wanted))
-        best = best_of_all(items, wanted, Purse(n))
+        best = best_of_all(items, wanted, Spending(n))
         assert found.value >= best / (2 * (1 + EPSILON)) - 1e-9
 
 
@@ -60,7 +60,7 @@ def test_one_pass_has_a_third_of_the_best_with_tokens(size):
         found = stream.result()
         cost = np.array([len(text) for text in texts], float)
         assert found.cost == cost[list(found.items)].sum() <= 12
-        best = best_of_all(features.transform(texts), Wanted(), Purse(10, cost, 12.0))
+        best = best_of_all(features.transform(texts), Wanted(), Spending(10, cost, 12.0))
         assert found.value >= best / (3 * (1 + EPSILON)) - 1e-9
 
 
@@ -73,7 +73,7 @@ def test_the_memory_of_a_stream_does_not_grow_with_it():
         stream.feed(pool[first : first + 100])
         sieves.append(stream.result().sieves)
     assert max(sieves) <= np.log(2 * 20) / np.log(1.1) + 2
-    greedy = cover(Features.fit(pool).transform(pool), Wanted(), Purse(20), np.arange(3000))
+    greedy = cover(Features.fit(pool).transform(pool), Wanted(), Spending(20), np.arange(3000))
     assert stream.result().value >= 0.8 * greedy.gain.sum()
     assert stream.result().seen == 3000
 
@@ -120,10 +120,10 @@ def test_parts_are_picked_as_well_as_is_promised():
         rng = np.random.default_rng(seed)
         items, n = random_items(rng), int(rng.integers(1, 5))
         found = cover_in_parts(
-            items, Wanted(), Purse(n), rng.permutation(12),
+            items, Wanted(), Spending(n), rng.permutation(12),
             np.array_split(rng.permutation(12), 3), Threads(1),
         )  # fmt: skip
-        best = best_of_all(items, Wanted(), Purse(n))
+        best = best_of_all(items, Wanted(), Spending(n))
         assert value_of(found.item, items, Wanted()) >= (1 - 1 / np.e) / 2 * best - 1e-9
         assert len(set(found.item.tolist())) == len(found.item) <= n
 

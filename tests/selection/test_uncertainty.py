@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import goldspan
 from goldspan.errors import InputError
 from goldspan.selection import Pool, get_selector, select_items
-from goldspan.selection.greedy import Purse
+from goldspan.selection.greedy import Spending
 from goldspan.selection.uncertainty import fill
 from goldspan.tagger import CRF, HMM, Text
 
@@ -175,7 +175,7 @@ def test_a_classifier_is_asked_about_the_unlabelled_rows_only():
 )
 def test_a_ranking_is_taken_while_the_purse_lasts(budget, most, kept):
     order, spend = np.array([0, 1, 2, 3]), np.array([4.0, 9.0, 2.0, 1.0])
-    assert fill(order, Purse(most, spend, float(budget))).tolist() == kept
+    assert fill(order, Spending(most, spend, float(budget))).tolist() == kept
 
 
 def test_the_score_may_be_divided_by_the_cost():

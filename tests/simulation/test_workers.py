@@ -10,7 +10,7 @@ from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.simulation.annotators import Cm, Seq
-from goldspan.simulation.base import Scene
+from goldspan.simulation.base import SimulationContext
 from simulation.scenes import answer, named, random_truth, truth_of
 
 
@@ -57,8 +57,8 @@ def test_flip_refuses_a_truth_with_a_single_label():
 
 
 def scene_table(truth, worker):
-    scene = Scene(truth, 0, {"w1": worker})
-    return worker.confusion(truth.tagset, scene.assign("w1", np.arange(truth.n_items)).draws)
+    context = SimulationContext(truth, 0, {"w1": worker})
+    return worker.confusion(truth.tagset, context.assign("w1", np.arange(truth.n_items)).draws)
 
 
 def counted(truth, codes, n_previous, begin):
@@ -97,9 +97,9 @@ def test_the_table_of_a_model_is_a_draw_from_its_prior(kind):
     truth = random_truth(n_items=1)
     shares = []
     for seed in range(300):
-        scene = Scene(truth, seed, {})
+        context = SimulationContext(truth, seed, {})
         worker = named(f"{kind}(diagonal=12, off=1.5)")
-        table = worker.confusion(truth.tagset, scene.assign("w1", np.arange(1)).draws)
+        table = worker.confusion(truth.tagset, context.assign("w1", np.arange(1)).draws)
         shares.append(table[-1, 0, 0])
     rng, model = np.random.default_rng(0), get_worker_model(kind)
     mask = truth.tagset.mask if kind == "seq" else None

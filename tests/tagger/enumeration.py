@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from goldspan.spans import Codec, Tagged, find_spans
-from goldspan.tagger.chain import Potentials
+from goldspan.tagger.decoding import Potentials
 
 
 def log_scores(potentials):

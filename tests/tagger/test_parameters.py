@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
+from goldspan.params import check_number, check_whole
 from goldspan.tagger import CRF, HMM
-from goldspan.tagger.parameters import check_number, check_whole
 from tagger.corpora import random_items
 
 X, Y = random_items(20)

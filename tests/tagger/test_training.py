@@ -8,6 +8,7 @@ import numpy as np
 import pycrfsuite
 import pytest
 
+from goldspan.chains.forward_backward import expect_log, forward_log
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
@@ -17,7 +18,7 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Clamp, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
-from goldspan.tagger.kernels.training import _in_logarithms, expected_step, unary_step
+from goldspan.tagger.kernels import expected_step, unary_step
 from goldspan.tagger.parameters import Weights
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
@@ -99,19 +100,21 @@ def test_products_and_logarithms_give_the_same_on_a_long_item(hard, scale, step_
     weights = Weights(*(rng.normal(0, sd, shape) for sd, shape in sizes))
     chain = Masks.of(BIO, hard=hard).exponentials(weights)
     entries = features.bounds, features.ids, features.values
-    shares, counts = np.zeros((2, n, J)), [Weights.zeros(0, J) for _ in range(2)]
-    first, second = (
-        (share, c.start, c.step, c.end) for share, c in zip(shares, counts, strict=True)
-    )
+    share, counts = np.zeros((n, J)), Weights.zeros(0, J)
     log_z = expected_step(
-        features.offsets, *entries, np.ones(1), module.ALL, weights.state, *chain, *first
-    )
+        features.offsets, *entries, np.ones(1), module.ALL, weights.state, *chain,
+        share, counts.start, counts.step, counts.end,
+    )  # fmt: skip
     score = np.empty((n, J))
     unary_step(*entries, weights.state, score)
-    same = _in_logarithms(0, n, 1.0, score, np.empty((n, J)), *chain, *second)
+    marginals, steps = np.empty((n, J)), np.zeros((J, J))
+    same = forward_log(n, score, *chain, marginals)
+    expect_log(n, score, *chain[1:], 1.0, same, marginals, steps)
     assert log_z == pytest.approx(same, rel=1e-11)
-    np.testing.assert_allclose(shares[0], shares[1], atol=1e-6)
-    np.testing.assert_allclose(counts[0].vector, counts[1].vector, atol=1e-6)
+    np.testing.assert_allclose(share, marginals, atol=1e-6)
+    np.testing.assert_allclose(counts.start, marginals[0], atol=1e-6)
+    np.testing.assert_allclose(counts.step, steps, atol=1e-6)
+    np.testing.assert_allclose(counts.end, marginals[-1], atol=1e-6)
 
 
 @pytest.mark.parametrize("bias", [True, False])

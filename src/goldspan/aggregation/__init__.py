@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.aggregation.registry import METHODS, TEXTS, canonical, nearest
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 from goldspan.plugins import plugins
 
 if TYPE_CHECKING:
@@ -61,12 +61,11 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         if not near or repr(near) in str(plain):
             raise plain
         raise UnknownNameError("method", method, methods(), f"{near} may be meant")
+    from goldspan.params import check_names
+
     module, name = place.split(":")
     made: type[Aggregator] = getattr(import_module(module), name)
-    known = made.parameter_names()
-    for param in params:
-        if param not in known:
-            raise InputError(f"{method} has no parameter {param!r}: it has {', '.join(known)}")
+    check_names(method, params, made.parameter_names())
     aggregator = made(**params)
     if text:
         aggregator.name, aggregator.text = method, text  # type: ignore[attr-defined]
@@ -75,7 +74,7 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
 
 def aggregate(
     crowd: Any,
-    method: str = "mv-token",
+    method: str | None = None,
     *,
     gold: Any = None,
     start: Consensus | None = None,
@@ -89,10 +88,12 @@ def aggregate(
     Args:
         crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
             DataFrame with columns task, worker, label, a list of dicts.
-        method: Name of the method; `goldspan.aggregation.methods()` lists them. Names by which
+        method: Name of the method, "mv-token" by default, or with `start` the method of that result
+            with its parameters; `goldspan.aggregation.methods()` lists them. Names by which
             other packages know them do too: "majority-vote", "dawid-skene".
         gold: Known labels to learn from: they are taken as the truth.
-        start: An earlier result of the same method to go on from.
+        start: An earlier result of the same method to go on from, for example when answers were
+            added to the crowd; see `Aggregator.update`.
         runner: Where to work, for example `goldspan.runners.Threads(2)`; by default this thread.
         progress: Who is told of every step.
         checkpoint: Where the state is kept after every step, to resume from.
@@ -109,6 +110,9 @@ def aggregate(
     >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
     ['yes']
     """
+    if method is None and start is not None:
+        method, params = start.method, {**start.params, **params}
+    method = method or "mv-token"
     reading = _reading(method, params)
     aggregator = get_aggregator(method, **params)
     if reading:

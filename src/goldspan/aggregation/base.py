@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +16,12 @@ from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.detection import is_dataframe, rows_as_table
 from goldspan.crowd.io import to_crowd
 from goldspan.errors import FormatError, InputError, NotFittedError, UnavailableError
+from goldspan.params import Estimator, result
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class FitContext:
     """What an aggregator is given beside the crowd.
 
     Attributes:
@@ -39,25 +39,26 @@ class Given:
     checkpoint: Checkpoint | None = None
 
 
-class Aggregator(ABC):
+class Aggregator(Estimator, ABC):
     """Base of the aggregators: keyword-only parameters, `fit`, `fit_predict`, `get_params`.
 
-    A subclass sets `name`, takes its parameters as keyword-only arguments of `__init__`, stores
-    them under the same names, and implements `_aggregate`.
+    A subclass sets `name`, the method's name in the registry, declares its parameters as fields
+    (see `goldspan.params`), and implements `_aggregate`.
 
     Attributes:
-        name: The method's name in the registry.
+        can_go_on: Whether the method learns from round to round, so that `fit(start=…)` and
+            `update` begin where an earlier result ended.
         result_: The `Consensus`, after `fit`.
         labels_: The labels of `result_` as `fit_predict` returns them for a DataFrame; a list of
             labels where `fit` was given something else. For single labels.
         probas_: The probabilities of the labels, as `fit_predict_proba` returns them.
     """
 
-    name: str
-    result_: Consensus
-    _make: _Make
-    labels_: Any
-    probas_: Any
+    can_go_on: ClassVar[bool] = False
+    result_: Consensus = result()
+    labels_: Any = result()
+    probas_: Any = result()
+    _make: _Make = result()
 
     def __getattr__(self, name: str) -> Any:
         if name in ("result_", "labels_", "probas_"):
@@ -68,11 +69,8 @@ class Aggregator(ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @abstractmethod
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Compute the consensus of a crowd with at least one answer."""
-
-    def _check(self) -> None:  # noqa: B027 - a method without bounds has nothing to check
-        """Reject parameters that make no sense; `fit` calls it, for they may have changed."""
 
     def fit(
         self,
@@ -116,13 +114,48 @@ class Aggregator(ABC):
             known, found = attached.gold, recode(found, attached.tagset)
         if not len(found.latest):
             raise InputError("the crowd has no answer: there is nothing to aggregate")
-        given = Given(known, start, runner or Serial(), progress, checkpoint)
+        given = FitContext(known, start, runner or Serial(), progress, checkpoint)
         begin = time.perf_counter()
         result = self._aggregate(found, given)
         seconds = time.perf_counter() - begin
         self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
         self._make = make
         return self
+
+    def update(
+        self,
+        crowd: Any,
+        gold: Any = None,
+        *,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Take new answers into the result: aggregate all answers, going on from `result_`.
+
+        Methods that learn from round to round (`can_go_on`) begin with what they learned of the
+        workers, found by id, or with the weights of their CRF, and need few rounds. Others compute
+        the result anew, so that it has the same bits as after `fit`.
+
+        Args:
+            crowd: All answers, the earlier and the new ones; items and workers may be new too.
+            gold: As for `fit`.
+            runner: As for `fit`.
+            progress: As for `fit`.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: As `fit`; or the crowd lacks tags that the earlier result knows, and has
+                others.
+
+        >>> from goldspan.aggregation import get_aggregator
+        >>> method = get_aggregator("ds")
+        >>> rows = [{"task": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
+        >>> found = method.fit(rows[:-1]).update(rows).result_
+        >>> found.labels[-1], found.stop_reason
+        ('x', 'tol')
+        """
+        start = self.result_ if self.can_go_on else None
+        return self.fit(crowd, gold, start=start, runner=runner, progress=progress)
 
     def fit_predict(self, crowd: Any, gold: Any = None) -> Any:
         """Aggregate and return the labels.
@@ -184,41 +217,6 @@ class Aggregator(ABC):
             )
         result: Consensus = self.predict(crowd)
         return _Make.of(rows_as_table(crowd)).probabilities(result)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
-
-    @classmethod
-    def parameter_names(cls) -> list[str]:
-        """List the parameters."""
-        names = inspect.signature(cls.__init__).parameters
-        return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Raises:
-            InputError: There is no such parameter.
-        """
-        known = self.parameter_names()
-        for name, value in params.items():
-            if name not in known:
-                raise InputError(
-                    f"{self.name} has no parameter {name!r}: it has {', '.join(known)}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        """Show the parameters that differ from their defaults."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if value != defaults[name].default
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Confidence that means what it says: measured, and mended with a temperature where gold allows.
+"""Calibration of confidences: measured, and corrected by a temperature where gold allows.
 
 Workers share mistakes, but models take their answers as independent given the truth, so that
 posteriors are too sure. Raising all evidence to the power 1 / temperature discounts what is said
-again and again; the temperature is the one under which known labels are likeliest (MATH section 7).
+again and again; the temperature is the one under which known labels are likeliest (docs/math.md,
+section 7).
 What is left in the confidences of spans goes through a fitted sigmoid. The labels stay as they are:
 only confidences move.
 """
@@ -37,7 +38,7 @@ FEW_SPANS = 50
 
 @dataclass(frozen=True)
 class Calibration:
-    """How honest confidences are, against gold.
+    """How well calibrated confidences are, against gold.
 
     Attributes:
         cross_entropy: Mean of -ln P(gold tag) in nats.
@@ -58,7 +59,7 @@ class Calibration:
 def measure_calibration(
     result: Consensus, gold: NDArray[np.int16], items: NDArray[np.bool_] | None = None
 ) -> Calibration:
-    """Measure how honest the confidences of a result are.
+    """Measure how well calibrated the confidences of a result are.
 
     Args:
         result: The result.
@@ -79,7 +80,7 @@ def measure_calibration(
 
 
 def calibrate(result: Consensus, gold: Any) -> Consensus:
-    """Fit a temperature on known labels and give the result with mended confidences.
+    """Fit a temperature on known labels and return the result with calibrated confidences.
 
     Args:
         result: Of a Dawid-Skene or BSC method; the known labels must not have been given to `fit`.

@@ -1,4 +1,4 @@
-"""Dawid and Skene's family: the engine with the chain switched off (MATH section 4).
+"""Dawid and Skene's family: the engine without the chain (docs/math.md, section 4).
 
 Every token is an item of its own with the same shares of labels. For single labels this is the
 family as it is known; on tagged tokens labels come out well-formed, but workers' labels count as
@@ -8,63 +8,42 @@ independent of their neighbours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from goldspan.aggregation.bsc.family import Variational
-from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.workermodels import WorkerModel
+from goldspan.aggregation.bsc.priors import Decoder
+from goldspan.aggregation.workermodels import LEAST, WorkerModel
+from goldspan.params import MOST, Number, Whole, fixed
 
 
 class _Independent(Variational):
     """The family without a chain: its defaults are weaker priors and the likeliest labels.
 
     Args:
-        alpha0: Pseudo-count of every label for every truth.
-        epsilon0: Pseudo-count of the right label beyond it.
-        prior: "given", "auto" or "population", as for `Variational`.
-        trusted: Ids of workers who are believed to be good from the start, also as one string with
-            commas.
-        history: An earlier result whose workers are remembered.
         truth_prior: Pseudo-count of every label in the shares of the truth; ten keep the shares
             from running away where workers gave little (chosen on simulated sparse crowds).
         decode: "viterbi", the likeliest well-formed labels, or "mbr", the spans of largest
             expected F1.
-        tol: Relative change of the objective at which to stop.
-        max_iter: Most steps.
-        n_starts: Starts from different points, of which the best objective counts.
-        random_state: Seed of the starts beyond the first.
     """
 
     is_chain = False
 
-    def __init__(
-        self,
-        *,
-        alpha0: float = 1.0,
-        epsilon0: float = 1.0,
-        prior: str = "given",
-        trusted: Sequence[str] = (),
-        history: Consensus | None = None,
-        truth_prior: float = 10.0,
-        decode: str = "viterbi",
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        n_starts: int = 1,
-        random_state: int | None = 0,
-    ) -> None:
-        super().__init__(
-            alpha0=alpha0,
-            epsilon0=epsilon0,
-            prior=prior,
-            trusted=trusted,
-            history=history,
-            truth_prior=truth_prior,
-            decode=decode,
-            tol=tol,
-            max_iter=max_iter,
-            n_starts=n_starts,
-            random_state=random_state,
-        )
+    alpha0: Annotated[float, Number(LEAST, MOST)] = 1.0
+    epsilon0: Annotated[float, Number(0, MOST)] = 1.0
+    truth_prior: Annotated[float, Number(1e-3, MOST)] = 10.0
+    decode: Decoder = "viterbi"
+    # Tokens that stand alone have no label before them, and their words are not used.
+    forbidden: float = fixed(0.1)
+    at_start: str = fixed("outside")
+    after_skip: str = fixed("own")
+    word_prior: float = fixed(1.0)
+    templates: str | Sequence[str] = fixed("default")
+    c2: float = fixed(4.0)
+    min_count: int = fixed(2)
+    folds: int = fixed(5)
+    rounds: int = fixed(6)
+    dependence: float | str = fixed("auto")
+    text_power: float = fixed(1.3)
 
 
 class DawidSkene(_Independent):
@@ -117,32 +96,4 @@ class MaceTokens(_Independent):
 
     name = "mace"
     worker_model = "mace"
-
-    def __init__(
-        self,
-        *,
-        alpha0: float = 1.0,
-        epsilon0: float = 1.0,
-        prior: str = "given",
-        trusted: Sequence[str] = (),
-        history: Consensus | None = None,
-        truth_prior: float = 10.0,
-        decode: str = "viterbi",
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        n_starts: int = 5,
-        random_state: int | None = 0,
-    ) -> None:
-        super().__init__(
-            alpha0=alpha0,
-            epsilon0=epsilon0,
-            prior=prior,
-            trusted=trusted,
-            history=history,
-            truth_prior=truth_prior,
-            decode=decode,
-            tol=tol,
-            max_iter=max_iter,
-            n_starts=n_starts,
-            random_state=random_state,
-        )
+    n_starts: Annotated[int, Whole(1)] = 5

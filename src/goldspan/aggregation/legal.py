@@ -1,20 +1,21 @@
-"""Legal tag sequences under known truth: the best path, winners of votes, and clamped tokens."""
+"""Legal tag sequences: winners of votes, label repair, and known truth that is clamped."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._kernel import kernel
 from goldspan.aggregation.consensus import Consensus
+from goldspan.chains.decoding import best_paths_of_votes, first_without_path
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
-from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.errors import InputError
+from goldspan.params import OneOf
+from goldspan.spans import Codec, Tagged, find_errors, find_spans
 from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Text
 
@@ -47,92 +48,22 @@ def check_words(crowd: Crowd) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The best legal sequence of tags under additive scores (Viterbi), for many items at once.
-
-
-_NEVER = np.iinfo(np.int64).min // 4
-
-
-def best_legal(
-    scores: NDArray[np.int64], offsets: NDArray[np.int64], codec: Codec
-) -> NDArray[np.int16]:
-    """Find for every item the legal tag sequence with the largest sum of scores.
-
-    Items are worked on together, step by step; those that are over drop out.
-
-    Args:
-        scores: int64 [n_tokens, n_labels].
-        offsets: int64 [n_items + 1].
-        codec: The tag set; its transition, start and end masks are hard.
-
-    Returns:
-        int16 [n_tokens]; among equal sums the lowest last tag, then the lowest before it.
-    """
-    n_labels = len(codec.tags)
-    codes = np.zeros(len(scores), np.int16)
-    lengths = np.diff(offsets)
-    order = np.argsort(-lengths, kind="stable")
-    order = order[lengths[order] > 0]
-    if not len(order):
-        return codes
-    begin, length = offsets[:-1][order], lengths[order]
-    steps = int(length[0])
-    forbidden = np.where(codec.mask, 0, _NEVER)
-    best = np.where(codec.start_mask, scores[begin], _NEVER)
-    back = np.zeros((steps, len(order), n_labels), np.int16)
-    final = np.empty((len(order), n_labels), np.int64)
-    n_active = len(order)
-    for t in range(1, steps + 1):
-        still = int(np.searchsorted(-length, -t, side="left"))
-        final[still:n_active] = best[still:n_active]
-        n_active = still
-        if not n_active:
-            break
-        through = best[:n_active, :, None] + forbidden
-        back[t, :n_active] = through.argmax(axis=1)
-        best = np.maximum(through.max(axis=1), _NEVER) + scores[begin[:n_active] + t]
-    tag = np.where(codec.end_mask, final, _NEVER).argmax(axis=1)
-    for t in range(steps - 1, -1, -1):
-        active = int(np.searchsorted(-length, -t, side="left"))
-        codes[begin[:active] + t] = tag[:active]
-        if t:
-            tag[:active] = back[t, np.arange(active), tag[:active]]
-    return codes
+# Who wins a vote: the label with most votes, ties by a rule, whole items made well-formed.
 
 
 def is_legal(
     codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec
 ) -> NDArray[np.bool_]:
-    """Say for every item whether its tags are well-formed, bool [n_items]."""
-    from goldspan.spans import Tagged, find_errors
-
+    """Return for every item whether its tags are well-formed, bool [n_items]."""
     bad = np.zeros(len(offsets) - 1, np.bool_)
     found = find_errors(Tagged(codes, offsets), codec)
     bad[np.searchsorted(offsets, found.position, side="right") - 1] = True
     return ~bad
 
 
-# --------------------------------------------------------------------------------------------------
-# Who wins a vote: the label with most votes, ties by a rule, whole items made well-formed.
-
-
 Ties = Literal["first", "random", "outside", "inside"]
 TIES: tuple[str, ...] = get_args(Ties)
-
-
-def check_choices(ties: Any, legal: Any, random_state: Any) -> None:
-    """Reject parameters of a vote that make no sense.
-
-    Raises:
-        InputError: One of them is wrong.
-        UnknownNameError: There is no such tie rule.
-    """
-    if ties not in TIES:
-        raise UnknownNameError("tie rule", ties, TIES)
-    if not isinstance(legal, bool | np.bool_):
-        raise InputError(f"legal must be True or False, not {legal!r}")
-    if random_state is not None and not isinstance(random_state, int | np.integer):
-        raise InputError(f"random_state must be a whole number or None, not {random_state!r}")
+TieRule = Annotated[str, OneOf(TIES)]
 
 
 def winners(
@@ -205,10 +136,10 @@ def repair(
     """Return some items the legal sequence with the largest sum of `first`, then of `second`.
 
     Args:
-        codes: int16 [n_tokens], what stands now.
+        codes: int16 [n_tokens], the present tags.
         first: [n_tokens, n_labels], what counts first.
         second: [n_tokens, n_labels], what decides among equals; not negative.
-        items: The items to mend.
+        items: The items to repair.
         offsets: int64 [n_items + 1].
         codec: The tag set.
     """
@@ -219,9 +150,9 @@ def repair(
     flat = np.repeat(offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
     weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
     scores = first[flat].astype(np.int64) * weight + second[flat]
-    mended = codes.copy()
-    mended[flat] = best_legal(scores, bounds, codec)
-    return mended
+    repaired = codes.copy()
+    repaired[flat] = best_paths_of_votes(scores, bounds, codec)
+    return repaired
 
 
 def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generator:
@@ -233,7 +164,7 @@ def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generato
 
 
 # --------------------------------------------------------------------------------------------------
-# Known truth, made ready to be clamped: legal, or refused with the item's name.
+# Known truth to be clamped: made legal, or rejected with the item's name.
 
 
 def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], int]:
@@ -260,7 +191,10 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
     every = np.repeat(whole, np.diff(crowd.offsets))
     written = write_codes(find_spans(Tagged(known, crowd.offsets), codec), crowd.offsets, codec)
     found = np.where(every, written, known).astype(np.int16)
-    bad = _first_without_path(crowd.offsets, found, codec.start_mask, codec.mask, codec.end_mask)
+    allowed = (found < 0)[:, None] | (found[:, None] == np.arange(len(codec.tags)))
+    every = np.ones(crowd.n_items, np.bool_)
+    masks = (codec.start_mask, codec.mask, codec.end_mask)
+    bad = first_without_path(crowd.offsets, every, allowed, *masks)
     if bad >= 0:
         tags = [*codec.tags, "?"]
         own = known[crowd.offsets[bad] : crowd.offsets[bad + 1]].tolist()
@@ -271,46 +205,14 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
     return found, int(np.count_nonzero(found != known))
 
 
-@kernel
-def _first_without_path(  # noqa: C901 - one loop for Numba
-    offsets: NDArray[np.int64], gold: NDArray[np.int16], start: NDArray[np.bool_],
-    step: NDArray[np.bool_], end: NDArray[np.bool_],
-) -> int:  # fmt: skip
-    """Return the first item without any legal path through its known tags, -1 if all have one."""
-    n_labels = len(start)
-    now, new = np.empty(n_labels, np.bool_), np.empty(n_labels, np.bool_)
-    for n in range(len(offsets) - 1):
-        if offsets[n] == offsets[n + 1]:
-            continue
-        now[:] = start
-        for t in range(offsets[n], offsets[n + 1]):
-            if t > offsets[n]:
-                for j in range(n_labels):
-                    new[j] = False
-                    for i in range(n_labels):
-                        if now[i] and step[i, j]:
-                            new[j] = True
-                            break
-                now[:] = new
-            if gold[t] >= 0:
-                for j in range(n_labels):
-                    now[j] = now[j] and j == gold[t]
-        ok = False
-        for j in range(n_labels):
-            ok = ok or (now[j] and end[j])
-        if not ok:
-            return n
-    return -1
-
-
 # --------------------------------------------------------------------------------------------------
-# Known truth in the result of a vote: it stands as it is, and what is around it still fits.
+# Known truth in the result of a vote: it is kept, and the labels around it stay well-formed.
 
 
 def read_known(
     known: NDArray[np.int16] | None, crowd: Crowd, *, legal: bool
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
-    """Make known truth well-formed if asked to, and say how much of it there is.
+    """Make known truth well-formed if asked to, and note how much of it there is.
 
     Raises:
         InputError: No legal sequence agrees with what is known of an item.
@@ -332,9 +234,9 @@ def with_known(
     *,
     legal: bool,
 ) -> NDArray[np.int16]:
-    """Put known labels in place, and mend items that are no longer well-formed.
+    """Put known labels in place, and repair items that are no longer well-formed.
 
-    A mended item keeps every known tag, then as many of the others as it can, then has most votes.
+    A repaired item keeps every known tag, then as many of the others as it can, then most votes.
 
     Args:
         codes: int16 [n_tokens], what was decided.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
-from goldspan.aggregation.base import Aggregator, Given
-from goldspan.aggregation.bsc.engine import Stopping
+from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.weighted import AT_ONCE, Ballots, Course, run_rounds, unused_notes
+from goldspan.aggregation.weighted import AT_ONCE, Ballots, RoundTrace, run_rounds, unused_notes
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
+from goldspan.params import Number, OneOf, Rounds, Tolerance
 from goldspan.spans import Codec
-from goldspan.tagger.parameters import check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # Running sums within groups, each from nothing: no group's numbers touch those of another.
@@ -283,35 +282,29 @@ def error_sums(result: Consensus, of: Callable[[Any], Any]) -> tuple[NDArray[Any
 WEIGHTS = ("equal", "agreement")
 
 
+def _check_history(history: Any) -> None:
+    if getattr(history, "values", None) is None:
+        raise InputError(f"history must be a result of mean or median, not {history!r}")
+
+
 class _Numeric(Aggregator):
     """What mean and median share."""
 
-    weights: str
-    tolerance: float | None
-    tol: float
-    max_iter: int
-    history: Consensus | None
-
-    def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        if self.weights not in WEIGHTS:
-            raise UnknownNameError("weights", self.weights, WEIGHTS)
-        if self.tolerance is not None:
-            check_number("tolerance, if it is not None,", self.tolerance, 0)
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
-        if self.history is not None and getattr(self.history, "values", None) is None:
-            raise InputError(f"{self.name}: history must be a result of mean or median")
+    weights: Annotated[str, OneOf(WEIGHTS)] = "equal"
+    tolerance: Annotated[float | None, Number(0)] = None
+    tol: Tolerance = 1e-6
+    max_iter: Rounds = 100
+    history: Annotated[Consensus | None, _check_history] = None
 
     def _middle(self, groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the middle of every group, NaN if empty."""
         raise NotImplementedError  # pragma: no cover
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         check_single(crowd, self.name)
         numbers = label_numbers(crowd.tagset, self.name)
         answers = lay_out(crowd, numbers, given.known, self.history)
-        weight, values, course = self._weigh(answers, given)
+        weight, values, rounds = self._weigh(answers, given)
         notes = [f"weights: {self.weights}"]
         if given.known is not None:
             notes.append(f"{int((given.known >= 0).sum())} known values")
@@ -322,13 +315,13 @@ class _Numeric(Aggregator):
         notes += [f"{n_open} items without answers are left open"] if n_open else []
         found = _result(answers, crowd, numbers, weight, values, self.tolerance)
         return replace(
-            found, trace=course.trace, converged=course.converged,
-            stop_reason=course.stop_reason, notes=tuple(notes),
+            found, trace=rounds.trace, converged=rounds.converged,
+            stop_reason=rounds.stop_reason, notes=tuple(notes),
         )  # fmt: skip
 
     def _weigh(
-        self, answers: Answers, given: Given
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Course]:
+        self, answers: Answers, given: FitContext
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], RoundTrace]:
         """Return weights [n_workers], values [n_items], and how the rounds went."""
         weight = np.ones(answers.ballots.shape[1])
         values = self._values(answers, weight)
@@ -344,8 +337,8 @@ class _Numeric(Aggregator):
             moved = float(np.sqrt((change**2).mean())) / scale
             return moved, moved <= self.tol
 
-        course = run_rounds(step, self.max_iter, given.progress)
-        return weight, values, course
+        rounds = run_rounds(step, self.max_iter, given.progress)
+        return weight, values, rounds
 
     def _values(self, answers: Answers, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         found = self._middle(answers.groups, weight[answers.ballots.worker])
@@ -380,27 +373,7 @@ class Mean(_Numeric):
 
     name = "mean"
 
-    def __init__(
-        self,
-        *,
-        weights: str = "equal",
-        trim: float = 0.0,
-        tolerance: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        history: Consensus | None = None,
-    ) -> None:
-        self.weights = weights
-        self.trim = trim
-        self.tolerance = tolerance
-        self.tol = tol
-        self.max_iter = max_iter
-        self.history = history
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("trim", self.trim, 0, 0.49)
+    trim: Annotated[float, Number(0, 0.49)] = 0.0
 
     def _middle(self, groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         return weighted_mean(groups, weight, self.trim)
@@ -425,22 +398,6 @@ class Median(_Numeric):
     """
 
     name = "median"
-
-    def __init__(
-        self,
-        *,
-        weights: str = "equal",
-        tolerance: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        history: Consensus | None = None,
-    ) -> None:
-        self.weights = weights
-        self.tolerance = tolerance
-        self.tol = tol
-        self.max_iter = max_iter
-        self.history = history
-        self._check()
 
     def _middle(self, groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         return weighted_median(groups, weight)

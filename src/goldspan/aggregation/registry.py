@@ -26,8 +26,8 @@ METHODS: dict[str, tuple[str, str]] = {
         "goldspan.aggregation.weighted:ZeroBasedSkill",
         "the same in rounds, from chance on",
     ),
-    "kos": ("goldspan.aggregation.weighted:Kos", "messages between items and workers"),
-    "glad": ("goldspan.aggregation.weighted:Glad", "ability of workers, difficulty of items"),
+    "kos": ("goldspan.aggregation.kos_glad:Kos", "messages between items and workers"),
+    "glad": ("goldspan.aggregation.kos_glad:Glad", "ability of workers, difficulty of items"),
     "mean": ("goldspan.aggregation.numeric:Mean", "mean of labels that are numbers"),
     "median": ("goldspan.aggregation.numeric:Median", "median of labels that are numbers"),
     "ds": (

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Aggregator, Given
+from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import (
     TIES,
-    check_choices,
+    TieRule,
     is_legal,
     item_rng,
     leave_open,
@@ -25,12 +25,8 @@ from goldspan.aggregation.legal import (
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import share, worker_rates
 from goldspan.errors import InputError, NotFittedError
-from goldspan.spans import (
-    Codec,
-    Tagged,
-    find_errors,
-    find_spans,
-)
+from goldspan.params import Seed
+from goldspan.spans import Codec, Tagged, find_errors, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
 from goldspan.spans.encoding import write_tag
 
@@ -122,31 +118,22 @@ def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Majority votes: per token, per sequence, per segment (paper 000, section 4; MATH section 2).
+# Majority votes: per token, per sequence, per segment (docs/math.md, section 2).
 
 
 class _Votes(Aggregator):
     """What the three votes share: their parameters and the making of a `Consensus`."""
 
-    def __init__(
-        self,
-        *,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        check_choices(ties, legal, random_state)
-        self.ties = ties
-        self.legal = legal
-        self.random_state = random_state
-        self.history = history
+    ties: TieRule = "outside"
+    legal: bool = True
+    random_state: Seed = 0
+    history: Consensus | None = None
 
     def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
         raise NotImplementedError  # pragma: no cover
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         counts = vote_counts(crowd)
         known, notes = read_known(given.known, crowd, legal=self.legal)
         codes = self._decide(crowd, counts)

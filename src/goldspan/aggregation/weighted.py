@@ -1,25 +1,23 @@
-"""Weighted votes and methods for single labels: WMV, Wawa, ZBS, KOS, GLAD."""
+"""Votes with a weight per worker: what they share, WMV, Wawa and ZBS."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, logsumexp
 
-from goldspan.aggregation.base import Aggregator, Given, as_crowd
-from goldspan.aggregation.bsc.engine import Stopping
+from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.priors import trusted_ids
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import (
-    check_choices,
+    TieRule,
     leave_open,
     read_known,
     sure_of,
@@ -30,10 +28,10 @@ from goldspan.aggregation.votes import agreement_table, item_shares, span_shares
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import worker_rates
-from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.errors import InputError, NotFittedError
+from goldspan.params import Number, OneOf, Rounds, Seed, Tolerance, Whole, result
 from goldspan.protocols import Progress
 from goldspan.spans import Tagged, find_errors
-from goldspan.tagger.parameters import check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # The labels that count in a vote, one row each, and their sums over tokens and workers.
@@ -128,7 +126,7 @@ def in_grains(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Course:
+class RoundTrace:
     """How the rounds went.
 
     Attributes:
@@ -142,13 +140,13 @@ class Course:
     stop_reason: str
 
 
-AT_ONCE = Course((), converged=True, stop_reason="weighted votes need no iteration")
+AT_ONCE = RoundTrace((), converged=True, stop_reason="weighted votes need no iteration")
 """Of methods without rounds."""
 
 
 def run_rounds(
     step: Callable[[int], tuple[float, bool]], max_iter: int, progress: Progress | None
-) -> Course:
+) -> RoundTrace:
     """Do rounds until one says that it is the last, or there are enough of them.
 
     Ctrl-C ends them as well, but for the first.
@@ -168,12 +166,12 @@ def run_rounds(
                 pace = (time.perf_counter() - begin) / len(trace)
                 progress(len(trace), max_iter, objective, pace * (max_iter - len(trace)))
             if is_last:
-                return Course(tuple(trace), converged=True, stop_reason="tol")
+                return RoundTrace(tuple(trace), converged=True, stop_reason="tol")
     except KeyboardInterrupt:
         if not trace:
             raise
-        return Course(tuple(trace), converged=False, stop_reason="interrupted")
-    return Course(tuple(trace), converged=False, stop_reason="max_iter")
+        return RoundTrace(tuple(trace), converged=False, stop_reason="interrupted")
+    return RoundTrace(tuple(trace), converged=False, stop_reason="max_iter")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -301,7 +299,7 @@ def remembered(history: Consensus | None, crowd: Crowd, unit: str = "token") -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class VoteInputs:
     """What there is to decide from.
 
     Attributes:
@@ -316,11 +314,11 @@ class Case:
     ballots: Ballots
     known: NDArray[np.int16] | None
     past: Judged
-    given: Given
+    given: FitContext
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing:
+class WeightedScores:
     """What a method found.
 
     Attributes:
@@ -330,7 +328,7 @@ class Weighing:
         is_posterior: Whether `probs` are probabilities, by which workers can be judged.
         n_absent: Labels that may be right but that the crowd does not have; their part of the
             confidence is missing from its rows.
-        course: How its rounds went.
+        rounds: How its rounds went.
         notes: Decisions and warnings.
         item_columns: What it found out about items.
     """
@@ -340,29 +338,28 @@ class Weighing:
     probs: NDArray[np.float64] | None = None
     is_posterior: bool = False
     n_absent: int = 0
-    course: Course = AT_ONCE
+    rounds: RoundTrace = AT_ONCE
     notes: tuple[str, ...] = ()
     item_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 class WeightedVote(Aggregator):
-    """Base of the votes with weights; a subclass finds the weights in `_weigh`."""
+    """Base of the votes with weights; a subclass finds the weights in `_weigh`.
 
-    def __init__(
-        self, *, ties: str, legal: bool, random_state: int | None, history: Consensus | None
-    ) -> None:
-        self.ties = ties
-        self.legal = legal
-        self.random_state = random_state
-        self.history = history
+    Args:
+        ties: Which of tied labels wins, as for `mv-token`.
+        legal: Make the result well-formed: the legal sequence with the largest sum.
+        random_state: Seed for ties="random".
+        history: An earlier result of any method: its expected right labels of a worker count as
+            that many more judged labels.
+    """
 
-    def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        check_choices(self.ties, self.legal, self.random_state)
-        if self.history is not None and not isinstance(self.history, Consensus):
-            raise InputError(f"history must be an earlier result, not {self.history!r}")
+    ties: TieRule = "outside"
+    legal: bool = True
+    random_state: Seed = 0
+    history: Consensus | None = None
 
-    def _weigh(self, case: Case) -> Weighing:
+    def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         """Find the weights."""
         raise NotImplementedError  # pragma: no cover
 
@@ -373,10 +370,10 @@ class WeightedVote(Aggregator):
     def _past(self, crowd: Crowd) -> Judged:
         return remembered(self.history, crowd)
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         known, notes = read_known(given.known, crowd, legal=self.legal)
         ballots = Ballots.of(crowd, self._voters(crowd))
-        found = self._weigh(Case(crowd, ballots, known, self._past(crowd), given))
+        found = self._weigh(VoteInputs(crowd, ballots, known, self._past(crowd), given))
         scores = found.scores
         if scores is None:
             scores = ballots.sums(found.weight[ballots.worker])
@@ -411,7 +408,19 @@ class WeightedVote(Aggregator):
         return np.bincount(answers.item, counts, crowd.n_items) > 0
 
 
-def unused_notes(name: str, given: Given) -> list[str]:
+class IteratedVote(WeightedVote):
+    """Base of the votes that are found in rounds.
+
+    Args:
+        tol: Change at which to stop.
+        max_iter: Most rounds.
+    """
+
+    tol: Tolerance = 1e-5
+    max_iter: Rounds = 100
+
+
+def unused_notes(name: str, given: FitContext) -> list[str]:
     """Return what a method was given to go on from and has no use for."""
     unused = {"start": given.start, "a checkpoint": given.checkpoint}
     return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
@@ -458,7 +467,7 @@ def softmax(scores: NDArray[np.float64], n_absent: int = 0) -> NDArray[np.float6
 
 
 def _result(
-    crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float32], found: Weighing,
+    crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float32], found: WeightedScores,
     notes: tuple[str, ...],
 ) -> Consensus:  # fmt: skip
     """Put the result together; single labels have one confidence, tagged tokens shares too."""
@@ -477,9 +486,9 @@ def _result(
         confidence=items,
         make_workers=partial(_workers, weight=found.weight, is_posterior=found.is_posterior),
         method="",
-        trace=found.course.trace,
-        converged=found.course.converged,
-        stop_reason=found.course.stop_reason,
+        trace=found.rounds.trace,
+        converged=found.rounds.converged,
+        stop_reason=found.rounds.stop_reason,
         notes=notes,
         item_columns=found.item_columns,
     )
@@ -495,10 +504,42 @@ def _workers(result: Consensus, weight: NDArray[np.float64], *, is_posterior: bo
 
 
 # --------------------------------------------------------------------------------------------------
-# Weighted majority votes by the workers' reliability (Li and Liu 2015; MATH section 8).
+# Weighted majority votes by the workers' reliability (Li and Liu 2015; docs/math.md, section 8).
 
 
 BELOW = ("negative", "zero")
+
+
+def read_pair(prior: Any) -> tuple[float, float]:
+    """Read pseudo-counts, given as a pair or as one string with a comma (on the command line).
+
+    Raises:
+        InputError: It is neither, or a number is negative or not finite.
+
+    >>> read_pair((1, 1)), read_pair("0, 0.5")
+    ((1.0, 1.0), (0.0, 0.5))
+    """
+    try:
+        a, b = (float(x) for x in (prior.split(",") if isinstance(prior, str) else prior))
+    except (TypeError, ValueError):
+        a = b = np.nan
+    if not (0 <= a < np.inf and 0 <= b < np.inf):
+        raise InputError(f"prior must be a pair of numbers of at least 0, not {prior!r}")
+    return a, b
+
+
+def _check_source(method: Any) -> None:
+    if not isinstance(method, str) or method.startswith("wmv-"):
+        raise InputError(f"weights_from must be the name of another method, not {method!r}")
+
+
+def _check_reliability(given: Any) -> None:
+    known = given is None or hasattr(given, "worker_ids")
+    if not known and not isinstance(given, Mapping):
+        raise InputError(
+            "reliability must be a Reliability or a mapping from worker ids to shares, not "
+            f"{given!r}"
+        )
 
 
 class LinearVote(WeightedVote):
@@ -526,11 +567,6 @@ class LinearVote(WeightedVote):
             his spans, with types + 1 for L.
         n_labels: L, the labels that a worker chooses from; None: that of a `Reliability`, else the
             labels of the crowd. Labels that the crowd does not have take part in the confidence.
-        ties: As for `mv-token`.
-        legal: Make the result well-formed: the legal sequence with the largest sum.
-        random_state: Seed for ties="random".
-        history: An earlier result of any method: its expected right labels of a worker count as
-            that many more judged labels.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n")
@@ -540,49 +576,13 @@ class LinearVote(WeightedVote):
 
     name = "wmv-linear"
 
-    def __init__(
-        self,
-        *,
-        reliability: Any = None,
-        weights_from: str = "one-coin",
-        prior: tuple[float, float] | str = (1.0, 1.0),
-        below: str = "negative",
-        only: Collection[str] = (),
-        unit: str = "token",
-        n_labels: int | None = None,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.reliability = reliability
-        self.weights_from = weights_from
-        self.prior = prior
-        self.below = below
-        self.only = only
-        self.unit = unit
-        self.n_labels = n_labels
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        for what, name, allowed in (("below", self.below, BELOW), ("unit", self.unit, UNITS)):
-            if name not in allowed:
-                raise UnknownNameError(what, name, allowed)
-        read_pair(self.prior)
-        trusted_ids(self.only)
-        if self.n_labels is not None:
-            check_whole("n_labels", self.n_labels, 2)
-        source = self.weights_from
-        if not isinstance(source, str) or source.startswith("wmv-"):
-            raise InputError(f"weights_from must be the name of another method, not {source!r}")
-        known = self.reliability is None or hasattr(self.reliability, "worker_ids")
-        if not known and not isinstance(self.reliability, Mapping):
-            raise InputError(
-                "reliability must be a Reliability or a mapping from worker ids to shares, not "
-                f"{self.reliability!r}"
-            )
+    reliability: Annotated[Any, _check_reliability] = None
+    weights_from: Annotated[str, _check_source] = "one-coin"
+    prior: Annotated[tuple[float, float] | str, read_pair] = (1.0, 1.0)
+    below: Annotated[str, OneOf(BELOW)] = "negative"
+    only: Annotated[Collection[str], trusted_ids] = ()
+    unit: Annotated[str, OneOf(UNITS)] = "token"
+    n_labels: Annotated[int | None, Whole(2)] = None
 
     def _voters(self, crowd: Crowd) -> NDArray[np.bool_] | None:
         names = trusted_ids(self.only)
@@ -595,13 +595,13 @@ class LinearVote(WeightedVote):
     def _past(self, crowd: Crowd) -> Judged:
         return remembered(self.history, crowd, self.unit)
 
-    def _weigh(self, case: Case) -> Weighing:
-        right, source = self._right(case)
-        n_own, n_labels = self._label_counts(case.crowd)
+    def _weigh(self, inputs: VoteInputs) -> WeightedScores:
+        right, source = self._right(inputs)
+        n_own, n_labels = self._label_counts(inputs.crowd)
         weight = self._weights(right, n_labels)
         if self.below == "zero":
             weight = np.maximum(weight, 0)
-        voters = self._voters(case.crowd)
+        voters = self._voters(inputs.crowd)
         below = int((weight < 0).sum())
         notes = [f"weights from {source}"]
         if n_labels != n_own:
@@ -610,10 +610,10 @@ class LinearVote(WeightedVote):
         if voters is not None:
             weight = np.where(voters, weight, 0)
             notes.append(f"{int(voters.sum())} of {len(voters)} workers vote")
-        found = Weighing(weight, n_absent=max(n_labels - n_own, 0), notes=tuple(notes))
-        return self._with_posterior(case, found)
+        found = WeightedScores(weight, n_absent=max(n_labels - n_own, 0), notes=tuple(notes))
+        return self._with_posterior(inputs, found)
 
-    def _with_posterior(self, case: Case, found: Weighing) -> Weighing:  # noqa: ARG002
+    def _with_posterior(self, inputs: VoteInputs, found: WeightedScores) -> WeightedScores:  # noqa: ARG002
         """Add the method's posterior; linear weights have none."""
         return found
 
@@ -630,30 +630,30 @@ class LinearVote(WeightedVote):
             return n_own, self.n_labels
         return n_own, getattr(self.reliability, "n_labels", max(n_own, 2))
 
-    def _right(self, case: Case) -> tuple[NDArray[np.float64], str]:
+    def _right(self, inputs: VoteInputs) -> tuple[NDArray[np.float64], str]:
         """Return w of every worker, NaN unknown, and where it is from."""
-        crowd = case.crowd
+        crowd = inputs.crowd
         if self.reliability is not None:
             return given_shares(
                 self.reliability, crowd, read_pair(self.prior)
             ), "the reliability given"
         if self.unit == "span" and crowd.tagset.rules.is_plain:
             raise InputError('unit="span" needs spans: labels without prefixes have none')
-        if case.known is not None:
+        if inputs.known is not None:
             everybody = Ballots.of(crowd)
-            judged, source = by_truth(crowd, case.known, everybody, self.unit), "known truth"
+            judged, source = by_truth(crowd, inputs.known, everybody, self.unit), "known truth"
         else:
-            judged, source = by_result(self._judge(case), self.unit), self.weights_from
+            judged, source = by_result(self._judge(inputs), self.unit), self.weights_from
         if self.history is not None:
             source += " and an earlier result"
-        return (judged + case.past).share(read_pair(self.prior)), source
+        return (judged + inputs.past).share(read_pair(self.prior)), source
 
-    def _judge(self, case: Case) -> Consensus:
+    def _judge(self, inputs: VoteInputs) -> Consensus:
         """Aggregate with the method that judges workers."""
         from goldspan.aggregation import get_aggregator
 
-        judge, given = get_aggregator(self.weights_from), case.given
-        return judge.fit(case.crowd, runner=given.runner, progress=given.progress).result_
+        judge, given = get_aggregator(self.weights_from), inputs.given
+        return judge.fit(inputs.crowd, runner=given.runner, progress=given.progress).result_
 
 
 class LogOddsVote(LinearVote):
@@ -665,17 +665,6 @@ class LogOddsVote(LinearVote):
     Args:
         truncation: w is kept in truncation … 1 - truncation: no test of ten questions makes a
             worker infallible.
-        reliability: As for `LinearVote`.
-        weights_from: As for `LinearVote`.
-        prior: As for `LinearVote`.
-        below: As for `LinearVote`.
-        only: As for `LinearVote`.
-        unit: As for `LinearVote`.
-        n_labels: As for `LinearVote`.
-        ties: As for `mv-token`.
-        legal: As for `LinearVote`.
-        random_state: Seed for ties="random".
-        history: As for `LinearVote`.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,y\n1,c,y\n")
@@ -686,59 +675,16 @@ class LogOddsVote(LinearVote):
 
     name = "wmv-log"
 
-    def __init__(
-        self,
-        *,
-        truncation: float = 0.05,
-        reliability: Any = None,
-        weights_from: str = "one-coin",
-        prior: tuple[float, float] | str = (1.0, 1.0),
-        below: str = "negative",
-        only: Collection[str] = (),
-        unit: str = "token",
-        n_labels: int | None = None,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.truncation = truncation
-        super().__init__(
-            reliability=reliability, weights_from=weights_from, prior=prior, below=below,
-            only=only, unit=unit, n_labels=n_labels, ties=ties, legal=legal,
-            random_state=random_state, history=history,
-        )  # fmt: skip
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("truncation", self.truncation, 1e-9, 0.49)
+    truncation: Annotated[float, Number(1e-9, 0.49)] = 0.05
 
     def _weights(self, right: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
         kept = np.clip(right, self.truncation, 1 - self.truncation)
         return np.nan_to_num(np.log((n_labels - 1) * kept / (1 - kept)), nan=0.0)
 
-    def _with_posterior(self, case: Case, found: Weighing) -> Weighing:
-        scores = case.ballots.sums(found.weight[case.ballots.worker])
+    def _with_posterior(self, inputs: VoteInputs, found: WeightedScores) -> WeightedScores:
+        scores = inputs.ballots.sums(found.weight[inputs.ballots.worker])
         probs = softmax(scores, found.n_absent)
         return replace(found, scores=scores, probs=probs, is_posterior=True)
-
-
-def read_pair(prior: Any) -> tuple[float, float]:
-    """Read pseudo-counts, given as a pair or as one string with a comma (on the command line).
-
-    Raises:
-        InputError: It is neither, or a number is negative or not finite.
-
-    >>> read_pair((1, 1)), read_pair("0, 0.5")
-    ((1.0, 1.0), (0.0, 0.5))
-    """
-    try:
-        a, b = (float(x) for x in (prior.split(",") if isinstance(prior, str) else prior))
-    except (TypeError, ValueError):
-        a = b = np.nan
-    if not (0 <= a < np.inf and 0 <= b < np.inf):
-        raise InputError(f"prior must be a pair of numbers of at least 0, not {prior!r}")
-    return a, b
 
 
 # --------------------------------------------------------------------------------------------------
@@ -748,13 +694,13 @@ def read_pair(prior: Any) -> tuple[float, float]:
 class _Skilled(WeightedVote):
     """What both share: a vote, and the share of labels that agree with it."""
 
-    def _vote(self, case: Case, skill: NDArray[np.float64] | None) -> NDArray[np.int16]:
+    def _vote(self, inputs: VoteInputs, skill: NDArray[np.float64] | None) -> NDArray[np.int16]:
         """Vote with skills [n_workers], None: all the same; known truth in its place."""
-        ballots, crowd = case.ballots, case.crowd
+        ballots, crowd = inputs.ballots, inputs.crowd
         votes = in_grains(ballots.sums(None if skill is None else skill[ballots.worker]))
         rule = (self.ties, self.random_state)
         codes = winners(votes, ballots.voted, crowd, crowd.tagset, rule, legal=self.legal)
-        return codes if case.known is None else np.where(case.known >= 0, case.known, codes)
+        return codes if inputs.known is None else np.where(inputs.known >= 0, inputs.known, codes)
 
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
         """Vote on other items with the skills of the workers as `fit` left them.
@@ -789,35 +735,26 @@ class _Skilled(WeightedVote):
             notes=notes if new else result.notes,
         )
 
-    def _agreement(self, case: Case, codes: NDArray[np.int16]) -> NDArray[np.float64]:
+    def _agreement(self, inputs: VoteInputs, codes: NDArray[np.int16]) -> NDArray[np.float64]:
         """Share of labels that agree, [n_workers], the past included; 0 without any."""
-        judged: Judged = by_truth(case.crowd, codes, case.ballots) + case.past
+        judged: Judged = by_truth(inputs.crowd, codes, inputs.ballots) + inputs.past
         return np.nan_to_num(judged.share(), nan=0.0)
 
 
 class _WithSkills(WeightedVote):
     """One vote with skills that are known, float64 [n_workers]."""
 
-    skill: NDArray[np.float64]
+    skill: NDArray[np.float64] = result()
 
-    def __init__(self, *, ties: str, legal: bool, random_state: int | None) -> None:
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=None)
-
-    def _weigh(self, case: Case) -> Weighing:  # noqa: ARG002 - there is nothing to find
-        return Weighing(self.skill)
+    def _weigh(self, inputs: VoteInputs) -> WeightedScores:  # noqa: ARG002 - there is nothing to find
+        return WeightedScores(self.skill)
 
 
 class Wawa(_Skilled):
     r"""Worker agreement with the aggregate: a majority vote, skills by it, a weighted vote.
 
-    Confidence is the share of weight at the token, no calibrated probability.
-
-    Args:
-        ties: As for `mv-token`.
-        legal: Make the result well-formed: the legal sequence with the largest sum.
-        random_state: Seed for ties="random".
-        history: An earlier result of any method: its expected right labels of a worker count as
-            that many more labels in his skill. Known truth stands in the first vote.
+    Confidence is the share of weight at the token, no calibrated probability. Known truth stands in
+    the first vote.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,c,x\n")
@@ -827,22 +764,11 @@ class Wawa(_Skilled):
 
     name = "wawa"
 
-    def __init__(
-        self,
-        *,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _weigh(self, case: Case) -> Weighing:
-        return Weighing(self._agreement(case, self._vote(case, None)))
+    def _weigh(self, inputs: VoteInputs) -> WeightedScores:
+        return WeightedScores(self._agreement(inputs, self._vote(inputs, None)))
 
 
-class ZeroBasedSkill(_Skilled):
+class ZeroBasedSkill(_Skilled, IteratedVote):
     r"""Zero-based skill: all begin little better than chance, and votes and skills alternate.
 
     Every round takes a weighted vote and moves the skills towards their agreement with it,
@@ -854,11 +780,6 @@ class ZeroBasedSkill(_Skilled):
     Args:
         rate: The first learning rate, in 0 … 1.
         tol: Largest difference of a skill from the agreement at which to stop.
-        max_iter: Most rounds.
-        ties: As for `mv-token`.
-        legal: As for `Wawa`.
-        random_state: Seed for ties="random".
-        history: As for `Wawa`.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,c,x\n")
@@ -870,359 +791,17 @@ class ZeroBasedSkill(_Skilled):
     above_chance = 1e-5
     halved_after = 20
 
-    def __init__(
-        self,
-        *,
-        rate: float = 1.0,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.rate = rate
-        self.tol = tol
-        self.max_iter = max_iter
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
+    rate: Annotated[float, Number(above=0, most=1)] = 1.0
 
-    def _check(self) -> None:
-        super()._check()
-        check_number("rate", self.rate, 0, 1, is_open=True)
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
-
-    def _weigh(self, case: Case) -> Weighing:
-        chance = 1 / case.ballots.shape[2] + self.above_chance
-        skill = np.nan_to_num(case.past.share(), nan=chance)
+    def _weigh(self, inputs: VoteInputs) -> WeightedScores:
+        chance = 1 / inputs.ballots.shape[2] + self.above_chance
+        skill = np.nan_to_num(inputs.past.share(), nan=chance)
 
         def step(n: int) -> tuple[float, bool]:
             nonlocal skill
-            rest = self._agreement(case, self._vote(case, skill)) - skill
+            rest = self._agreement(inputs, self._vote(inputs, skill)) - skill
             skill = skill + self.rate * 0.5 ** ((n + 1) // self.halved_after) * rest
             return float((rest**2).mean()), bool(np.abs(rest).max() <= self.tol)
 
-        course = run_rounds(step, self.max_iter, case.given.progress)
-        return Weighing(skill, course=course)
-
-
-# --------------------------------------------------------------------------------------------------
-# Karger, Oh and Shah (2011): messages between items and workers, as in belief propagation.
-
-
-class Kos(WeightedVote):
-    r"""KOS: iterative message passing between items and workers.
-
-    The score of a label is the weight for it less the weight against it, as a share of all weight
-    at the token; the confidence is the share for it, no calibrated probability. Where nobody has a
-    weight (workers with one answer each), votes decide. Known items send their label in place of
-    their message; a worker's judged labels of an earlier result count as that many known items.
-    The trace holds the root mean square change of the workers' messages.
-
-    Args:
-        tol: Change of the messages at which to stop.
-        max_iter: Most rounds.
-        ties: As for `mv-token`.
-        legal: Make the result well-formed: the legal sequence with the largest sum.
-        random_state: Seed of the first messages, and for ties="random".
-        history: An earlier result of any method.
-
-    >>> from goldspan import read_crowd
-    >>> crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,b,y\n2,c,x\n")
-    >>> Kos().fit_predict(crowd)
-    [['x'], ['y']]
-    """
-
-    name = "kos"
-
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
-
-    def _weigh(self, case: Case) -> Weighing:
-        ballots, n_labels = case.ballots, case.ballots.shape[2]
-        rng = np.random.default_rng(self.random_state)
-        # With two labels both polls are the same, but for the sign.
-        signs = _signs(ballots, np.arange(1 if n_labels == 2 else n_labels))
-        pull = _pull_of_known(case, signs)
-        messages = np.tile(rng.normal(1, 1, len(ballots)), (len(signs), 1))
-        extra = 2 * case.past.right - case.past.total
-
-        def step(n: int) -> tuple[float, bool]:  # noqa: ARG001 - every round is alike
-            nonlocal messages
-            new = _round(ballots, signs, messages, pull, extra)
-            change = float(np.sqrt(((new - messages) ** 2).mean())) if new.size else 0.0
-            messages = new
-            return change, change <= self.tol
-
-        course = run_rounds(step, self.max_iter, case.given.progress)
-        scores = _scores(ballots, signs, messages)
-        share = (1 + scores) / 2
-        whole = share.sum(axis=1, keepdims=True)
-        even = np.full_like(share, 1 / n_labels)  # where all weight speaks against every label
-        probs = np.divide(share, whole, out=even, where=whole > 0)
-        labels = np.maximum(ballots.per_worker(None), 1)
-        weight = np.asarray(ballots.per_worker(messages.mean(axis=0)) / labels)
-        return Weighing(weight, scores, probs, course=course)
-
-
-def _signs(ballots: Ballots, polls: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Say for every poll on a label who gave it (1) and who did not (-1), [n_polls, n_ballots]."""
-    return np.where(ballots.label == polls[:, None], 1.0, -1.0)
-
-
-def _pull_of_known(case: Case, signs: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the messages of known tokens, 1 or -1, NaN for others, [n_polls, n_ballots]."""
-    if case.known is None:
-        return None
-    truth = case.known[case.ballots.token]
-    found = np.where(truth == np.arange(len(signs))[:, None], 1.0, -1.0)
-    found[:, truth < 0] = np.nan
-    return found
-
-
-def _round(
-    ballots: Ballots, signs: NDArray[np.float64], messages: NDArray[np.float64],
-    pull: NDArray[np.float64] | None, extra: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
-    """Send messages to the workers and back, [n_polls, n_ballots]."""
-    new = np.empty_like(messages)
-    for poll, sign in enumerate(signs):
-        sent = sign * messages[poll]
-        to_worker = _scaled(ballots.per_token(sent)[ballots.token] - sent)
-        if pull is not None:
-            to_worker = np.where(np.isnan(pull[poll]), to_worker, pull[poll])
-        sent = sign * to_worker
-        new[poll] = _scaled((ballots.per_worker(sent) + extra)[ballots.worker] - sent)
-    return new
-
-
-def _scaled(messages: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return messages a root mean square of 1."""
-    size = np.sqrt((messages**2).mean()) if len(messages) else 0.0
-    return messages / size if size > 0 else messages
-
-
-def _scores(
-    ballots: Ballots, signs: NDArray[np.float64], messages: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the share of weight for a label less that against it, [n_tokens, n_labels]."""
-    found = np.zeros((len(signs), ballots.shape[0]))
-    for poll, sign in enumerate(signs):
-        whole = ballots.per_token(np.abs(messages[poll]))
-        there = whole > 1e-12
-        np.divide(ballots.per_token(sign * messages[poll]), whole, out=found[poll], where=there)
-        if not there.all():
-            votes = ballots.per_token(sign) / np.maximum(ballots.per_token(None), 1)
-            found[poll][~there] = votes[~there]
-    is_mirrored = len(found) < ballots.shape[2]
-    return np.stack([found[0], -found[0]], axis=1) if is_mirrored else found.T
-
-
-# --------------------------------------------------------------------------------------------------
-# GLAD (Whitehill et al. 2009): the ability of workers and the difficulty of items, by EM.
-
-
-CLIMBS = 2
-"""Steps of Fisher scoring in one M-step, of the workers and then of the tokens."""
-HALVINGS = 5
-"""Of a step that would lower the objective."""
-CENTRE = 1.0
-"""Of the priors of alpha and of ln beta."""
-MOST = 6.0
-"""Of |ln beta|: far beyond what the prior lets happen, it keeps numbers finite."""
-
-Terms = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""Of every parameter: its part of the objective, the slope, and the information (positive)."""
-
-
-class Glad(WeightedVote):
-    r"""GLAD: EM over the ability of workers and the difficulty of items.
-
-    Confidence of labels is the posterior; of spans and tagged items a share of weight. The result's
-    `item_columns["difficulty"]` holds 1 / beta, of tagged items the mean of their tokens; the
-    column `weight` of its workers holds alpha, below 0 for those who mix labels up. Known truth is
-    clamped; judged labels of an earlier result count as that many labels on items of usual
-    difficulty (ln beta = 1). With few labels per item the difficulty of an item says little.
-
-    Args:
-        tol: Relative change of the objective at which to stop.
-        max_iter: Most rounds.
-        ties: As for `mv-token`.
-        legal: Make the result well-formed: the legal sequence with the largest sum.
-        random_state: Seed for ties="random".
-        history: An earlier result of any method.
-
-    >>> from goldspan import read_crowd
-    >>> crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,x\n2,a,y\n2,b,y\n2,c,x\n")
-    >>> found = Glad().fit(crowd).result_
-    >>> easy, hard = found.item_columns["difficulty"]
-    >>> found.labels, bool(easy < hard)
-    (['x', 'y'], True)
-    """
-
-    name = "glad"
-
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        ties: str = "outside",
-        legal: bool = True,
-        random_state: int | None = 0,
-        history: Consensus | None = None,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        super().__init__(ties=ties, legal=legal, random_state=random_state, history=history)
-        self._check()
-
-    def _check(self) -> None:
-        super()._check()
-        Stopping(self.tol, self.max_iter)
-        check_whole("max_iter", self.max_iter, 1)
-
-    def _weigh(self, case: Case) -> Weighing:
-        model = _Model(case)
-        n_tokens, n_workers, _ = case.ballots.shape
-        alpha, ease = np.full(n_workers, CENTRE), np.full(n_tokens, CENTRE)
-        scores, probs, before = model.expect(alpha, ease)
-
-        def step(n: int) -> tuple[float, bool]:  # noqa: ARG001 - every round is alike
-            nonlocal alpha, ease, scores, probs, before
-            alpha, ease = model.climb(alpha, ease, probs)
-            scores, probs, objective = model.expect(alpha, ease)
-            close = abs(objective - before) <= self.tol * abs(before)
-            before = objective
-            return objective, close
-
-        course = run_rounds(step, self.max_iter, case.given.progress)
-        difficulty = _by_item(case, np.exp(-ease))
-        return Weighing(
-            alpha, scores, probs, is_posterior=True, course=course,
-            item_columns={"difficulty": difficulty},
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _Model:
-    """The model of a case; its parameters are alpha [n_workers] and ln beta [n_tokens]."""
-
-    case: Case
-
-    def expect(
-        self, alpha: NDArray[np.float64], ease: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """Return scores and probabilities, [n_tokens, n_labels], and the objective."""
-        ballots, known = self.case.ballots, self.case.known
-        spread = np.log(max(ballots.shape[2] - 1, 1))
-        power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
-        wrong = ballots.per_token(log_expit(-power) - spread)
-        scores = ballots.sums(power + spread)
-        probs, mass = softmax(scores), logsumexp(scores, axis=1)
-        if known is not None:
-            there = np.flatnonzero(known >= 0)
-            probs[there] = 0
-            probs[there, known[there]] = 1
-            mass[there] = scores[there, known[there]]
-        prior = self._past(alpha)[0].sum() + _prior(alpha)[0].sum() + _prior(ease)[0].sum()
-        return scores, probs, float((wrong + mass).sum() + prior)
-
-    def climb(
-        self, alpha: NDArray[np.float64], ease: NDArray[np.float64], probs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Raise the expected log-likelihood under the labels' probabilities."""
-        ballots = self.case.ballots
-        right = probs[ballots.token, ballots.label]
-
-        def workers(alpha: NDArray[np.float64]) -> Terms:
-            beta = np.exp(ease)[ballots.token]
-            terms = _likelihood(right, alpha[ballots.worker] * beta, beta)
-            return _added([ballots.per_worker(x) for x in terms], self._past(alpha), _prior(alpha))
-
-        def tokens(ease: NDArray[np.float64]) -> Terms:
-            power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
-            terms = _likelihood(right, power, power)  # d power / d ln beta is power itself
-            return _added([ballots.per_token(x) for x in terms], _prior(ease))
-
-        for _ in range(CLIMBS):
-            alpha = _step(alpha, workers)
-            ease = np.clip(_step(ease, tokens), -MOST, MOST)
-        return alpha, ease
-
-    def _past(self, alpha: NDArray[np.float64]) -> Terms:
-        """Return the terms of past judgements, as of labels on items with ln beta = `CENTRE`."""
-        past, beta = self.case.past, np.exp(CENTRE)
-        value, _, bend = _likelihood(np.zeros(1), alpha * beta, beta)
-        value = past.right * alpha * beta + past.total * value
-        slope = beta * (past.right - past.total * expit(alpha * beta))
-        return value, slope, past.total * bend
-
-
-def _likelihood(right: NDArray[np.float64], power: NDArray[np.float64], by: Any) -> Terms:
-    """Return the terms of labels: expected log-likelihood, slope, and Fisher information.
-
-    Args:
-        right: Probability of being right.
-        power: alpha beta.
-        by: Derivative of `power` by the parameter.
-    """
-    hit = expit(power)
-    value = right * power + log_expit(-power)
-    return value, (right - hit) * by, hit * (1 - hit) * by**2
-
-
-def _prior(values: NDArray[np.float64]) -> Terms:
-    """Return the terms of N(`CENTRE`, 1)."""
-    away = values - CENTRE
-    return -(away**2) / 2, -away, np.ones(len(values))
-
-
-def _added(*terms: Sequence[NDArray[np.float64]]) -> Terms:
-    value, slope, bend = (np.sum(parts, axis=0) for parts in zip(*terms, strict=True))
-    return value, slope, bend
-
-
-def _step(
-    at: NDArray[np.float64], terms: Callable[[NDArray[np.float64]], Terms]
-) -> NDArray[np.float64]:
-    """Do a step of Fisher scoring for parameters that do not depend on each other.
-
-    Every parameter has a value of its own; where it fell, the step is halved, at last to nothing.
-    """
-    value, slope, bend = terms(at)
-    step = np.clip(slope / bend, -1, 1)
-    for _ in range(HALVINGS):
-        fell = terms(at + step)[0] < value
-        if not fell.any():
-            return np.asarray(at + step)
-        step = np.where(fell, step / 2, step)
-    return np.where(fell, at, at + step)
-
-
-def _by_item(case: Case, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean over an item's tokens that have labels, float64 [n_items]; else NaN."""
-    crowd, voted = case.crowd, case.ballots.voted
-    item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[voted]
-    total = np.bincount(item, tokens[voted], crowd.n_items)
-    count = np.bincount(item, minlength=crowd.n_items)
-    empty = np.full(crowd.n_items, np.nan)
-    return np.asarray(np.divide(total, count, out=empty, where=count > 0))
+        rounds = run_rounds(step, self.max_iter, inputs.given.progress)
+        return WeightedScores(skill, rounds=rounds)

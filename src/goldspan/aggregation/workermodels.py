@@ -1,4 +1,4 @@
-"""The five worker models of paper 001: acc, mace, cv, cm, seq; from one statistic."""
+"""The worker models acc, mace, cv, cm and seq (Simpson and Gurevych 2019), from one statistic."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class Prior:
         return np.asarray(total if self.history is None else total + rows.sum_groups(self.history))
 
     def right_and_wrong(self, n_workers: int, n_labels: int) -> tuple[Floats, float]:
-        """Return the Beta prior of being right made of the same two numbers (MATH section 3).
+        """Return the Beta prior of being right, of the same two numbers (docs/math.md, section 3).
 
         Returns:
             float64 [n_workers] for right, and (J-1) alpha0 for wrong (alpha0 if J is 1, so that

@@ -1,150 +1,46 @@
-"""Forward–backward on tag chains, scaled and in logarithms."""
+"""Posteriors under a chain: marginals, entropy, best paths, and the mass of paths and of spans.
+
+The posterior of a span is exact: the summed probability of all paths that hold exactly this span,
+
+    P(span [a, b) of a type) = sum over tags of  enter_a . stay_{a+1} ... stay_{b-1} . leave_b / Z,
+
+the forward mass that starts a span of the type at a, goes on without starting another one, and ends
+it before b (constrained forward-backward: Culotta & McCallum 2004). The pair table says which step
+starts, continues or ends a span. The entropy is that of the whole path (Hernando et al. 2005).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from goldspan._kernel import kernel
+from goldspan.chains.decoding import viterbi
+from goldspan.chains.forward_backward import (
+    backward_log,
+    forward_log,
+    gather_log,
+    largest,
+    log_sum,
+    log_sum_of_two,
+)
 from goldspan.spans.encoding import ENDED, STARTS
-
-# --------------------------------------------------------------------------------------------------
-# Forward-backward with logarithms: for evidence that no product of probabilities can hold.
-
-
-TINY = 1e-250
-"""Sums below this beside a largest term of 1 are done again, term by term."""
-
-
-@kernel
-def gather_logarithms(first, length, bounds, row, gold, unary, log_table, evidence):
-    """Sum the log evidence of an item's tokens into evidence[:length], -inf where gold forbids."""
-    n_labels = log_table.shape[1]
-    for t in range(length):
-        token = first + t
-        here = evidence[t]
-        for j in range(n_labels):
-            here[j] = unary[token, j] if len(unary) else 0.0
-        for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
-            values = log_table[row[entry]]
-            for j in range(n_labels):
-                here[j] += values[j]
-        if len(gold) and gold[token] >= 0:
-            for j in range(n_labels):
-                if j != gold[token]:
-                    here[j] = -np.inf
-
-
-@kernel
-def forward_logarithms(length, evidence, start, step, end, forward, work):
-    """Run forward with logarithms; give ln Z, -inf if there is no path."""
-    n_labels = len(start)
-    for t in range(length):
-        if t == 0:
-            for j in range(n_labels):
-                forward[0, j] = np.log(start[j]) + evidence[0, j]
-        else:
-            push(forward[t - 1], step, forward[t], work)
-            for j in range(n_labels):
-                forward[t, j] += evidence[t, j]
-    for j in range(n_labels):
-        work[j] = forward[length - 1, j] + np.log(end[j])
-    return log_sum(work)
-
-
-@kernel
-def push(values, step, out, work):
-    """Set out[j] = ln sum_i exp(values[i]) step[i, j], without a logarithm of every pair.
-
-    Sums that would be lost beside the largest value are done one by one.
-    """
-    n_labels = len(out)
-    most = largest(values)
-    for j in range(n_labels):
-        out[j] = 0.0 if most > -np.inf else -np.inf
-    if most == -np.inf:
-        return
-    for i in range(n_labels):
-        weight = np.exp(values[i] - most)
-        for j in range(n_labels):
-            out[j] += weight * step[i, j]
-    for j in range(n_labels):
-        if out[j] > TINY:
-            out[j] = most + np.log(out[j])
-        else:
-            for i in range(n_labels):
-                work[i] = values[i] + np.log(step[i, j])
-            out[j] = log_sum(work)
-
-
-@kernel
-def pull(values, step, out, work):
-    """Set out[i] = ln sum_j step[i, j] exp(values[j])."""
-    n_labels = len(out)
-    most = largest(values)
-    for j in range(n_labels):
-        work[j] = np.exp(values[j] - most) if most > -np.inf else 0.0
-    for i in range(n_labels):
-        total = 0.0
-        for j in range(n_labels):
-            total += step[i, j] * work[j]
-        out[i] = most + np.log(total) if total > TINY else -np.inf
-    if most == -np.inf:
-        return
-    for i in range(n_labels):
-        if out[i] == -np.inf:
-            for j in range(n_labels):
-                work[j] = values[j] + np.log(step[i, j])
-            out[i] = log_sum(work)
-
-
-@kernel
-def log_sum(values):
-    """Return ln sum exp, -inf for nothing but -inf."""
-    most = largest(values)
-    if most == -np.inf:
-        return -np.inf
-    total = 0.0
-    for j in range(len(values)):
-        total += np.exp(values[j] - most)
-    return most + np.log(total)
-
-
-@kernel
-def log_sum_of_two(left, right):
-    """Return ln sum exp(left + right)."""
-    most = -np.inf
-    for j in range(len(left)):
-        most = max(most, left[j] + right[j])
-    if most == -np.inf:
-        return -np.inf
-    total = 0.0
-    for j in range(len(left)):
-        total += np.exp(left[j] + right[j] - most)
-    return most + np.log(total)
-
-
-@kernel
-def largest(values):
-    """Return the largest value."""
-    most = values[0]
-    for j in range(1, len(values)):
-        most = max(most, values[j])
-    return most
-
 
 # --------------------------------------------------------------------------------------------------
 # The last pass over the items: marginals, best path, entropy, and exact span posteriors.
 
 
 @kernel
-def posterior_step(
+def posterior_items(
     offsets, bounds, row, active, gold, unary, log_table, start, step, end,
     path_start, path_step, path_end, pairs, type_of, least, codes, probs, entropy, spans, masses,
 ):  # fmt: skip
-    """Do the last pass for some items.
+    """Compute marginals, entropies, best paths and span posteriors of some items.
+
+    Everything is computed with logarithms: this is done once, after the iterations.
 
     Args:
-        offsets, bounds, row, active, gold, unary, log_table, start, step, end: As for `chain_step`.
+        offsets, bounds, row, active, gold, unary: As for `expect_items`, as are the next.
+        log_table, start, step, end: See there.
         path_start, path_step, path_end: float64 [J], [J, J], [J], logarithms, -inf where a decoded
             path must not go.
         pairs: uint8 [J + 1, J + 1], the pair table, the boundary first; empty for PLAIN.
@@ -166,8 +62,8 @@ def posterior_step(
     evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     backward = np.empty((longest, n_labels))
     back = np.empty((longest, n_labels), np.int16)
-    log_start, log_step, log_end = logarithms(start, step, end)
-    work, after = np.empty(n_labels), np.empty(n_labels)
+    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
+    work, two = np.empty(n_labels), np.empty((2, n_labels))
     found = 0
     for n in range(len(active)):
         first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
@@ -176,9 +72,9 @@ def posterior_step(
             probs[first : first + length] = 0.0
             entropy[n] = 0.0
             continue
-        gather_logarithms(first, length, bounds, row, gold, unary, log_table, evidence)
-        log_z = forward_logarithms(length, evidence, start, step, end, forward, work)
-        backward_logarithms(length, evidence, step, log_end, backward, after, work)
+        gather_log(first, length, bounds, row, gold, unary, log_table, evidence)
+        log_z = forward_log(length, evidence, start, step, end, forward)
+        backward_log(length, evidence, step, end, backward)
         for t in range(length):
             total = 0.0
             for j in range(n_labels):
@@ -186,7 +82,8 @@ def posterior_step(
                 total += work[j]
             for j in range(n_labels):
                 probs[first + t, j] = work[j] / total
-        _viterbi(length, evidence, path_start, path_step, path_end, back, codes, first)
+        own = codes[first : first + length]
+        viterbi(evidence[:length], path_start, path_step, path_end, two, back, own)
         entropy[n] = _entropy(length, forward, step, log_step, log_end, log_z, work)
         if len(pairs):
             found = _list_spans(
@@ -194,60 +91,6 @@ def posterior_step(
                 pairs, type_of, least, probs[first : first + length], spans, masses, found,
             )  # fmt: skip
     return found
-
-
-@kernel
-def logarithms(start, step, end):
-    """Return the logarithms of the chain."""
-    n_labels = len(start)
-    log_start, log_end = np.empty(n_labels), np.empty(n_labels)
-    log_step = np.empty((n_labels, n_labels))
-    for i in range(n_labels):
-        log_start[i], log_end[i] = np.log(start[i]), np.log(end[i])
-        for j in range(n_labels):
-            log_step[i, j] = np.log(step[i, j])
-    return log_start, log_step, log_end
-
-
-@kernel
-def backward_logarithms(length, evidence, step, log_end, backward, after, work):
-    """Run backward with logarithms into backward[:length]."""
-    n_labels = len(log_end)
-    for j in range(n_labels):
-        backward[length - 1, j] = log_end[j]
-    for t in range(length - 1, 0, -1):
-        for j in range(n_labels):
-            after[j] = evidence[t, j] + backward[t, j]
-        pull(after, step, backward[t - 1], work)
-
-
-@kernel
-def _viterbi(length, evidence, log_start, log_step, log_end, back, codes, first):
-    """Write the best path. Among equals the lowest label wins."""
-    n_labels = len(log_start)
-    best, now = np.empty(n_labels), np.empty(n_labels)
-    for j in range(n_labels):
-        best[j] = log_start[j] + evidence[0, j]
-    for t in range(1, length):
-        for j in range(n_labels):
-            most, at = -np.inf, 0
-            for i in range(n_labels):
-                value = best[i] + log_step[i, j]
-                if value > most:
-                    most, at = value, i
-            now[j] = most + evidence[t, j]
-            back[t, j] = at
-        for j in range(n_labels):
-            best[j] = now[j]
-    label = 0
-    for j in range(n_labels):
-        best[j] += log_end[j]
-        if best[j] > best[label]:
-            label = j
-    for t in range(length - 1, -1, -1):
-        codes[first + t] = label
-        if t:
-            label = back[t, label]
 
 
 @kernel
@@ -321,6 +164,67 @@ def _list_spans(
                     for j in range(n_labels):
                         inside[j] = new[j]
     return found
+
+
+# --------------------------------------------------------------------------------------------------
+# How probable given labels are: the posteriors of a path and of every span on it.
+
+
+@kernel
+def confidence_items(
+    offsets, bounds, row, active, gold, unary, log_table, start, step, end, pairs, type_of,
+    codes, spans, paths, masses,
+):  # fmt: skip
+    """Compute the posteriors of given paths and spans of some items.
+
+    Args:
+        offsets, bounds, row, active, gold, unary: As for `expect_items`, as are the next.
+        log_table, start, step, end: See there.
+        pairs: uint8 [J + 1, J + 1], the pair table.
+        type_of: int16 [J].
+        codes: int16 [n_tokens], the paths; an item with a -1 is passed over.
+        spans: int64 [n_spans, 4]: item, first token, last + 1, type; sorted by item.
+        paths: float64 [n_items], P(path), written.
+        masses: float64 [n_spans], P(span), written.
+    """
+    n_labels = len(start)
+    longest = 0
+    for n in range(len(active)):
+        longest = max(longest, offsets[n + 1] - offsets[n])
+    evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
+    backward = np.empty((longest, n_labels))
+    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
+    at = 0
+    for n in range(len(active)):
+        first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
+        if not active[n] or length == 0:
+            continue
+        gather_log(first, length, bounds, row, gold, unary, log_table, evidence)
+        log_z = forward_log(length, evidence, start, step, end, forward)
+        score = 0.0
+        for t in range(length):
+            code = codes[first + t]
+            if code < 0:
+                score = -np.inf
+                break
+            score += evidence[t, code]
+            score += log_start[code] if t == 0 else log_step[codes[first + t - 1], code]
+        if score > -np.inf:
+            paths[n] = np.exp(min(0.0, score + log_end[codes[first + length - 1]] - log_z))
+        if at == len(spans) or spans[at, 0] != n:
+            continue
+        backward_log(length, evidence, step, end, backward)
+        while at < len(spans) and spans[at, 0] == n:
+            mass = span_mass(
+                spans[at, 1], spans[at, 2], spans[at, 3], length, evidence, forward, backward,
+                log_start, log_step, log_end, pairs, type_of,
+            )  # fmt: skip
+            masses[at] = np.exp(min(0.0, mass - log_z))
+            at += 1
+
+
+# --------------------------------------------------------------------------------------------------
+# The mass of a span: paths enter it, stay in it without starting another, and leave it.
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Which items to label: coverage, uncertainty, committees, density, random (paper 003; MATH 9)."""
+"""Which items to label (active learning): coverage, uncertainty, committees, density, random."""
 
 from __future__ import annotations
 

@@ -7,23 +7,23 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
 from goldspan.money import MICRO, to_micro
+from goldspan.params import Estimator, check_whole
 from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
-from goldspan.selection.greedy import Purse
+from goldspan.selection.greedy import Spending
 from goldspan.selection.pool import Pool
 from goldspan.tagger.features import hash64
-from goldspan.tagger.parameters import check_whole
 
 # --------------------------------------------------------------------------------------------------
 # The permutation that decides ties: by a hash of the seed and the item's id.
@@ -165,13 +165,13 @@ class Limits:
     """What the items of a pool cost, and what may be spent.
 
     Attributes:
-        purse: Limits in arrays; its `shares` are the costs that gains are divided by.
+        spending: Limits in arrays; its `shares` are the costs that gains are divided by.
         cost: [n_items], int64 or float64.
         unit: Of `cost`: "items", "tokens", "micro" (millionths of money) or "cost".
         spent_in: Unit of the budget: "items", "tokens", "micro" or "cost".
     """
 
-    purse: Purse
+    spending: Spending
     cost: NDArray[Any]
     unit: str
     spent_in: str
@@ -204,7 +204,7 @@ class Limits:
             else:
                 spend, limit, spent_in = _spending(pool, given, named, cost, unit)
         shares = None if unit == "items" else np.maximum(cost, 1e-300).astype(np.float64)
-        return cls(Purse(most, spend, limit, shares), cost, unit, spent_in)
+        return cls(Spending(most, spend, limit, shares), cost, unit, spent_in)
 
 
 def _costs(pool: Pool, costs: Any, budget: Budget | None) -> tuple[NDArray[Any], str]:
@@ -363,7 +363,7 @@ class Selection:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is known already: the labelled items (paper 003's D_l) and the model's errors (its D_e).
+# What is known already: the labelled items (D_l of Ntoulas et al.) and the model's errors (D_e).
 
 
 @dataclass(frozen=True, eq=False)
@@ -570,26 +570,17 @@ class Task:
         return order_of(self.described.keys, self.seed, use)
 
 
-@dataclass(kw_only=True)
-class Selector(ABC):
-    """Base of the rules: keyword-only parameters, `select`, `get_params`.
+class Selector(Estimator, ABC):
+    """Base of the selection rules: `select`, and parameters as fields (see `goldspan.params`).
 
-    A rule is a dataclass whose fields are its parameters; it has a `name` and implements `_pick`.
+    A subclass has a `name` and implements `_pick`.
     """
 
-    name: ClassVar[str]
     needs_model: ClassVar[bool] = False
 
     @abstractmethod
     def _pick(self, task: Task) -> Picked:
         """Pick items of a task."""
-
-    def check(self) -> None:  # noqa: B027 - a rule without bounds has nothing to check
-        """Reject parameters that make no sense; `select` calls it, for they may have changed.
-
-        Raises:
-            InputError: One of them makes none.
-        """
 
     def pick(self, task: Task) -> Picked:
         """Pick items of a task that is set up; for rules that are made of others.
@@ -597,11 +588,7 @@ class Selector(ABC):
         Raises:
             InputError: A parameter makes no sense, or the rule needs a model.
         """
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.type == "bool" and not isinstance(value, bool):
-                raise InputError(f"{one.name} must be True or False, not {value!r}")
-        self.check()
+        self._check()
         if self.needs_model and task.model is None:
             raise InputError(
                 f"{self.name} looks at what a model is unsure of: give one (model=…, --model)"
@@ -659,23 +646,14 @@ class Selector(ABC):
             found.level, found.why, found.stopped, facts, seed,
         )  # fmt: skip
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
+    def __eq__(self, other: object) -> bool:
+        """Compare the parameters of two rules of the same kind."""
+        return (
+            isinstance(other, Selector)
+            and type(self) is type(other)
+            and self.get_params() == other.get_params()
+        )
 
-    @classmethod
-    def parameter_names(cls) -> list[str]:
-        """List the parameters."""
-        return [one.name for one in fields(cls)]
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
-
-        Raises:
-            UnknownNameError: There is no such parameter.
-        """
-        for name, value in params.items():
-            if name not in self.parameter_names():
-                raise UnknownNameError(f"parameter of {self.name}", name, self.parameter_names())
-            setattr(self, name, value)
-        return self
+    def __hash__(self) -> int:
+        """Hash the kind alone, for parameters can be set."""
+        return hash(type(self))

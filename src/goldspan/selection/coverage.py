@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import Number, OneOf, Whole, check_number, check_whole
 from goldspan.protocols import Runner
 from goldspan.selection.base import Budget, Limits, Picked, Selector, Task
 from goldspan.selection.features import Features, Incidence
@@ -20,26 +21,31 @@ from goldspan.selection.greedy import (
     ORDERS,
     SATURATED,
     Picks,
-    Purse,
+    Spending,
     Wanted,
     cover,
 )
 from goldspan.selection.pool import Pool
-from goldspan.tagger.parameters import check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
-# Coverage: items that bring attribute–value pairs which the labelled ones lack (paper 003).
+# Coverage: items that bring attribute–value pairs which the labelled ones lack (Ntoulas et al.).
 
 
 WEIGHTS = ("log-df", "none")
 USES = ("weights", "target")
+Repeats = Annotated[int, Whole(1, 2**30)]
+"""How often every attribute–value pair is to be covered."""
 
 
-@dataclass(kw_only=True)
+def _check_weights(weights: Any) -> None:
+    if isinstance(weights, str) and weights not in WEIGHTS:
+        raise UnknownNameError("value of weights", weights, WEIGHTS)
+
+
 class Coverage(Selector):
-    """Greedy coverage by weight gained per cost: the rule for a cold start (MATH section 9).
+    """Greedy coverage by weight gained per cost: the rule for a cold start (docs/math.md, 9).
 
-    Departs from paper 003, which counts new pairs and takes all items to cost the same: on texts
+    Departs from Ntoulas et al., who count new pairs and take all items to cost the same: on texts
     that picks the longest sentences. Here a pair weighs the logarithm of its items in the pool
     (df), so that what occurs once weighs nothing, and gains are divided by costs.
 
@@ -60,32 +66,21 @@ class Coverage(Selector):
     ([2, 0], ('level 1: lower=c', 'level 1: lower=a'))
     """
 
-    name: ClassVar[str] = "coverage"
-    w: int = 10
-    order: str = "levels"
-    weights: Any = "log-df"
+    name = "coverage"
+    w: Repeats = 10
+    order: Annotated[str, OneOf(ORDERS)] = "levels"
+    weights: Annotated[Any, _check_weights] = "log-df"
     by_cost: bool = True
-    errors_as: str = "weights"
-    smoothing: float = 5.0
+    errors_as: Annotated[str, OneOf(USES)] = "weights"
+    smoothing: Annotated[float, Number(above=0)] = 5.0
     duplicates: bool = False
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        check_whole("w", self.w, 1, 2**30)
-        check_number("smoothing", self.smoothing, 0, is_open=True)
-        if self.order not in ORDERS:
-            raise UnknownNameError("order", self.order, ORDERS)
-        if self.errors_as not in USES:
-            raise UnknownNameError("use of errors", self.errors_as, USES)
-        if isinstance(self.weights, str) and self.weights not in WEIGHTS:
-            raise UnknownNameError("weights", self.weights, WEIGHTS)
 
     def _pick(self, task: Task) -> Picked:
         items = task.described.items
         wanted = self._wanted(task, items)
-        purse = task.limits.purse
+        spending = task.limits.spending
         if not self.by_cost:
-            purse = replace(purse, shares=None)
+            spending = replace(spending, shares=None)
         out = task.is_out
         repeated = np.zeros(items.n_items, np.bool_)
         if not self.duplicates:
@@ -95,13 +90,18 @@ class Coverage(Selector):
             ranks = ranks[np.argsort(task.limits.cost[ranks], kind="stable")]
             place[ranks] = np.arange(items.n_items)
             repeated = items.repeated(place, ~out)
-        picks = self._cover(task, items, wanted, purse, out | repeated)
+        picks = self._cover(task, items, wanted, spending, out | repeated)
         return self._told(task, items, wanted, picks, int(repeated.sum()))
 
     def _cover(
-        self, task: Task, items: Incidence, wanted: Wanted, purse: Purse, out: NDArray[np.bool_]
+        self,
+        task: Task,
+        items: Incidence,
+        wanted: Wanted,
+        spending: Spending,
+        out: NDArray[np.bool_],
     ) -> Picks:
-        return cover(items, wanted, purse, task.ranks(), out)
+        return cover(items, wanted, spending, task.ranks(), out)
 
     def _wanted(self, task: Task, items: Incidence) -> Wanted:
         weights = self._weights(items)
@@ -148,16 +148,15 @@ class Coverage(Selector):
         return Picked(picks.item, picks.gain, picks.level, rule, why, picks.stopped, facts)
 
 
-@dataclass(kw_only=True)
 class PaperCoverage(Coverage):
-    """Coverage as paper 003 writes it: the most new pairs first, whatever the items cost.
+    """Coverage as Ntoulas et al. have it: the most new pairs first, whatever the items cost.
 
     The arguments are those of `Coverage`.
     """
 
-    name: ClassVar[str] = "coverage-paper"
-    w: int = 1
-    weights: Any = "none"
+    name = "coverage-paper"
+    w: Repeats = 1
+    weights: Annotated[Any, _check_weights] = "none"
     by_cost: bool = False
 
 
@@ -222,17 +221,16 @@ class Part:
     Attributes:
         index: int64 [n], its items in the pool.
         items: Which of them has which values.
-        purse: What may be spent; arrays for these items.
+        spending: What may be spent; arrays for these items.
         ranks: int64 [n], the permutation that decides ties.
     """
 
     index: NDArray[np.int64]
     items: Incidence
-    purse: Purse
+    spending: Spending
     ranks: NDArray[np.int64]
 
 
-@dataclass(kw_only=True)
 class PartitionedCoverage(Coverage):
     """`Coverage` in two rounds over parts of the pool; `runner` says where they are worked on.
 
@@ -244,26 +242,26 @@ class PartitionedCoverage(Coverage):
     [0, 2]
     """
 
-    name: ClassVar[str] = "coverage-parts"
-    parts: int = 8
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        super().check()
-        check_whole("parts", self.parts, 1, 2**20)
+    name = "coverage-parts"
+    parts: Annotated[int, Whole(1, 2**20)] = 8
 
     def _cover(
-        self, task: Task, items: Incidence, wanted: Wanted, purse: Purse, out: NDArray[np.bool_]
+        self,
+        task: Task,
+        items: Incidence,
+        wanted: Wanted,
+        spending: Spending,
+        out: NDArray[np.bool_],
     ) -> Picks:
         ranks, drawn = task.ranks(), task.ranks("parts")
         share = np.array_split(drawn[~out[drawn]], self.parts)
-        return cover_in_parts(items, wanted, purse, ranks[~out[ranks]], share, task.runner)
+        return cover_in_parts(items, wanted, spending, ranks[~out[ranks]], share, task.runner)
 
 
 def cover_in_parts(
     items: Incidence,
     wanted: Wanted,
-    purse: Purse,
+    spending: Spending,
     ranks: NDArray[np.int64],
     parts: list[NDArray[np.int64]],
     runner: Runner,
@@ -273,38 +271,38 @@ def cover_in_parts(
     Args:
         items: Which item has which values.
         wanted: What is to be covered.
-        purse: What may be spent.
+        spending: What may be spent.
         ranks: int64, items that can be picked, by rank.
         parts: The items of every part.
         runner: Where to work.
     """
     place = np.empty(items.n_items, np.int64)
     place[ranks] = np.arange(len(ranks))
-    shards = [_part(items, purse, ranks[np.sort(place[index])]) for index in parts if len(index)]
+    shards = [_part(items, spending, ranks[np.sort(place[index])]) for index in parts if len(index)]
     found = runner.map(_cover_part, shards, wanted)
     chosen = np.concatenate([np.zeros(0, np.int64), *(one.item for one in found)])
-    last = _cover_part(_part(items, purse, ranks[np.sort(place[chosen])]), wanted)
+    last = _cover_part(_part(items, spending, ranks[np.sort(place[chosen])]), wanted)
     best = max([last, *found], key=lambda one: wanted.value(one.counts))
     # A part that is used up says nothing about the pool.
     stopped = EXHAUSTED if len(best.item) == len(ranks) else best.stopped
     if stopped == EXHAUSTED and len(best.item) < len(ranks):
-        stopped = BUDGET if len(best.item) == purse.most else SATURATED
+        stopped = BUDGET if len(best.item) == spending.most else SATURATED
     return best._replace(stopped=stopped)
 
 
-def _part(items: Incidence, purse: Purse, index: NDArray[np.int64]) -> Part:
+def _part(items: Incidence, spending: Spending, index: NDArray[np.int64]) -> Part:
     """Cut out some items; they stand in the order of their ranks, which decides ties."""
-    own = Purse(
-        purse.most,
-        None if purse.spend is None else purse.spend[index],
-        purse.budget,
-        None if purse.shares is None else purse.shares[index],
+    own = Spending(
+        spending.most,
+        None if spending.spend is None else spending.spend[index],
+        spending.budget,
+        None if spending.shares is None else spending.shares[index],
     )
     return Part(index, items.take(index), own, np.arange(len(index)))
 
 
 def _cover_part(part: Part, wanted: Wanted) -> Picks:
-    found = cover(part.items, wanted, part.purse, part.ranks)
+    found = cover(part.items, wanted, part.spending, part.ranks)
     return found._replace(item=part.index[found.item])
 
 
@@ -434,8 +432,8 @@ class StreamingCoverage:
         if self._is_even:
             return np.ones(pool.n_items), float(self.budget.amount)
         limits = Limits.of(pool, self.budget, None, self.costs)
-        assert limits.purse.spend is not None
-        return np.maximum(1.0, limits.purse.spend), limits.purse.budget
+        assert limits.spending.spend is not None
+        return np.maximum(1.0, limits.spending.spend), limits.spending.budget
 
     @property
     def _slack(self) -> float:

@@ -321,7 +321,7 @@ class Features:
             templates: Of texts, as for taggers.
             hash_bits: Texts: hash the features into 2 ** hash_bits values, so that other texts
                 have theirs too; 0: number those of the pool.
-            numeric: How columns of numbers become values: "nearest(10)" (paper 003),
+            numeric: How columns of numbers become values: "nearest(10)" (Ntoulas et al.),
                 "quantile(10)", "log2" or "categorical".
             discretisers: Other rules by column; "skip" leaves a column out.
             missing: "skip": a missing cell is no value; "value": it is one of its own.

@@ -1,4 +1,4 @@
-"""Greedy cover of attribute values (paper 003): level-wise or capped, weighted, with costs."""
+"""Greedy cover of attribute values (Ntoulas et al.): level-wise or capped, weighted, with costs."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
 
 
 # --------------------------------------------------------------------------------------------------
-# Greedy coverage on arrays (paper 003, section 3; MATH section 9).
+# Greedy coverage on arrays (Ntoulas et al.; docs/math.md, section 9).
 
 
 Floats = NDArray[np.float64]
@@ -246,7 +246,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Purse:
+class Spending:
     """What may be spent.
 
     Attributes:
@@ -285,7 +285,7 @@ class Picks(NamedTuple):
 def cover(
     items: Incidence,
     wanted: Wanted,
-    purse: Purse,
+    spending: Spending,
     ranks: NDArray[np.int64],
     is_out: NDArray[np.bool_] | None = None,
 ) -> Picks:
@@ -294,31 +294,31 @@ def cover(
     Args:
         items: Which item has which values.
         wanted: What is to be covered.
-        purse: What may be spent.
+        spending: What may be spent.
         ranks: int64 [n_items], items by rank: of equals the first is picked.
         is_out: bool [n_items], items that cannot be picked.
 
     >>> one = Incidence.of_sets([{0, 1}, {1, 2, 3}, {0}])
-    >>> cover(one, Wanted(), Purse(most=3), np.arange(3)).item.tolist()
+    >>> cover(one, Wanted(), Spending(most=3), np.arange(3)).item.tolist()
     [1, 0]
     """
     out = np.zeros(items.n_items, np.bool_) if is_out is None else is_out.copy()
     start = np.zeros(items.n_values, np.int64) if wanted.counts is None else wanted.counts
-    found = _levels(items, wanted, purse, ranks, out.copy(), start)
-    if purse.spend is None or purse.shares is None or not len(found.item):
+    found = _levels(items, wanted, spending, ranks, out.copy(), start)
+    if spending.spend is None or spending.shares is None or not len(found.item):
         return found
-    best, single = _best_single(items, wanted, purse, ranks, out, start)
+    best, single = _best_single(items, wanted, spending, ranks, out, start)
     if best < 0 or single <= wanted.value(found.counts) - wanted.value(start):
         return found
-    return _begun_with(best, single, items, wanted, purse, ranks, out, start)
+    return _begun_with(best, single, items, wanted, spending, ranks, out, start)
 
 
 def _levels(
-    items: Incidence, wanted: Wanted, purse: Purse, ranks: NDArray[np.int64],
+    items: Incidence, wanted: Wanted, spending: Spending, ranks: NDArray[np.int64],
     out: NDArray[np.bool_], start: NDArray[np.int64],
 ) -> Picks:  # fmt: skip
-    """Run through the levels until the purse or the pool is empty; `out` is changed."""
-    counts, left, most = start.copy(), _room(purse), purse.most
+    """Run through the levels until the budget or the pool is used up; `out` is changed."""
+    counts, left, most = start.copy(), _room(spending), spending.most
     kept: list[tuple[NDArray[np.int64], Floats, NDArray[np.int32], int]] = []
     is_tight = False
     is_leveled = wanted.order == "levels"
@@ -327,7 +327,7 @@ def _levels(
         if wanted.weights is not None:
             need[wanted.weights <= 0] = 0
         picked, gains, why, left, tight = _one_pass(
-            items, wanted.weights, purse, ranks, need, out, most, left
+            items, wanted.weights, spending, ranks, need, out, most, left
         )
         most -= len(picked)
         is_tight |= tight
@@ -348,12 +348,12 @@ def _levels(
 
 
 def _one_pass(
-    items: Incidence, weights: Floats | None, purse: Purse, ranks: NDArray[np.int64],
+    items: Incidence, weights: Floats | None, spending: Spending, ranks: NDArray[np.int64],
     need: NDArray[np.int32], out: NDArray[np.bool_], most: int, left: float,
 ) -> tuple[NDArray[np.int64], Floats, NDArray[np.int32], float, bool]:  # fmt: skip
     most = min(most, items.n_items)
     picked, gains, why = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int32)
-    if weights is None and purse.spend is None and purse.shares is None:
+    if weights is None and spending.spend is None and spending.shares is None:
         n = pick_unweighted(
             items.bounds, items.ids, *items.by_value, ranks, need, out, picked, gains, why
         )
@@ -362,35 +362,35 @@ def _one_pass(
     n, left, is_tight = pick_weighted(
         items.bounds, items.ids,
         np.ones(items.n_values) if weights is None else weights,
-        even if purse.shares is None else purse.shares,
-        np.zeros(items.n_items) if purse.spend is None else purse.spend,
+        even if spending.shares is None else spending.shares,
+        np.zeros(items.n_items) if spending.spend is None else spending.spend,
         left, ranks, need, out, picked, gains, why,
     )  # fmt: skip
     return picked[:n], gains[:n], why[:n], left, is_tight
 
 
-def _room(purse: Purse) -> float:
+def _room(spending: Spending) -> float:
     """Return the budget, a hair wider for costs that are fractions: their sums round."""
-    if purse.spend is None or not (purse.spend % 1).any():
-        return float(purse.budget)
-    return float(purse.budget) * (1 + 1e-12)
+    if spending.spend is None or not (spending.spend % 1).any():
+        return float(spending.budget)
+    return float(spending.budget) * (1 + 1e-12)
 
 
 def _best_single(
-    items: Incidence, wanted: Wanted, purse: Purse, ranks: NDArray[np.int64],
+    items: Incidence, wanted: Wanted, spending: Spending, ranks: NDArray[np.int64],
     out: NDArray[np.bool_], start: NDArray[np.int64],
 ) -> tuple[int, float]:  # fmt: skip
     """Find the item that fits and gains most of f alone; -1 if none does."""
     weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
     gains = items.sums(np.where(start < wanted.w, weights, 0.0))
-    spend = np.zeros(items.n_items) if purse.spend is None else purse.spend
-    gains[out | (spend > _room(purse))] = 0.0
+    spend = np.zeros(items.n_items) if spending.spend is None else spending.spend
+    gains[out | (spend > _room(spending))] = 0.0
     best = int(ranks[np.argmax(gains[ranks])])
     return (best, float(gains[best])) if gains[best] > 0 else (-1, 0.0)
 
 
 def _begun_with(
-    first: int, gain: float, items: Incidence, wanted: Wanted, purse: Purse,
+    first: int, gain: float, items: Incidence, wanted: Wanted, spending: Spending,
     ranks: NDArray[np.int64], out: NDArray[np.bool_], start: NDArray[np.int64],
 ) -> Picks:  # fmt: skip
     """Pick an item and go on greedily from there."""
@@ -398,8 +398,10 @@ def _begun_with(
     counts = start.copy()
     counts[row] += 1
     out[first] = True
-    spend = np.zeros(items.n_items) if purse.spend is None else purse.spend
-    left = Purse(purse.most - 1, purse.spend, purse.budget - spend[first], purse.shares)
+    spend = np.zeros(items.n_items) if spending.spend is None else spending.spend
+    left = Spending(
+        spending.most - 1, spending.spend, spending.budget - spend[first], spending.shares
+    )
     rest = _levels(items, wanted, left, ranks, out, counts)
     weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
     value = row[np.argmax(np.where(start[row] < wanted.w, weights[row], -1.0))]

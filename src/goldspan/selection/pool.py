@@ -340,7 +340,7 @@ class Pool:
                 SciPy sparse matrix.
 
         Raises:
-            InputError: It is none of these, an id stands twice, or a crowd has no words.
+            InputError: It is none of these, an id appears twice, or a crowd has no words.
 
         >>> Pool.of(["Rome is old .", "So is Athens ."]).n_tokens.tolist()
         [4, 4]

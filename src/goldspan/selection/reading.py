@@ -242,7 +242,7 @@ def read_errors(source: Any) -> dict[str, float]:
             message = f"an error is a number from 0 to 1, not {cell!r}"
             raise FormatError([Fault(message, file.name, rows.line_num, name)]) from None
         if name in found:
-            raise FormatError([Fault("the item stands twice", file.name, rows.line_num, name)])
+            raise FormatError([Fault("the item appears twice", file.name, rows.line_num, name)])
         found[name] = share
     return found
 

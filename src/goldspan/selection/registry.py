@@ -43,4 +43,4 @@ SELECTORS: dict[str, tuple[str, str]] = {
 }
 
 DEFAULT = "coverage, then mnlp, 10% random"
-"""The schedule that did best from a cold start on (MATH section 9)."""
+"""The schedule that did best from a cold start on (docs/math.md, section 9)."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import Whole, check_names
 from goldspan.plugins import plugins
 from goldspan.selection.base import CONTROL, Limits, Picked, Selector, Task
 from goldspan.selection.greedy import BUDGET, EXHAUSTED
 from goldspan.selection.registry import DEFAULT, SELECTORS
-from goldspan.tagger.parameters import check_whole
 
 # --------------------------------------------------------------------------------------------------
 # Rules in text: `mnlp`, `coverage(w=2, weights=none)`, or a schedule of several.
@@ -39,11 +39,7 @@ def get_selector(name: str, **params: Any) -> Selector:
         raise UnknownNameError("rule", name, [*SELECTORS, *plugins("goldspan.selectors")])
     module, attribute = place.split(":")
     kind: type[Selector] = getattr(import_module(module), attribute)
-    for param in params:
-        if not kind.parameter_names():
-            raise InputError(f"{name} has no parameters, and {param!r} is given")
-        if param not in kind.parameter_names():
-            raise UnknownNameError(f"parameter of {name}", param, kind.parameter_names())
+    check_names(name, params, kind.parameter_names())
     return kind(**params)
 
 
@@ -93,9 +89,7 @@ def read_rule(text: str) -> Selector:
     if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
         raise InputError(f"rule {text.strip()!r}: {_HINT}; parameters have names")
     params = {str(one.arg): _value(one.value, f"rule({rest}") for one in call.keywords}
-    made = get_selector(name, **params)
-    made.check()
-    return made
+    return get_selector(name, **params)
 
 
 def clauses(text: str) -> list[str]:
@@ -126,7 +120,6 @@ def _value(node: ast.expr, source: str) -> Any:
 # Random items: what every rule must beat, and the control slice of a batch.
 
 
-@dataclass(kw_only=True)
 class Random(Selector):
     """Items in a random order that the seed and their ids decide.
 
@@ -137,15 +130,15 @@ class Random(Selector):
     2
     """
 
-    name: ClassVar[str] = CONTROL
+    name = CONTROL
 
     def _pick(self, task: Task) -> Picked:
-        purse = task.limits.purse
+        spending = task.limits.spending
         order = task.ranks("random")
         order = order[~task.is_out[order]]
-        taken = order[: purse.most]
-        if purse.spend is not None:
-            fitting = np.cumsum(purse.spend[taken]) <= purse.budget * (1 + 1e-12)
+        taken = order[: spending.most]
+        if spending.spend is not None:
+            fitting = np.cumsum(spending.spend[taken]) <= spending.budget * (1 + 1e-12)
             taken = taken[fitting]
         n = len(taken)
         stopped = EXHAUSTED if n == len(order) else BUDGET
@@ -183,7 +176,6 @@ class Plan(NamedTuple):
         return self.stages[-1][0]
 
 
-@dataclass(kw_only=True)
 class Schedule(Selector):
     """Rules one after the other over the rounds, and shares of every batch.
 
@@ -196,9 +188,9 @@ class Schedule(Selector):
     ['coverage', 'mnlp']
     """
 
-    name: ClassVar[str] = "schedule"
+    name = "schedule"
     text: str = DEFAULT
-    round: int | None = None
+    round: Annotated[int | None, Whole(0)] = None
 
     def plan(self) -> Plan:
         """Read the schedule.
@@ -226,11 +218,6 @@ class Schedule(Selector):
                 f"{_SCHEDULE_HINT}"
             )
         return Plan(tuple(stages), tuple(shares))
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        if self.round is not None:
-            check_whole("round", self.round, 0)
 
     def _pick(self, task: Task) -> Picked:
         plan = self.plan()
@@ -267,25 +254,25 @@ def _stage(text: str) -> tuple[Selector, int]:
 
 def _share_of(whole: Task, rest: Task, part: float) -> Task:
     """Return a rule its part of the batch: of the number of items and of the budget."""
-    purse = whole.limits.purse
+    spending = whole.limits.spending
     # A whole item at least: the control slice must not vanish from small batches.
-    most = min(max(1, round(part * purse.most)), rest.limits.purse.most)
-    own = replace(purse, most=most, budget=part * purse.budget)
-    return _with_purse(rest, own)
+    most = min(max(1, round(part * spending.most)), rest.limits.spending.most)
+    own = replace(spending, most=most, budget=part * spending.budget)
+    return _with_spending(rest, own)
 
 
 def _without(task: Task, picked: Picked) -> Task:
-    purse, out = task.limits.purse, task.is_out.copy()
+    spending, out = task.limits.spending, task.is_out.copy()
     out[picked.item] = True
-    spent = 0.0 if purse.spend is None else float(purse.spend[picked.item].sum())
-    left = replace(purse, most=purse.most - len(picked.item), budget=purse.budget - spent)
+    spent = 0.0 if spending.spend is None else float(spending.spend[picked.item].sum())
+    left = replace(spending, most=spending.most - len(picked.item), budget=spending.budget - spent)
     together = np.concatenate([task.picked, picked.item])
-    return replace(_with_purse(task, left), is_out=out, picked=together)
+    return replace(_with_spending(task, left), is_out=out, picked=together)
 
 
-def _with_purse(task: Task, purse: Any) -> Task:
+def _with_spending(task: Task, spending: Any) -> Task:
     limits = task.limits
-    return replace(task, limits=Limits(purse, limits.cost, limits.unit, limits.spent_in))
+    return replace(task, limits=Limits(spending, limits.cost, limits.unit, limits.spent_in))
 
 
 def _joined(found: list[Picked], task: Task, facts: dict[str, Any]) -> Picked:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, rel_entr
 
-from goldspan.chains.nbest import nbest_step
+from goldspan.chains.decoding import n_best_paths
 from goldspan.errors import InputError
+from goldspan.params import Number
 from goldspan.selection.base import Picked, Selector, Task
 from goldspan.selection.features import Incidence
-from goldspan.selection.greedy import BUDGET, EXHAUSTED, Purse, Wanted, cover
+from goldspan.selection.greedy import BUDGET, EXHAUSTED, Spending, Wanted, cover
 from goldspan.selection.pool import Pool
 from goldspan.tagger import Text
 from goldspan.tagger.base import Tagger
-from goldspan.tagger.parameters import check_number
 
 # --------------------------------------------------------------------------------------------------
 # What models say of a pool: probabilities of labels, or of tag sequences.
@@ -125,7 +125,7 @@ def path_log_probs(tagger: Tagger, text: Text, n: int) -> Floats:
     for item in range(len(offsets) - 1):
         a, b = offsets[item], offsets[item + 1]
         paths, log_probs = np.empty((n, b - a), np.int16), np.empty(n)
-        known = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        known = n_best_paths(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
         found[item, :known] = np.minimum(log_probs[:known], 0.0)
     return found
 
@@ -138,7 +138,6 @@ _COVERS = 3
 """How often the pairs of a shortlist are covered before it is filled up by score."""
 
 
-@dataclass(kw_only=True)
 class Ranked(Selector):
     """Base of rules with a score per item; the highest scores are picked.
 
@@ -151,17 +150,12 @@ class Ranked(Selector):
     """
 
     by_cost: bool = False
-    density: float = 0.0
-    top: float = 1.0
+    density: Annotated[float, Number(0, 100)] = 0.0
+    top: Annotated[float, Number(1, 1e6)] = 1.0
 
     @abstractmethod
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         """Return the scores of some items, not negative."""
-
-    def check(self) -> None:
-        """Reject parameters that make no sense."""
-        check_number("density", self.density, 0, 100)
-        check_number("top", self.top, 1, 1e6)
 
     def _pick(self, task: Task) -> Picked:
         index = np.flatnonzero(~task.is_out)
@@ -173,17 +167,17 @@ class Ranked(Selector):
             raise InputError(f"{self.name}: the score of item {bad} is no finite number")
         if self.density:
             scores *= similarity(task.described.items) ** self.density
-        purse, keys = task.limits.purse, scores
-        if self.by_cost and purse.shares is not None:
-            keys = scores / purse.shares
+        spending, keys = task.limits.spending, scores
+        if self.by_cost and spending.shares is not None:
+            keys = scores / spending.shares
         ranks = task.ranks()
         ranks = ranks[~task.is_out[ranks]]
         order = ranks[np.argsort(-keys[ranks], kind="stable")]
         n_diverse = 0
         if self.top > 1:
-            first = diverse(task.described.items, order, purse, self.top, task.ranks())
+            first = diverse(task.described.items, order, spending, self.top, task.ranks())
             order, n_diverse = np.concatenate([first, order[~np.isin(order, first)]]), len(first)
-        taken = fill(order, purse)
+        taken = fill(order, spending)
         why = tuple(f"{self.name} {score:.4g}" for score in scores[taken].tolist())
         stopped = EXHAUSTED if len(taken) == len(order) else BUDGET
         facts: dict[str, Any] = {"diverse": n_diverse} if self.top > 1 else {}
@@ -192,19 +186,19 @@ class Ranked(Selector):
         return Picked(taken, scores[taken], level, rule, why, stopped, facts)
 
 
-def fill(order: NDArray[np.int64], purse: Purse) -> NDArray[np.int64]:
-    """Take items in order while the purse lasts, leaving out what does not fit.
+def fill(order: NDArray[np.int64], spending: Spending) -> NDArray[np.int64]:
+    """Take items in order while the budget lasts, leaving out what does not fit.
 
-    >>> fill(np.arange(3), Purse(3, np.array([2.0, 9.0, 1.0]), 4.0)).tolist()
+    >>> fill(np.arange(3), Spending(3, np.array([2.0, 9.0, 1.0]), 4.0)).tolist()
     [0, 2]
     """
-    if purse.spend is None:
-        return order[: purse.most]
-    spend = purse.spend[order].tolist()
-    least, left = min(spend, default=0.0), purse.budget * (1 + 1e-12)
+    if spending.spend is None:
+        return order[: spending.most]
+    spend = spending.spend[order].tolist()
+    least, left = min(spend, default=0.0), spending.budget * (1 + 1e-12)
     kept: list[int] = []
     for n, price in enumerate(spend):
-        if len(kept) == purse.most or left < least:
+        if len(kept) == spending.most or left < least:
             break
         if price <= left:
             left -= price
@@ -213,21 +207,27 @@ def fill(order: NDArray[np.int64], purse: Purse) -> NDArray[np.int64]:
 
 
 def diverse(
-    items: Incidence, order: NDArray[np.int64], purse: Purse, top: float, ranks: NDArray[np.int64]
+    items: Incidence,
+    order: NDArray[np.int64],
+    spending: Spending,
+    top: float,
+    ranks: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Choose a batch by coverage from the best of a ranking.
 
     Args:
         items: Which item has which values.
         order: int64 [n], items, the best first.
-        purse: What may be spent.
-        top: The shortlist is so many times as much as the purse holds.
+        spending: What may be spent.
+        top: The shortlist is so many times as much as the budget holds.
         ranks: int64 [n_items], the permutation that decides ties.
     """
-    wide = Purse(int(min(len(order), np.ceil(top * purse.most))), purse.spend, top * purse.budget)
+    wide = Spending(
+        int(min(len(order), np.ceil(top * spending.most))), spending.spend, top * spending.budget
+    )
     out = np.ones(items.n_items, np.bool_)
     out[fill(order, wide)] = False
-    return cover(items, Wanted(w=_COVERS), purse, ranks, out).item
+    return cover(items, Wanted(w=_COVERS), spending, ranks, out).item
 
 
 def similarity(items: Incidence) -> Floats:
@@ -246,7 +246,6 @@ def similarity(items: Incidence) -> Floats:
 # Density: items that stand for many others, without any model.
 
 
-@dataclass(kw_only=True)
 class Density(Ranked):
     """Mean cosine of an item's attribute–value pairs with those of all items.
 
@@ -257,7 +256,7 @@ class Density(Ranked):
     [0, 1]
     """
 
-    name: ClassVar[str] = "density"
+    name = "density"
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         return np.asarray(similarity(task.described.items)[index])
@@ -267,7 +266,6 @@ class Density(Ranked):
 # Uncertainty: items whose label or tags a model is least sure of.
 
 
-@dataclass(kw_only=True)
 class Uncertainty(Ranked):
     """Base of the rules that ask one model."""
 
@@ -293,7 +291,6 @@ class Uncertainty(Ranked):
         return self.of_labels(class_probs(task.model, task.pool, index))
 
 
-@dataclass(kw_only=True)
 class LeastConfidence(Uncertainty):
     """1 - P(best): how likely the best label, or the best tag sequence, is wrong.
 
@@ -302,7 +299,7 @@ class LeastConfidence(Uncertainty):
     [1]
     """
 
-    name: ClassVar[str] = "least-confidence"
+    name = "least-confidence"
 
     def of_labels(self, probs: Floats) -> Floats:
         """1 - max P."""
@@ -313,11 +310,10 @@ class LeastConfidence(Uncertainty):
         return np.asarray(-np.expm1(path_log_probs(tagger, text, 1)[:, 0]))
 
 
-@dataclass(kw_only=True)
 class Margin(Uncertainty):
     """1 - (P(best) - P(second)): how close the runner-up is."""
 
-    name: ClassVar[str] = "margin"
+    name = "margin"
 
     def of_labels(self, probs: Floats) -> Floats:
         """1 - difference of the two largest."""
@@ -331,11 +327,10 @@ class Margin(Uncertainty):
         return np.asarray(1 - (best[:, 0] - best[:, 1]))
 
 
-@dataclass(kw_only=True)
 class Entropy(Uncertainty):
     """Entropy in nats: of the label, or of the whole tag sequence, which grows with its length."""
 
-    name: ClassVar[str] = "entropy"
+    name = "entropy"
 
     def of_labels(self, probs: Floats) -> Floats:
         """- sum P ln P."""
@@ -346,14 +341,13 @@ class Entropy(Uncertainty):
         return np.asarray(np.maximum(0.0, tagger.tag(text, least=np.inf).entropy))
 
 
-@dataclass(kw_only=True)
 class Mnlp(Uncertainty):
     """Mean over tokens of -ln P(best path): what is unsure, whatever its length.
 
     The maximum normalised log-probability of Shen et al. (2018), with the sign turned.
     """
 
-    name: ClassVar[str] = "mnlp"
+    name = "mnlp"
 
     def of_labels(self, probs: Floats) -> Floats:
         """- ln max P, for items of one label."""
@@ -365,11 +359,10 @@ class Mnlp(Uncertainty):
         return np.asarray(-path_log_probs(tagger, text, 1)[:, 0] / lengths)
 
 
-@dataclass(kw_only=True)
 class TokenEntropy(Uncertainty):
     """Mean over tokens of the entropy of a token's tag, in nats."""
 
-    name: ClassVar[str] = "token-entropy"
+    name = "token-entropy"
 
     def of_labels(self, probs: Floats) -> Floats:
         """The entropy, for items of one label."""
@@ -381,7 +374,6 @@ class TokenEntropy(Uncertainty):
         return token_means(entr(np.clip(found.probs, 0, 1)).sum(axis=1), found.offsets)
 
 
-@dataclass(kw_only=True)
 class SpanChange(Uncertainty):
     """How many spans an annotator is expected to change, per cost by default.
 
@@ -392,7 +384,7 @@ class SpanChange(Uncertainty):
     left out.
     """
 
-    name: ClassVar[str] = "span-change"
+    name = "span-change"
     by_cost: bool = True
 
     def of_labels(self, probs: Floats) -> Floats:  # noqa: ARG002 - refused whatever they are
@@ -409,7 +401,7 @@ class SpanChange(Uncertainty):
         Raises:
             InputError: The tags are PLAIN: they have no spans.
         """
-        from goldspan.tagger.chain import spans_with_confidence
+        from goldspan.tagger.decoding import spans_with_confidence
 
         if tagger.codec_.rules.is_plain:
             raise InputError("span-change counts spans, and PLAIN tags have none: use mnlp")
@@ -433,7 +425,6 @@ def token_means(values: Floats, offsets: NDArray[np.int64]) -> Floats:
 # Query by committee: items about which several models disagree.
 
 
-@dataclass(kw_only=True)
 class Committee(Ranked):
     """Base of the rules that ask several models."""
 
@@ -467,7 +458,6 @@ class Committee(Ranked):
         return token_means(self.disagreement(probs), found[0].offsets)
 
 
-@dataclass(kw_only=True)
 class Vote(Committee):
     """Entropy of the models' votes, in nats.
 
@@ -476,7 +466,7 @@ class Vote(Committee):
     [1]
     """
 
-    name: ClassVar[str] = "vote"
+    name = "vote"
 
     def disagreement(self, probs: Floats) -> Floats:
         """Entropy of the shares of votes; a model votes for its likeliest label."""
@@ -485,11 +475,10 @@ class Vote(Committee):
         return np.asarray(entr(votes.mean(axis=0)).sum(axis=1))
 
 
-@dataclass(kw_only=True)
 class CommitteeKl(Committee):
     """Mean KL divergence of the models from their average, in nats (McCallum and Nigam 1998)."""
 
-    name: ClassVar[str] = "committee-kl"
+    name = "committee-kl"
 
     def disagreement(self, probs: Floats) -> Floats:
         """Mean of KL(P_m || mean P)."""

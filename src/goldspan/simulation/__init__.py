@@ -1,4 +1,4 @@
-"""Simulated workers and crowds, to test everything else on (paper 000, section 4.1; MATH 11)."""
+"""Simulated annotators and crowds, to test everything else on (docs/math.md, section 11)."""
 
 from __future__ import annotations
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import Number, OneOf, Whole, check_number
 from goldspan.simulation.base import (
     Assignment,
     Codes,
     Draws,
     Floats,
     Habit,
-    Scene,
     SimulatedWorker,
+    SimulationContext,
     draw_labels,
 )
 from goldspan.spans import Codec, Tagged, find_spans
@@ -28,6 +30,7 @@ from goldspan.spans.corpus import SpanArray, write_codes
 # `flip(p)`: with probability p a token gets a different label, each of the others alike.
 
 
+Probability = Annotated[float, Number(0, 1)]
 LABELS = ("all", "used")
 
 
@@ -40,25 +43,19 @@ class Flip(Habit):
         labels: "all" labels of the tag set, or those that are "used" in the truth.
     """
 
-    p: float
-    labels: str = "all"
+    p: Probability
+    labels: Annotated[str, OneOf(LABELS)] = "all"
     name = "flip"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("p")
-        if self.labels not in LABELS:
-            raise UnknownNameError("value of labels in flip", self.labels, LABELS)
-
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject a truth that has only one label."""
-        super().prepare(scene)
-        if self.p > 0 and len(scene.codes) and len(self._among(scene)) < 2:
+        super().prepare(context)
+        if self.p > 0 and len(context.codes) and len(self._among(context)) < 2:
             raise InputError("flip: there is only one label, and no different one to flip to")
 
     def change(self, codes: Codes, work: Assignment) -> Codes:
         """Flip labels; one that is not among those to flip to may become any of them."""
-        among = self._among(work.scene)
+        among = self._among(work.context)
         place = np.searchsorted(among, codes)
         known = among[np.minimum(place, len(among) - 1)] == codes
         n_others = len(among) - known
@@ -66,14 +63,14 @@ class Flip(Habit):
         other = among[(place + 1 + step) % len(among)]
         return np.where(work.draws.per_token("whether") < self.p, other, codes)
 
-    def _among(self, scene: Scene) -> Codes:
-        n_labels = len(scene.codec.tags)
-        every = np.arange(n_labels) if self.labels == "all" else np.flatnonzero(scene.counts)
+    def _among(self, context: SimulationContext) -> Codes:
+        n_labels = len(context.codec.tags)
+        every = np.arange(n_labels) if self.labels == "all" else np.flatnonzero(context.counts)
         return every.astype(np.int16)
 
 
 # --------------------------------------------------------------------------------------------------
-# The worker models acc, mace, cv, cm and seq run forwards (paper 001; MATH sections 3 and 11).
+# The worker models acc, mace, cv, cm and seq run forwards (docs/math.md, sections 3 and 11).
 
 
 @dataclass(frozen=True)
@@ -88,19 +85,19 @@ class ModelWorker(SimulatedWorker):
             in PLAIN, where the last stands for the item's start.
     """
 
-    diagonal: float = 20.0
-    off: float = 1.25
+    diagonal: Annotated[float, Number(0)] = 20.0
+    off: Annotated[float, Number(0.1)] = 1.25
     table: Floats | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.check_number("off", least=0.1, most=np.inf)
-        self.check_number("diagonal", least=self.off, most=np.inf)
+        super().__post_init__()
+        check_number(f"{self.name}: diagonal", self.diagonal, self.off)
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject a table of another shape, or one that is no distribution."""
         if self.table is None:
             return
-        table, shape = np.asarray(self.table), self._shape(scene.codec)
+        table, shape = np.asarray(self.table), self._shape(context.codec)
         if table.shape != shape:
             raise InputError(f"{self.name}: the table must have shape {shape}, not {table.shape}")
         if (table < 0).any() or not np.allclose(table.sum(axis=2), 1):
@@ -108,7 +105,7 @@ class ModelWorker(SimulatedWorker):
 
     def answer(self, work: Assignment) -> Codes:
         """Draw a label for every token."""
-        codec = work.scene.codec
+        codec = work.context.codec
         table = self.confusion(codec, work.draws)
         cumulative = np.ascontiguousarray(np.cumsum(table, axis=2), np.float64)
         codes = np.empty(len(work.truth), np.int16)
@@ -177,12 +174,8 @@ class Seq(ModelWorker):
         forbidden: Pseudo-count of labels that the encoding forbids after the previous one.
     """
 
-    forbidden: float = 0.1
+    forbidden: Annotated[float, Number(0.001)] = 0.1
     name = "seq"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("forbidden", least=0.001, most=np.inf)
 
     def _prior(self, codec: Codec) -> Prior:
         mask = None if codec.rules.is_plain else codec.mask
@@ -206,35 +199,34 @@ class Spammer(SimulatedWorker):
         label: Of a constant spammer; drawn for the worker by default.
     """
 
-    kind: str = "random"
+    kind: Annotated[str, OneOf(KINDS)] = "random"
     label: str | None = None
     name = "spammer"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownNameError("kind of spammer", self.kind, KINDS)
+        super().__post_init__()
         if self.label is not None and self.kind != "constant":
             raise InputError(f"spammer: only a constant one has a label, not a {self.kind} one")
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject a label that is not in the tag set."""
-        if self.label is not None and self.label not in scene.codec.tags:
-            raise UnknownNameError("label of a spammer", self.label, scene.codec.tags)
+        if self.label is not None and self.label not in context.codec.tags:
+            raise UnknownNameError("label of a spammer", self.label, context.codec.tags)
 
     def answer(self, work: Assignment) -> Codes:
         """Return labels."""
-        n_labels, n_tokens = len(work.scene.codec.tags), len(work.truth)
+        n_labels, n_tokens = len(work.context.codec.tags), len(work.truth)
         if self.kind == "random":
             return np.floor(work.draws.per_token("label") * n_labels).astype(np.int16)
         return np.full(n_tokens, self._label(work), np.int16)
 
     def _label(self, work: Assignment) -> int:
-        scene = work.scene
+        context = work.context
         if self.kind == "frequent":
-            return int(scene.counts.argmax())
+            return int(context.counts.argmax())
         if self.label is not None:
-            return scene.codec.tags.index(self.label)
-        return int(work.draws.generator("label").integers(len(scene.codec.tags)))
+            return context.codec.tags.index(self.label)
+        return int(work.draws.generator("label").integers(len(context.codec.tags)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -251,25 +243,21 @@ class Copier(Habit):
     """
 
     source: str
-    p: float = 1.0
+    p: Probability = 1.0
     name = "copier"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("p")
-
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject a source that is not there, and workers who copy in a circle."""
-        super().prepare(scene)
-        if self.source not in scene.workers:
-            raise UnknownNameError("worker to copy from", self.source, scene.workers)
-        if self.source in _copied_by(scene.workers[self.source], scene.workers):
+        super().prepare(context)
+        if self.source not in context.workers:
+            raise UnknownNameError("worker to copy from", self.source, context.workers)
+        if self.source in _copied_by(context.workers[self.source], context.workers):
             raise InputError(f"copier: worker {self.source!r} copies in a circle: break it")
 
     def change(self, codes: Codes, work: Assignment) -> Codes:
         """Put the other's answers in the place of some items."""
-        scene = work.scene
-        other = scene.workers[self.source].answer(scene.assign(self.source, work.items))
+        context = work.context
+        other = context.workers[self.source].answer(context.assign(self.source, work.items))
         copies = np.repeat(work.draws.per_item("whether") < self.p, work.lengths)
         return np.where(copies, other, codes)
 
@@ -299,22 +287,18 @@ class SpanHabit(Habit):
         p: That probability, independent from span to span.
     """
 
-    p: float
+    p: Probability
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_number("p")
-
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject labels that are no spans."""
-        super().prepare(scene)
-        if scene.codec.rules.is_plain:
+        super().prepare(context)
+        if context.codec.rules.is_plain:
             raise InputError(f"{self.name}: PLAIN labels hold no spans: use flip, cm or a spammer")
 
     def change(self, codes: Codes, work: Assignment) -> Codes:
         """Change the spans."""
-        spans = find_spans(Tagged(codes, work.offsets), work.scene.codec)
-        return write_codes(self.alter(spans, work), work.offsets, work.scene.codec)
+        spans = find_spans(Tagged(codes, work.offsets), work.context.codec)
+        return write_codes(self.alter(spans, work), work.offsets, work.context.codec)
 
     @abstractmethod
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
@@ -358,14 +342,14 @@ class Misses(SpanHabit):
     type: str | None = None
     name = "misses"
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject a type that is not there."""
-        super().prepare(scene)
-        self.check_type(self.type, scene.codec)
+        super().prepare(context)
+        self.check_type(self.type, context.codec)
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Leave out spans."""
-        hit = self.happens(spans, work) & _of_type(spans, self.type, work.scene.codec)
+        hit = self.happens(spans, work) & _of_type(spans, self.type, work.context.codec)
         return spans.take(~hit)
 
 
@@ -380,18 +364,18 @@ class Invents(SpanHabit):
     type: str | None = None
     name = "invents"
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject a type that is not there."""
-        super().prepare(scene)
-        self.check_type(self.type, scene.codec)
-        if not scene.codec.types:
+        super().prepare(context)
+        self.check_type(self.type, context.codec)
+        if not context.codec.types:
             raise InputError("invents: the tag set has no type of span")
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Add spans."""
         free = ~covered(spans, len(work.truth))
         start = np.flatnonzero(free & (work.draws.per_token("whether") < self.p))
-        types = work.scene.codec.types
+        types = work.context.codec.types
         kind = pick(work.draws.per_token("type")[start], len(types))
         if self.type is not None:
             kind[:] = types.index(self.type)
@@ -419,18 +403,18 @@ class WrongType(SpanHabit):
     to: str | None = None
     name = "wrong_type"
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Reject types that are not there, and a tag set with a single one."""
-        super().prepare(scene)
-        self.check_type(self.type, scene.codec)
-        self.check_type(self.to, scene.codec)
-        if self.p > 0 and len(scene.codec.types) < 2:
+        super().prepare(context)
+        self.check_type(self.type, context.codec)
+        self.check_type(self.to, context.codec)
+        if self.p > 0 and len(context.codec.types) < 2:
             raise InputError("wrong_type: there is only one type of span, and no wrong one")
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Change types."""
-        types = work.scene.codec.types
-        hit = self.happens(spans, work) & _of_type(spans, self.type, work.scene.codec)
+        types = work.context.codec.types
+        hit = self.happens(spans, work) & _of_type(spans, self.type, work.context.codec)
         step = pick(work.draws.per_token("which")[spans.start], len(types) - 1)
         other = (spans.type + 1 + step) % max(1, len(types))
         if self.to is not None:
@@ -445,7 +429,7 @@ def _of_type(spans: SpanArray, kind: str | None, codec: Codec) -> NDArray[np.boo
 
 
 # --------------------------------------------------------------------------------------------------
-# `drift(first, last)`: a worker whose answers change over the course of the work.
+# `drift(first, last)`: a worker who changes while working.
 
 
 @dataclass(frozen=True)
@@ -461,14 +445,8 @@ class Drift(SimulatedWorker):
 
     first: SimulatedWorker
     last: SimulatedWorker
-    at: float | None = None
+    at: Probability | None = None
     name = "drift"
-
-    def __post_init__(self) -> None:
-        self.check_worker("first")
-        self.check_worker("last")
-        if self.at is not None:
-            self.check_number("at")
 
     def answer(self, work: Assignment) -> Codes:
         """Let the one or the other answer every item."""
@@ -518,12 +496,8 @@ class Merges(SpanHabit):
         gap: Most tokens between the two, at which they are still neighbours.
     """
 
-    gap: int = 1
+    gap: Annotated[int, Whole(0)] = 1
     name = "merges"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_whole("gap")
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Join spans; p is per pair of neighbours, and several may become one."""

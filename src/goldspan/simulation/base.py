@@ -1,4 +1,4 @@
-"""What a simulated annotator is, the truth that it is given, and CRFs with noise (paper 000)."""
+"""What a simulated annotator is, the truth that it is given, and CRFs with noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,13 @@ from goldspan.crowd.labels import translate
 from goldspan.crowd.model import list_array
 from goldspan.crowd.options import MISSING as NO_LABEL
 from goldspan.errors import InputError
+from goldspan.params import Number, check_parameters
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
 from goldspan.tagger.base import potentials_of, transform
-from goldspan.tagger.chain import decode
 from goldspan.tagger.crf import Masks
+from goldspan.tagger.decoding import decode
 from goldspan.tagger.features import Features, hash64
 from goldspan.tagger.parameters import Weights
 
@@ -143,7 +144,7 @@ Codes = NDArray[np.int16]
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class SimulationContext:
     """What all workers of a simulated crowd share.
 
     Attributes:
@@ -197,16 +198,16 @@ class Assignment:
     """The items that a worker answers, with their truth.
 
     Attributes:
-        scene: What all workers share.
-        items: int64 [n_items], indices of items in the scene's truth.
+        context: What all workers share.
+        items: int64 [n_items], indices of items in the context's truth.
         truth: int16 [n_tokens].
         offsets: int64 [n_items + 1].
         draws: The worker's random numbers on these items.
-        moments: float64 [n_items] in [0, 1), when in the course the worker meets every item. The
-            course is an order of its own, drawn item by item: it is not that of the items.
+        moments: float64 [n_items] in [0, 1), when the worker meets every item. This order is drawn
+            item by item: it is not that of the items.
     """
 
-    scene: Scene
+    context: SimulationContext
     items: NDArray[np.int64]
     truth: Codes
     offsets: NDArray[np.int64]
@@ -233,18 +234,21 @@ class SimulatedWorker(ABC):
 
     name: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        check_parameters(self, self.name)
+
     @abstractmethod
     def answer(self, work: Assignment) -> Codes:
         """Answer items: int16 [n_tokens], a pure function of the assignment; -1 skips a token."""
 
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Check that the worker suits the truth, and train what it needs; called once.
 
         Raises:
             InputError: It does not suit.
         """
         for part in self.parts():
-            part.prepare(scene)
+            part.prepare(context)
 
     def parts(self) -> Iterator[SimulatedWorker]:
         """Yield the workers that this one is made of."""
@@ -252,30 +256,6 @@ class SimulatedWorker(ABC):
             value = getattr(self, one.name)
             if isinstance(value, SimulatedWorker):
                 yield value
-
-    def check_number(self, name: str, least: float = 0.0, most: float = 1.0) -> None:
-        """Reject an argument that is no number, or one out of range."""
-        value = getattr(self, name)
-        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not least <= value <= most or not np.isfinite(value):
-            bounds = (
-                f"from {least:g} to {most:g}" if np.isfinite(most) else f"of at least {least:g}"
-            )
-            raise InputError(f"{self.name}: {name} must be a number {bounds}, not {value!r}")
-
-    def check_whole(self, name: str) -> None:
-        """Reject an argument that is no whole number of at least 0."""
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise InputError(
-                f"{self.name}: {name} must be a whole number of at least 0, not {value!r}"
-            )
-
-    def check_worker(self, name: str) -> None:
-        """Reject an argument that is no worker."""
-        value = getattr(self, name)
-        if not isinstance(value, SimulatedWorker):
-            raise InputError(f"{self.name}: {name} must be a worker, not {value!r}")
 
     def __str__(self) -> str:
         """Write it as it is read by `parse_worker`."""
@@ -312,9 +292,6 @@ class Habit(SimulatedWorker):
     """
 
     base: SimulatedWorker = field(default=Perfect(), kw_only=True)
-
-    def __post_init__(self) -> None:
-        self.check_worker("base")
 
     @abstractmethod
     def change(self, codes: Codes, work: Assignment) -> Codes:
@@ -444,12 +421,12 @@ def _checked_shares(shares: Sequence[float] | None, n_labels: int) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# `crf_noise(variance)`: a consistent worker (paper 000, section 4.1.1).
+# `crf_noise(variance)`: a consistent worker (Rodrigues et al. 2013).
 
 
 TEMPLATES = "rodrigues"
-"""Feature templates unless others are named: those of paper 000."""
-MOST_NOISE = 1e6
+"""Feature templates unless others are named: those of Rodrigues et al. (2013)."""
+Variance = Annotated[float, Number(0, 1e6)]
 """Largest variance: weights are of size 1 to 10, so that long before answers are mere noise."""
 
 
@@ -550,30 +527,27 @@ class CrfNoise(SimulatedWorker):
             that was given to `simulate_crowd`, and if none was, one with the set "rodrigues".
     """
 
-    variance: float
+    variance: Variance
     templates: str | None = None
     name = "crf_noise"
 
-    def __post_init__(self) -> None:
-        self.check_number("variance", most=MOST_NOISE)
-
-    def prepare(self, scene: Scene) -> None:
+    def prepare(self, context: SimulationContext) -> None:
         """Train the CRF unless another worker did."""
-        key = self._key(scene)
-        if key not in scene.taggers:
-            scene.taggers[key] = TruthTagger.train(
-                scene.truth, templates=key, runner=scene.runner, progress=scene.progress
+        key = self._key(context)
+        if key not in context.taggers:
+            context.taggers[key] = TruthTagger.train(
+                context.truth, templates=key, runner=context.runner, progress=context.progress
             )
 
     def answer(self, work: Assignment) -> Codes:
         """Decode with noise."""
-        tagger = work.scene.taggers[self._key(work.scene)]
+        tagger = work.context.taggers[self._key(work.context)]
         return tagger.answer(work.items, self.variance, work.draws.generator("noise"))
 
-    def _key(self, scene: Scene) -> str:
+    def _key(self, context: SimulationContext) -> str:
         if self.templates is not None:
             return self.templates
-        return "" if "" in scene.taggers else TEMPLATES
+        return "" if "" in context.taggers else TEMPLATES
 
 
 def _shown_text(crowd: Crowd) -> Text:

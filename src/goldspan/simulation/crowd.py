@@ -19,8 +19,8 @@ from goldspan.simulation.base import (
     Draws,
     Floats,
     Keys,
-    Scene,
     SimulatedWorker,
+    SimulationContext,
     TruthTagger,
     known_truth,
 )
@@ -268,20 +268,22 @@ def simulate_crowd(
     crowd, team = known_truth(truth), read_team(workers)
     if not isinstance(seed, int | np.integer):
         raise InputError(f"seed must be a whole number, not {seed!r}")
-    scene = Scene(crowd, int(seed), team, runner=runner or Serial(), progress=progress)
+    context = SimulationContext(
+        crowd, int(seed), team, runner=runner or Serial(), progress=progress
+    )
     if tagger is not None:
-        scene.taggers[""] = _fitting(tagger, crowd)
+        context.taggers[""] = _fitting(tagger, crowd)
     for worker in team.values():
-        worker.prepare(scene)
+        worker.prepare(context)
     ids = list(team)
     chosen = np.ones((crowd.n_items, len(ids)), np.bool_)
     if per_item is None and workload != "equal":
         raise InputError("workload needs per_item: without it every worker answers every item")
     if per_item is not None:
-        chosen = allocate(scene.item_keys, ids, per_item, workload, scene.seed)
+        chosen = allocate(context.item_keys, ids, per_item, workload, context.seed)
     parts = [(name, np.flatnonzero(column)) for name, column in zip(ids, chosen.T, strict=True)]
-    codes = scene.runner.map(_answer, parts, (scene, legal))
-    answers = _gather(scene, parts, codes, times=times)
+    codes = context.runner.map(_answer, parts, (context, legal))
+    answers = _gather(context, parts, codes, times=times)
     return replace(
         crowd,
         worker_ids=pa.array(ids, pa.string()),
@@ -290,29 +292,31 @@ def simulate_crowd(
     )
 
 
-def _answer(part: Part, params: tuple[Scene, bool]) -> Codes:
+def _answer(part: Part, params: tuple[SimulationContext, bool]) -> Codes:
     """Let one worker answer his items."""
-    (name, items), (scene, legal) = part, params
-    work = scene.assign(name, items)
-    codes = np.asarray(scene.workers[name].answer(work), np.int16)
+    (name, items), (context, legal) = part, params
+    work = context.assign(name, items)
+    codes = np.asarray(context.workers[name].answer(work), np.int16)
     if codes.shape != work.truth.shape:
         raise InputError(
             f"worker {name} gave labels of shape {codes.shape}, not {work.truth.shape}"
         )
     if not legal:
         return codes
-    mended = legal_codes(Tagged(codes, work.offsets), scene.codec)[0]
-    return np.where(codes < 0, codes, mended)
+    repaired = legal_codes(Tagged(codes, work.offsets), context.codec)[0]
+    return np.where(codes < 0, codes, repaired)
 
 
-def _gather(scene: Scene, parts: list[Part], codes: list[Codes], *, times: bool) -> Answers:
+def _gather(
+    context: SimulationContext, parts: list[Part], codes: list[Codes], *, times: bool
+) -> Answers:
     """Put the workers' answers into one table, by item and then by worker."""
     item = np.concatenate([items for _, items in parts])
     worker = np.repeat(np.arange(len(parts)), [len(items) for _, items in parts])
-    offset = np.concatenate([[0], np.cumsum(np.diff(scene.truth.offsets)[item])])
+    offset = np.concatenate([[0], np.cumsum(np.diff(context.truth.offsets)[item])])
     submitted = None
     if times:
-        moments = np.concatenate([scene.assign(*part).moments for part in parts])
+        moments = np.concatenate([context.assign(*part).moments for part in parts])
         submitted = BEGIN + np.floor(moments * COURSE).astype(np.int64)
     table = Answers(
         item.astype(np.int32),

@@ -7,12 +7,13 @@ import re
 import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import IsA, Number, Parameter, parameters
 from goldspan.plugins import plugins
 from goldspan.simulation.base import Habit, Perfect, SimulatedWorker
 from goldspan.simulation.registry import WORKERS
@@ -62,8 +63,7 @@ def signature(kind: type[SimulatedWorker]) -> str:
     'misses(p, type=None)'
     """
     words = [
-        one.name if one.default is MISSING else f"{one.name}={one.default}"
-        for one in _arguments(kind)
+        one.name if one.is_required else f"{one.name}={one.default}" for one in _arguments(kind)
     ]
     return f"{kind.name}({', '.join(words)})" if words else kind.name
 
@@ -74,9 +74,10 @@ _HINT = (
 )
 
 
-def _arguments(kind: type[SimulatedWorker]) -> list[Field[Any]]:
-    """Return the fields that text can set; those that it sets by place."""
-    return [one for one in fields(kind) if not one.kw_only]
+def _arguments(kind: type[SimulatedWorker]) -> list[Parameter]:
+    """Return the parameters that text can set, also by place."""
+    not_in_text = {one.name for one in fields(kind) if one.kw_only}
+    return [one for one in parameters(kind) if one.name not in not_in_text]
 
 
 def _worker(node: ast.expr, source: str) -> SimulatedWorker:
@@ -109,24 +110,25 @@ def _made(
         if key not in known:
             raise InputError(f"{name} has no argument {key!r}: {usage}")
         if key in given:
-            raise InputError(f"{name}: argument {key!r} stands twice: {usage}")
+            raise InputError(f"{name}: argument {key!r} appears twice: {usage}")
         given[key] = node
-    missing = [key for key, one in known.items() if one.default is MISSING and key not in given]
+    missing = [key for key, one in known.items() if one.is_required and key not in given]
     if missing:
         raise InputError(f"{name} needs {' and '.join(missing)}: {usage}")
     return kind(**{key: _value(node, known[key], source) for key, node in given.items()})
 
 
-def _value(node: ast.expr, field: Field[Any], source: str) -> Any:
+def _value(node: ast.expr, parameter: Parameter, source: str) -> Any:
     """Read an argument as what its field holds: a worker, a number or a string."""
-    if field.type == "SimulatedWorker":
+    kinds = [kind for rule in parameter.rules if isinstance(rule, IsA) for kind in rule.classes]
+    if SimulatedWorker in kinds:
         return _worker(node, source)
     text = ast.get_source_segment(source, node) or ""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if "None" in str(field.type) and text.lower() == "none":
+    if parameter.may_be_none and text.lower() == "none":
         return None
-    if "str" not in str(field.type):
+    if any(isinstance(rule, Number) for rule in parameter.rules):
         try:
             return ast.literal_eval(node)
         except ValueError:
@@ -158,8 +160,8 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
             w1, w2, … by their place; several of one id are ana1, ana2, ….
 
     Raises:
-        InputError: There is no worker, an id stands twice, a number is none, or there are more than
-            a million workers.
+        InputError: There is no worker, an id appears twice, a number is not one, or there are more
+            than a million workers.
         UnknownNameError: There is no such kind of worker.
 
     >>> {name: str(worker) for name, worker in read_team(["flip(.1) x2", "ana = acc"]).items()}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from goldspan.tagger.crf import CRF
     from goldspan.tagger.features import Text
     from goldspan.tagger.hmm import HMM
-    from goldspan.tagger.model_file import load_tagger
+    from goldspan.tagger.load import load_tagger
 
 __all__ = ["CRF", "HMM", "Text", "load_tagger"]
 
@@ -20,6 +20,6 @@ __getattr__ = lazy(
         "CRF": "goldspan.tagger.crf",
         "HMM": "goldspan.tagger.hmm",
         "Text": "goldspan.tagger.features",
-        "load_tagger": "goldspan.tagger.model_file",
+        "load_tagger": "goldspan.tagger.load",
     },
 )

@@ -1,25 +1,26 @@
-"""What every tagger does: fit, predict, probabilities, n-best, forced tags."""
+"""The base of the taggers: fit, predict, marginals, n-best, forced tags, scores, warm starts."""
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, NotFittedError
+from goldspan.params import Estimator, Whole, fixed, result
 from goldspan.protocols import Progress, Runner
 from goldspan.spans import Codec, Tagged, tokenize
 from goldspan.spans.scoring import score_codes
-from goldspan.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
+from goldspan.tagger.decoding import Potentials, Tagging, best_path, constrain, decode, n_best
 from goldspan.tagger.features import (
     FIRST,
+    MAX_HASH_BITS,
     DictFeatures,
     FeatureMap,
     Features,
@@ -28,7 +29,8 @@ from goldspan.tagger.features import (
     is_dicts,
     read_templates,
 )
-from goldspan.tagger.kernels.training import unary_step
+from goldspan.tagger.kernels import unary_step
+from goldspan.tagger.model_file import Model, write_model
 from goldspan.tagger.parameters import Weights
 from goldspan.tagger.targets import (
     Known,
@@ -42,23 +44,32 @@ from goldspan.tagger.targets import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# The face of every tagger: fit, predict, marginals, n-best, score; lists of words or of dicts.
+# The base class.
 
 
 __all__ = ["Tagger", "as_text", "legal_codes", "potentials_of", "score_tags", "transform"]
 
 _AGREE = 0.99
-"""Share of whole words at which a text was cut by a rule."""
+"""Share of whole words from which on a text counts as tokenized by a rule."""
 _ATTACHED = 0.005
-"""Share of words with a comma at the end above which a text was cut at white space alone."""
+"""Share of words ending in a comma above which a text was tokenized at white space only."""
 Forced = Sequence[Sequence[Known]]
 """Per item and token a tag, some tags of which one is right, or None."""
 
 
-class Tagger(ABC):
-    """Base of the taggers; scikit-learn's habits.
+class Tagger(Estimator, ABC):
+    """Base of the taggers, with the conventions of scikit-learn.
 
-    A subclass has at least these parameters, a `name`, and `fit_targets`.
+    A subclass has a `name` and `fit_targets`, and may add parameters (see `goldspan.params`).
+
+    Args:
+        templates: A named set ("default", "hmm", …), a TOML file, or a list of templates; unused
+            for dictionaries of features.
+        encoding: Of the tags: BIO, IOBES, … or PLAIN.
+        hard: Whether what the encoding forbids is impossible, in training and in tagging.
+        min_count: Features that occur less often are left out.
+        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
+        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
 
     Attributes:
         codec_: The tags, after `fit`.
@@ -66,23 +77,25 @@ class Tagger(ABC):
         weights_: The weights, after `fit`.
         documents_: Whether the training items were grouped by document.
         tokens_: The rule for tokens that the training words agree with ("fine", "words" or
-            "space", see `goldspan.spans.tokenize`); raw text is cut by it.
+            "space", see `goldspan.spans.tokenize`); raw text is tokenized by it.
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
     """
 
-    name: str
-    templates: str | Sequence[str]
-    encoding: str
-    hard: bool
-    min_count: int
-    hash_bits: int
-    gazetteers: Mapping[str, Sequence[str]] | None
-    codec_: Codec
-    features_: FeatureMap | DictFeatures
-    weights_: Weights
-    documents_: bool = False
-    tokens_: str = "fine"
-    n_repaired_: int = 0
+    templates: str | Sequence[str] = "default"
+    encoding: str = "BIO"
+    hard: bool = True
+    min_count: Annotated[int, Whole(1)] = 1
+    hash_bits: Annotated[int, Whole(0, MAX_HASH_BITS)] = 0
+    gazetteers: Mapping[str, Sequence[str]] | None = None
+    codec_: Codec = result()
+    features_: FeatureMap | DictFeatures = result()
+    weights_: Weights = result()
+    documents_: bool = fixed(default=False)
+    tokens_: str = fixed("fine")
+    n_repaired_: int = fixed(0)
+
+    def __post_init__(self) -> None:
+        """Leave the checks to `fit`, as scikit-learn does."""
 
     @abstractmethod
     def fit(
@@ -110,10 +123,6 @@ class Tagger(ABC):
         progress: Progress | None = None,
     ) -> Self:
         """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Reject parameters that make no sense; asked by `fit`."""
 
     def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
         """Tag items.
@@ -180,33 +189,16 @@ class Tagger(ABC):
         return y if isinstance(y, Tagged) else self.codec_.encode(y)
 
     def save(self, path: str | Path) -> None:
-        """Write the tagger to one file; see `load_tagger`."""
-        from goldspan.tagger.model_file import save_tagger
-
-        save_tagger(self, path)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self.parameter_names()}
-
-    @classmethod
-    def parameter_names(cls) -> list[str]:
-        """List the parameters."""
-        names = inspect.signature(cls.__init__).parameters
-        return [name for name, p in names.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name.
+        """Write the trained tagger to one file, which appears as a whole or not at all.
 
         Raises:
-            InputError: There is no such parameter.
+            NotFittedError: `fit` was not called.
+            InputError: The file cannot be written.
         """
-        for name, value in params.items():
-            if name not in self.parameter_names():
-                known = ", ".join(self.parameter_names())
-                raise InputError(f"{self.name} has no parameter {name!r}: it has {known}")
-            setattr(self, name, value)
-        return self
+        if "weights_" not in vars(self):
+            raise NotFittedError(f"{type(self).__name__}: call fit before save")
+        known = (self.codec_, self.features_, self.weights_, self.documents_, self.tokens_)
+        write_model(path, Model(self.name, self.get_params(), *known))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what this is; only it asks."""
@@ -220,12 +212,6 @@ class Tagger(ABC):
         return Tags(
             estimator_type=None, target_tags=target, input_tags=InputTags(two_d_array=False)
         )
-
-    def __repr__(self) -> str:
-        """Show the parameters that differ from their defaults."""
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n].default]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _prepare(self, X: Any, y: Any, weight: Any) -> tuple[Features, Targets]:
         """Set `codec_` and `features_`, and sum up the targets of tags."""

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
+from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
+from goldspan.params import MOST, Number, Rounds, Whole, check_number
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
-from goldspan.tagger.chain import best_path
+from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
-from goldspan.tagger.kernels.columns import gradient_step
-from goldspan.tagger.kernels.training import expected_step, first_without_path
-from goldspan.tagger.kernels.vectors import add_and_dot, add_multiple, dot
-from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
+from goldspan.tagger.kernels import (
+    add_and_dot,
+    add_multiple,
+    dot,
+    expected_step,
+    gradient_step,
+)
+from goldspan.tagger.parameters import Floats, Weights
 from goldspan.tagger.targets import Clamp, Masks, Targets
 
 # --------------------------------------------------------------------------------------------------
@@ -38,9 +44,9 @@ class Minimum:
     Attributes:
         x: float64, the best point.
         trace: The objective before the first step and after every step.
-        converged: Whether it came to its end.
+        converged: Whether it converged.
         stop_reason: "tol", "max_iter", "line search" (no better point was found, though the slope
-            promised one), or what `callback` said.
+            promised one), or what `callback` returned.
         n_evaluations: How often the objective was computed.
     """
 
@@ -75,7 +81,7 @@ def minimise(
     """Minimise a smooth function.
 
     Args:
-        objective: Gives value and gradient; the gradient may be reused by the next call.
+        objective: Returns value and gradient; the gradient may be overwritten by the next call.
         start: float64 [n], where to begin.
         max_iter: Most steps.
         tol: It has converged when the relative decrease over ten steps falls below this, or when no
@@ -95,9 +101,9 @@ def minimise(
             if stuck:
                 reason, converged = stuck, stuck == "tol"
                 break
-            said = callback(iteration, search.trace[-1], search.x) if callback else None
-            if said:
-                reason = said
+            stop = callback(iteration, search.trace[-1], search.x) if callback else None
+            if stop:
+                reason = stop
                 break
             if search.is_still(tol):
                 reason, converged = "tol", True
@@ -128,7 +134,7 @@ class _Search:
         self._spare = np.empty_like(start), np.empty_like(start)
 
     def step(self, tol: float) -> str | None:
-        """Take a step, or say why there is none."""
+        """Take a step; return why there is none, None if there is one."""
         slope = _direction(self._gradient, self._past, self._direction)
         if not slope < 0:  # the memory is of no use any more
             self._past.clear()
@@ -174,7 +180,7 @@ class _Search:
 def _direction(
     gradient: Floats, past: Sequence[tuple[Floats, Floats, float]], out: Floats
 ) -> float:
-    """Set `out` to minus the approximate inverse Hessian times the gradient; give the slope there.
+    """Set `out` to minus the approximate inverse Hessian times the gradient; return the slope.
 
     Every addition goes together with the inner product that comes next, so that `out` is read once
     for both.
@@ -258,7 +264,7 @@ def _parabola(low: float, low_value: float, low_slope: float, at: float, value: 
 
 
 # --------------------------------------------------------------------------------------------------
-# The objective of a chain model and its gradient (MATH section 5).
+# The objective of a chain model and its gradient (docs/math.md, section 5).
 
 
 ENTRIES_PER_SHARD = 1 << 18
@@ -331,11 +337,11 @@ class _Slice:
 
 
 class Objective:
-    """Gives -L(w) and its gradient for the merged weights.
+    """Computes -L(w) and its gradient for the merged weights.
 
     Args:
         merged: The features.
-        targets: What should be learnt.
+        targets: What should be learned.
         masks: What is impossible.
         c2: Penalty.
         runner: Where to work.
@@ -374,7 +380,7 @@ class Objective:
         return value + self._of_chain(vector, found), self._gradient
 
     def _of_chain(self, vector: Floats, found: Sequence[Expected]) -> float:
-        """Write the gradient of the weights of steps; give their terms."""
+        """Write the gradient of the weights of steps; return their terms."""
         n_state = self._shape[0] * self._shape[1]
         own, out = vector[n_state:], self._gradient[n_state:]
         out[:] = sum(one.chain for one in found)
@@ -399,13 +405,13 @@ def _n_shards(features: Features) -> int:
 
 
 # --------------------------------------------------------------------------------------------------
-# Training a linear-chain CRF on hard, soft or partial targets (MATH section 5).
+# Training a linear-chain CRF on hard, soft or partial targets (docs/math.md, section 5).
 
 
 __all__ = ["Clamp", "Masks", "Targets", "check_paths", "train"]
 
-Hear = Callable[[int, float, Callable[[], Weights]], str | None]
-"""Who hears of a step: its number, the objective, and a way to ask for the weights."""
+Callback = Callable[[int, float, Callable[[], Weights]], str | None]
+"""Called after every step: its number, the objective, and a function that returns the weights."""
 
 
 def train(
@@ -418,7 +424,7 @@ def train(
     start: Weights | None = None,
     max_iter: int = 200,
     tol: float = 1e-5,
-    callback: Hear | None = None,
+    callback: Callback | None = None,
     bias: bool = True,
     merged: Merged | None = None,
 ) -> tuple[Weights, Minimum]:
@@ -430,20 +436,20 @@ def train(
         masks: What is impossible.
         c2: Penalty; the Gaussian prior has variance 1 / (2 c2).
         runner: Where to work.
-        start: Weights to begin with; 0 by default. Those of features that stand with the same
-            tokens are evened out, those of features that stand nowhere become 0: both raise L.
+        start: Weights to begin with; 0 by default. Those of features of the same tokens are
+            averaged, those of features of no token become 0: both raise L.
         max_iter: Most steps of L-BFGS.
         tol: Relative decrease over ten steps at which to stop.
-        callback: Told of every step; a string stops.
+        callback: Called after every step; a string stops the search.
         bias: Whether the first and the last tag have weights.
-        merged: `Merged.of` these features, to be used again where they are trained on repeatedly.
+        merged: `Merged.of` these features, for those that are trained on repeatedly.
 
     Returns:
         The weights and how the search went; its objective is -L(w).
 
     Raises:
-        InputError: c2 is no penalty, no possible sequence agrees with what is known of an item, or
-            the objective is not finite.
+        InputError: c2 is not a penalty, no possible sequence agrees with what is known of an item,
+            or the objective is not finite.
         Interrupted: Ctrl-C, after the first step; it holds what was found.
     """
     check_number("c2", c2, 0, MOST)
@@ -459,12 +465,12 @@ def train(
     def expand(vector: Floats) -> Weights:
         return merged.split(vector, n_labels)
 
-    def hear(step: int, value: float, vector: Floats) -> str | None:
+    def report(step: int, value: float, vector: Floats) -> str | None:
         return callback(step, value, lambda: expand(vector)) if callback else None
 
     objective = Objective(merged, targets, masks, c2, runner, bias)
     try:
-        found = minimise(objective, begin, max_iter=max_iter, tol=tol, callback=hear)
+        found = minimise(objective, begin, max_iter=max_iter, tol=tol, callback=report)
     except Interrupted as stop:
         weights = expand(stop.found.x)
         raise Interrupted(replace(stop.found, x=weights.vector)) from None
@@ -493,16 +499,16 @@ def check_paths(features: Features, targets: Targets, masks: Masks) -> None:
 
 
 EVERY = 10
-"""Steps between two looks at the held-out set."""
+"""Steps between two scores on the held-out set."""
 
 
-class Watch:
+class EarlyStopping:
     """Keeps the weights that did best on the held-out set.
 
     Args:
         crf: Whose training this is; its tags and features must be known.
         validation: Items and tags, or None.
-        progress: Who is told of every step.
+        progress: Called after every step.
     """
 
     def __init__(
@@ -516,7 +522,7 @@ class Watch:
         self._best_score, self._rounds_without = -1.0, 0
 
     def __call__(self, step: int, value: float, weights_of: Callable[[], Weights]) -> str | None:
-        """Hear of a step; give "validation" to stop."""
+        """Score the weights after every tenth step; return "validation" to stop."""
         if self._progress:
             seconds = (time.monotonic() - self._began) / step
             most = self._crf.max_iter
@@ -546,7 +552,7 @@ class Watch:
 
 
 # --------------------------------------------------------------------------------------------------
-# The linear-chain conditional random field (Lafferty et al. 2001; paper 000, section 3).
+# The linear-chain conditional random field (Lafferty et al. 2001).
 
 
 class CRF(Tagger):
@@ -558,18 +564,14 @@ class CRF(Tagger):
         encoding: Of the tags: BIO, IOBES, … or PLAIN.
         c2: Penalty of the squared weights, at most 1e12; the Gaussian prior has variance
             1 / (2 c2).
-        hard: Whether what the encoding forbids is impossible, in training and in tagging.
         bias: Whether the first and the last tag have weights of their own.
-        min_count: Features that occur less often are left out.
-        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
-        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
         max_iter: Most steps of L-BFGS.
         tol: Relative decrease of the objective over ten steps at which to stop.
         patience: With a validation set: rounds of ten steps without a better F1 before it stops.
 
     Attributes:
         trace_: Minus the penalised log-likelihood after every step.
-        converged_: Whether it came to its end.
+        converged_: Whether it converged.
         stop_reason_: Why training stopped: "tol", "max_iter", "validation", "line search", or
             "interrupted".
         n_repaired_: Malformed training tags that were made well-formed (with `hard`).
@@ -582,32 +584,11 @@ class CRF(Tagger):
 
     name = "crf"
 
-    def __init__(
-        self,
-        *,
-        templates: str | Sequence[str] = "default",
-        encoding: str = "BIO",
-        c2: float = 0.5,
-        hard: bool = True,
-        bias: bool = True,
-        min_count: int = 1,
-        hash_bits: int = 0,
-        gazetteers: Mapping[str, Sequence[str]] | None = None,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        patience: int = 3,
-    ) -> None:
-        self.templates = templates
-        self.encoding = encoding
-        self.c2 = c2
-        self.hard = hard
-        self.bias = bias
-        self.min_count = min_count
-        self.hash_bits = hash_bits
-        self.gazetteers = gazetteers
-        self.max_iter = max_iter
-        self.tol = tol
-        self.patience = patience
+    c2: Annotated[float, Number(0, MOST)] = 0.5
+    bias: bool = True
+    max_iter: Rounds = 200
+    tol: Annotated[float, Number(0)] = 1e-5
+    patience: Annotated[int, Whole(1)] = 3
 
     def fit(
         self,
@@ -624,20 +605,20 @@ class CRF(Tagger):
 
         Args:
             X: Lists of words, a `Text`, or lists of dictionaries of features.
-            y: Lists of tags. Where a token's tag is not known stands None, or several tags of which
-                one is right (a set, list or tuple); what is known of the item then counts, summed
-                over all that agrees with it. Items of which nothing is known are left out.
+            y: Lists of tags; None where a tag is not known, or several tags of which one is right
+                (a set, list or tuple): the item then counts with the summed probability of all
+                sequences that agree. Items of which nothing is known are left out.
             weight: How much every item counts, [n_items], from 0 to 1e12 and not all 0.
             start: A trained CRF to begin with; weights of features that it knows are taken over.
             validation: Items and tags on which to stop early.
             runner: Where to work.
-            progress: Told step, most steps, objective, seconds left.
+            progress: Called with step, most steps, objective, seconds left.
 
         Raises:
-            InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
-                faulty, a feature is NaN, or the objective is not finite.
+            InputError: There is nothing to learn from, X and y do not fit, a template or a
+                parameter is faulty, a feature is NaN, or the objective is not finite.
             KeyboardInterrupt: Ctrl-C. After the first step the tagger has the weights found by
-                then, ready for use, and `stop_reason_` is "interrupted".
+                then and can be used; `stop_reason_` is "interrupted".
         """
         features, targets = self._prepare(X, y, weight)
         return self.fit_targets(
@@ -660,7 +641,7 @@ class CRF(Tagger):
         if start is not None:
             known = (start.weights_, start.features_, start.codec_)
             begin = carry(*known, self.features_, self.codec_)
-        watch = Watch(self, validation, progress)
+        stopping = EarlyStopping(self, validation, progress)
         try:
             weights, found = train(
                 features,
@@ -671,21 +652,15 @@ class CRF(Tagger):
                 start=begin,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                callback=watch,
+                callback=stopping,
                 bias=self.bias,
             )
         except Interrupted as stop:
             shape = self.features_.n_features, len(self.codec_.tags)
             self._keep(Weights.of_vector(stop.found.x, *shape), stop.found)
             raise
-        self._keep(watch.better_than(weights) or weights, found)
+        self._keep(stopping.better_than(weights) or weights, found)
         return self
-
-    def _check(self) -> None:
-        check_number("c2", self.c2, 0, MOST)
-        check_number("tol", self.tol, 0)
-        for name in ("max_iter", "patience"):
-            check_whole(name, getattr(self, name), 1)
 
     def _keep(self, weights: Weights, found: Minimum) -> None:
         self.weights_ = weights

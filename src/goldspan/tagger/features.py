@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.tagger.kernels.columns import fill_columns, mark_columns, number_groups
-from goldspan.tagger.parameters import Floats, Weights, check_whole
+from goldspan.params import check_whole
+from goldspan.tagger.kernels import fill_columns, mark_columns, number_groups
+from goldspan.tagger.parameters import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
 # What a word's document says of it: how it is written elsewhere.
@@ -258,7 +259,7 @@ RODRIGUES: tuple[str, ...] = (
     "is_punctuation",
     *_around(("lower", "is_title"), (-2, -1, 1, 2)),
 )
-"""Paper 000's features as we assume them: its Table 1 is lost from the text we have."""
+"""The features of Rodrigues et al. 2013, as far as the text describes them."""
 
 HMM: tuple[str, ...] = ("lower", "suffix3", "short_shape", "lower[-1]", "lower[1]")
 """Few features that overlap little, for the model that takes them to be independent."""

@@ -1,60 +1,53 @@
-"""The hidden Markov model with several features per token (Rabiner 1989; MATH section 6, "none").
+"""The hidden Markov model with several features per token (Rabiner 1989; docs/math.md, section 6).
 
     p(x, y) = start[y_1] prod_t step[y_{t-1}, y_t] end[y_n] prod_t [prod_f p(f_t | y_t)] ** temper
 
-Features of a token are taken to be independent given its tag, a Dirichlet prior on every table.
-They are not independent, so that their product is surer than it should be: `temper` below 1
-weakens it. All tables come from (soft) counts in closed form; there is no optimiser. Where tags are
-known in part, the counts are those expected given what is known, found by EM (Dempster et al.,
-1977); with `temper` below 1 the expectation is that of the weakened model.
+Features of a token are assumed to be independent given its tag, with a Dirichlet prior on every
+table. They are not, which makes their product overconfident: `temper` below 1 weakens it. All
+tables come from (soft) counts in closed form; there is no optimiser. Where tags are known in part,
+the counts are those expected given what is known, found by EM (Dempster et al. 1977); with `temper`
+below 1 the expectation is that of the weakened model.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from goldspan.errors import InputError
+from goldspan.params import MOST, Number, Rounds
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
-from goldspan.tagger.kernels.training import target_step
-from goldspan.tagger.kernels.vectors import dot
-from goldspan.tagger.parameters import MOST, Floats, Weights, check_number, check_whole
+from goldspan.tagger.kernels import dot, target_step
+from goldspan.tagger.parameters import Floats, Weights
 
 LEAST_COUNT = 1e-100
 """Pseudo-counts below could make a ratio of probabilities infinite."""
 
 
 class HMM(Tagger):
-    r"""A hidden Markov model; the same face, decoding and constraints as `CRF`.
+    r"""A hidden Markov model; with the methods, decoding and constraints of `CRF`.
 
     With templates, each is one table p(value | tag), in which all values that have no number (not
     seen, too rare, or none) are one value. Dictionaries of features and hashed features are one
-    table of all features, from which a token's are drawn; those not seen say nothing.
+    table of all features, from which a token's are drawn; those not seen are ignored.
 
     Args:
-        templates: A named set ("hmm", "default", …), a TOML file, or a list of templates; unused
-            for dictionaries of features.
-        encoding: Of the tags: BIO, IOBES, … or PLAIN.
         nu: Pseudo-count of every value in every table of features, from 1e-100 to 1e12.
         alpha: Pseudo-count of every possible step, start and end, likewise.
         temper: Exponent of the features' probability, in (0, 1].
-        hard: Whether what the encoding forbids is impossible.
-        min_count: Features that occur less often are left out.
-        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
-        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
         max_iter: Most rounds of EM, where tags are known in part.
         tol: Relative change of the log-likelihood at which EM stops.
 
     Attributes:
         trace_: The log-likelihood of what is known in every round; empty where all is known.
-        converged_: Whether it came to its end.
+        converged_: Whether it converged.
         stop_reason_: "counted" where all is known, else "tol", "max_iter" or "interrupted".
 
     >>> tagger = HMM().fit([["Rome", "wins"], ["Kim", "Lee", "wins"]],
@@ -65,32 +58,12 @@ class HMM(Tagger):
 
     name = "hmm"
 
-    def __init__(
-        self,
-        *,
-        templates: str | Sequence[str] = "hmm",
-        encoding: str = "BIO",
-        nu: float = 0.01,
-        alpha: float = 1.0,
-        temper: float = 0.5,
-        hard: bool = True,
-        min_count: int = 1,
-        hash_bits: int = 0,
-        gazetteers: Mapping[str, Sequence[str]] | None = None,
-        max_iter: int = 50,
-        tol: float = 1e-5,
-    ) -> None:
-        self.templates = templates
-        self.encoding = encoding
-        self.nu = nu
-        self.alpha = alpha
-        self.temper = temper
-        self.hard = hard
-        self.min_count = min_count
-        self.hash_bits = hash_bits
-        self.gazetteers = gazetteers
-        self.max_iter = max_iter
-        self.tol = tol
+    templates: str | Sequence[str] = "hmm"
+    nu: Annotated[float, Number(LEAST_COUNT, MOST)] = 0.01
+    alpha: Annotated[float, Number(LEAST_COUNT, MOST)] = 1.0
+    temper: Annotated[float, Number(above=0, most=1)] = 0.5
+    max_iter: Rounds = 50
+    tol: Annotated[float, Number(0)] = 1e-5
 
     def fit(
         self,
@@ -112,11 +85,11 @@ class HMM(Tagger):
             start: As for `CRF.fit`; not needed here.
             validation: Likewise.
             runner: Where to work, if tags are known in part.
-            progress: Told round, most rounds, log-likelihood, seconds left; likewise.
+            progress: Called with round, most rounds, log-likelihood, seconds left; likewise.
 
         Raises:
-            InputError: Nothing to learn from, X and y do not fit, a template or a parameter is
-                faulty, or a feature is negative or NaN.
+            InputError: There is nothing to learn from, X and y do not fit, a template or a
+                parameter is faulty, or a feature is negative or NaN.
         """
         features, targets = self._prepare(X, y, weight)
         return self.fit_targets(
@@ -160,7 +133,7 @@ class HMM(Tagger):
         runner: Runner,
         progress: Progress | None,
     ) -> None:
-        """Count what is expected given what is known, until that changes little."""
+        """Count what is expected given what is known, until that changes little (EM)."""
         parts, known = cut(features, targets.clamps), targets.counts
         begin, self.converged_, self.stop_reason_ = time.monotonic(), False, "max_iter"
         weights = Weights.zeros(*known.state.shape)  # at first all that is allowed is as likely
@@ -206,13 +179,6 @@ class HMM(Tagger):
             edges = np.cumsum([0, *map(len, self.features_.keys)]).tolist()
             return [slice(a, b) for a, b in pairwise(edges)]
         return [slice(0, self.features_.n_features)]
-
-    def _check(self) -> None:
-        check_whole("max_iter", self.max_iter, 1)
-        check_number("tol", self.tol, 0)
-        for name in ("nu", "alpha"):
-            check_number(name, getattr(self, name), LEAST_COUNT, MOST)
-        check_number("temper", self.temper, 0, 1, is_open=True)
 
 
 def _total(features: Features, counts: Weights, found: Sequence[Expected]) -> Weights:

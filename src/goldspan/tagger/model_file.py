@@ -1,10 +1,9 @@
 """Taggers in files: one zip archive of JSON and NumPy arrays, versioned, without pickle.
 
-`meta.json` says what it is; strings are UTF-8 bytes with offsets. A file is read as a whole and
-checked before a tagger is made of it, so that a truncated, foreign or newer one is an error that
-says so, and nothing in a file is ever run. Only the members that a tagger has are read, by name;
-what else is in the archive is ignored. They are not compressed: reading takes memory in proportion
-to the file's size.
+`meta.json` describes the tagger; strings are UTF-8 bytes with offsets. A file is read and checked
+before a tagger is made of it: a truncated, foreign or newer file is a clear error, and nothing in a
+file is ever executed. Only known members are read, by name; others are ignored. Members are not
+compressed, so that reading takes memory in proportion to the size of the file.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import os
 import struct
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,78 +24,87 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.archives import StoredArchive
-from goldspan.errors import InputError, NotFittedError
+from goldspan.errors import InputError
 from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
-from goldspan.tagger.base import Tagger
-from goldspan.tagger.crf import CRF
 from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, FeatureMap, Template
-from goldspan.tagger.hmm import HMM
 from goldspan.tagger.parameters import Weights
 
 MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
-"""The format: what is written, and what was."""
+"""Name of the format now, and before the project was renamed."""
 VERSION = 1
-KINDS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
 WEIGHTS = ("state", "start", "step", "end")
 DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, IndexError,
     NotImplementedError, MemoryError, OverflowError, zipfile.BadZipFile, struct.error,
     pa.ArrowException,
 )  # fmt: skip
-"""What zipfile, NumPy and JSON raise when they read something else, or what is left of a file."""
+"""What zipfile, NumPy and JSON raise for a foreign or damaged file."""
 Arrays = dict[str, NDArray[Any]]
 
 
-def save_tagger(tagger: Tagger, path: str | Path) -> None:
-    """Write a trained tagger; the file appears as a whole or not at all.
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What a file holds: a trained tagger without its code.
 
-    Args:
-        tagger: A `CRF` or an `HMM` after `fit`.
-        path: Of the file.
+    Attributes:
+        kind: Name of the tagger's class: "crf" or "hmm".
+        params: Its parameters, but for the lists of words, which `features` has.
+        codec: Its tags.
+        features: How texts become features.
+        weights: The weights.
+        documents: Whether the training items were grouped by document.
+        tokens: The rule for tokens that the training words agree with.
+    """
+
+    kind: str
+    params: Mapping[str, Any]
+    codec: Codec
+    features: FeatureMap | DictFeatures
+    weights: Weights
+    documents: bool
+    tokens: str
+
+
+def write_model(path: str | Path, model: Model) -> None:
+    """Write a model; the file appears as a whole or not at all.
 
     Raises:
-        NotFittedError: It is not trained.
         InputError: The file cannot be written.
-
-    >>> import tempfile
-    >>> tagger = CRF().fit([["Rome", "wins"]], [["B-LOC", "O"]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_tagger(tagger, f"{folder}/ner.goldspan")
-    ...     load_tagger(f"{folder}/ner.goldspan").predict([["Rome", "wins"]])
-    [['B-LOC', 'O']]
     """
-    if "weights_" not in vars(tagger):
-        raise NotFittedError(f"{type(tagger).__name__}: call fit before save")
-    features, arrays = _features_out(tagger.features_)
-    arrays |= {name: getattr(tagger.weights_, name) for name in WEIGHTS}
-    params = tagger.get_params() | {"gazetteers": None}
-    if isinstance(tagger.features_, FeatureMap):
-        params["templates"] = [str(template) for template in tagger.features_.templates]
+    features, arrays = _features_out(model.features)
+    arrays |= {name: getattr(model.weights, name) for name in WEIGHTS}
+    params = {**model.params, "gazetteers": None}
+    if isinstance(model.features, FeatureMap):
+        params["templates"] = [str(template) for template in model.features.templates]
     meta = {
         "format": MAGIC,
         "version": VERSION,
-        "kind": tagger.name,
+        "kind": model.kind,
         "params": params,
-        "tags": tagger.codec_.tags,
-        "encoding": tagger.codec_.encoding,
-        "documents": tagger.documents_,
-        "tokens": tagger.tokens_,
+        "tags": model.codec.tags,
+        "encoding": model.codec.encoding,
+        "documents": model.documents,
+        "tokens": model.tokens,
         "features": features,
     }
     _write(Path(path), meta, arrays)
 
 
-def load_tagger(path: str | Path) -> Tagger:
-    """Read a tagger that `save_tagger` wrote, here or on another machine.
+def read_model(path: str | Path, kinds: Collection[str]) -> Model:
+    """Read a model that `write_model` wrote, here or on another machine.
+
+    Args:
+        path: Of the file.
+        kinds: The kinds of taggers that are known.
 
     Raises:
-        InputError: There is no such file, it is no tagger, it is damaged, or of another
-            version.
+        InputError: There is no such file, it is not a tagger, it is damaged, or of another version
+            or kind.
     """
     try:
         with StoredArchive(path) as archive:
-            return _tagger_of(_meta(archive, path), _Members(archive))
+            return _model_of(_meta(archive, path, kinds), _Members(archive))
     except FileNotFoundError:
         raise InputError(f"cannot read {path}: there is no such file") from None
     except IsADirectoryError:
@@ -105,12 +114,17 @@ def load_tagger(path: str | Path) -> Tagger:
     except _WrongFile as error:
         raise InputError(str(error)) from None
     except DAMAGED as error:
-        why = str(error) or type(error).__name__
-        raise InputError(f"{path} is no tagger of goldspan, or it is damaged: {why}") from None
+        raise damaged(path, error) from None
+
+
+def damaged(path: str | Path, error: Exception) -> InputError:
+    """Return the error for a file that cannot be made sense of."""
+    why = str(error) or type(error).__name__
+    return InputError(f"{path} is not a tagger of goldspan, or it is damaged: {why}")
 
 
 class _WrongFile(Exception):  # noqa: N818 - never leaves this file
-    """A file that is whole but not ours to read."""
+    """An intact file of another kind or version."""
 
 
 class _Members:
@@ -168,7 +182,7 @@ def _write_archive(file: io.BufferedWriter, meta: Mapping[str, Any], arrays: Arr
 
 
 def _plain(value: Any) -> Any:
-    """Turn what JSON does not know into what it knows."""
+    """Return NumPy numbers and sequences as types that JSON knows."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Sequence):
@@ -176,43 +190,41 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _meta(archive: StoredArchive, path: str | Path) -> dict[str, Any]:
+def _meta(archive: StoredArchive, path: str | Path, kinds: Collection[str]) -> dict[str, Any]:
     if "meta.json" not in archive:
-        raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
+        raise _WrongFile(f"{path} is not a tagger of goldspan: it is another archive")
     meta = json.loads(archive.read("meta.json"))
     if not isinstance(meta, dict) or meta.get("format") not in {MAGIC, OLD_MAGIC}:
-        raise _WrongFile(f"{path} is no tagger of goldspan: it is another archive")
+        raise _WrongFile(f"{path} is not a tagger of goldspan: it is another archive")
     if meta["version"] != VERSION:
         raise _WrongFile(
             f"{path} is a tagger of version {meta['version']}, and this goldspan reads version "
-            f"{VERSION}: upgrade goldspan, or train it anew"
+            f"{VERSION}: upgrade goldspan, or train it again"
         )
-    if meta["kind"] not in KINDS:
-        raise _WrongFile(f"{path} holds a tagger {meta['kind']!r}, not {' or '.join(KINDS)}")
+    if meta["kind"] not in kinds:
+        raise _WrongFile(f"{path} holds a tagger {meta['kind']!r}, not {' or '.join(kinds)}")
     return meta
 
 
-def _tagger_of(meta: Mapping[str, Any], arrays: _Members) -> Tagger:
-    tagger = KINDS[meta["kind"]](**meta["params"])
-    tagger.codec_ = Codec(tuple(meta["tags"]), meta["encoding"])
-    tagger.features_ = _features_in(meta["features"], arrays)
-    tagger.documents_ = bool(meta["documents"])
-    tagger.tokens_ = str(meta.get("tokens", "words"))  # what all texts were cut by once
-    tagger.n_repaired_ = 0
-    if isinstance(tagger.features_, FeatureMap) and tagger.features_.gazetteers:
-        lists = tagger.features_.gazetteers
-        tagger.gazetteers = {name: sorted(words) for name, words in lists.items()}
+def _model_of(meta: Mapping[str, Any], arrays: _Members) -> Model:
+    codec = Codec(tuple(meta["tags"]), meta["encoding"])
+    features = _features_in(meta["features"], arrays)
     parts = {
         name: arrays(name, np.float64, n) for name, n in zip(WEIGHTS, (2, 1, 2, 1), strict=True)
     }
-    n_features, n_labels = tagger.features_.n_features, len(tagger.codec_.tags)
+    n_features, n_labels = features.n_features, len(codec.tags)
     shapes = [(n_features, n_labels), (n_labels,), (n_labels, n_labels), (n_labels,)]
     if [part.shape for part in parts.values()] != shapes:
         raise ValueError("its weights do not fit its features and tags")
     if not all(np.isfinite(part).all() for part in parts.values()):
-        raise ValueError("some of its weights are no numbers")
-    tagger.weights_ = Weights(**parts)
-    return tagger
+        raise ValueError("some of its weights are not finite")
+    params = dict(meta["params"])
+    if isinstance(features, FeatureMap) and features.gazetteers:
+        lists = features.gazetteers
+        params["gazetteers"] = {name: sorted(words) for name, words in lists.items()}
+    tokens = str(meta.get("tokens", "words"))  # files without this key were cut by that rule
+    weights, documents = Weights(**parts), bool(meta["documents"])
+    return Model(meta["kind"], params, codec, features, weights, documents, tokens)
 
 
 def _features_out(features: FeatureMap | DictFeatures) -> tuple[dict[str, Any], Arrays]:
@@ -254,7 +266,7 @@ def _strings_out(name: str, strings: Sequence[str], arrays: Arrays) -> None:
     try:
         encoded = [string.encode("utf-8") for string in strings]
     except UnicodeEncodeError as error:
-        raise InputError(f"a feature's name is no valid Unicode: {error}") from None
+        raise InputError(f"a feature's name is not valid Unicode: {error}") from None
     lengths = np.fromiter(map(len, encoded), np.int64, count=len(encoded))
     arrays[f"{name}.bytes"] = np.frombuffer(b"".join(encoded), np.uint8)
     arrays[f"{name}.offsets"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Texts that need not fit in memory: items one by one, in blocks, tagged, and written as lines.
+"""Tagging texts that need not fit in memory: read item by item, tagged in blocks, written as lines.
 
-Three formats: plain text (a line is an item, tokens are cut by `goldspan.spans.tokenize`, a blank
+Three formats: plain text (a line is an item, tokenized by `goldspan.spans.tokenize`, a blank
 line ends a document), CoNLL (a token per line in the first column, in CoNLL-U in the second; a
 blank line ends an item, `-DOCSTART-` begins a document, `# text = …` is an item's text) and JSON
 lines (an object with `tokens` or `text`).
@@ -20,7 +20,7 @@ from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.spans import tokenize
 from goldspan.spans.text import RULES, locate
 from goldspan.tagger.base import Tagger
-from goldspan.tagger.chain import Tagging, spans_with_confidence
+from goldspan.tagger.decoding import Tagging, spans_with_confidence
 from goldspan.tagger.features import Text
 
 BLOCK_TOKENS = 20_000
@@ -266,7 +266,7 @@ def _read_jsonl(file: TextIO, name: str, rule: str) -> Iterator[Item]:
         try:
             fields = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
         except (ValueError, RecursionError) as error:
-            raise FormatError([Fault(f"this is no JSON: {error}", name, number)]) from None
+            raise FormatError([Fault(f"this is not JSON: {error}", name, number)]) from None
         if not isinstance(fields, dict):
             raise FormatError([Fault("a line must hold an object", name, number)])
         item_id = str(fields.pop("item", fields.get("id", number)))

@@ -1,4 +1,4 @@
-"""What a tagger learns from: labels, hard or soft, known in part, with weights."""
+"""Training targets: labels, hard or soft, known completely or in part, with weights."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError
+from goldspan.params import MOST
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Features, Text
-from goldspan.tagger.kernels.training import target_step
-from goldspan.tagger.parameters import MOST, Floats, Weights
+from goldspan.tagger.kernels import target_step
+from goldspan.tagger.parameters import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
 # What is known of tokens – a tag, some tags of which one is right, or nothing – as masks.
@@ -29,7 +30,7 @@ def read_known(given: Any) -> list[list[Known]]:
     """Take what is known of every token of every item.
 
     Raises:
-        InputError: An item is no list, or a token's entry is none of the three; it is named.
+        InputError: An item is not a list, or a token's entry is none of the three; it is named.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"expected a list of tag lists, one per item; got {given!r}")
@@ -104,7 +105,7 @@ def allowed_tags(items: Sequence[Sequence[Known]], codec: Codec) -> NDArray[np.b
 
 
 # --------------------------------------------------------------------------------------------------
-# What a chain model should learn: counts of features, and items of which only a part is known.
+# Target counts of features, and items of which only some tags are known.
 
 
 class Clamp(NamedTuple):
@@ -261,7 +262,7 @@ class Masks:
 
 
 def _all_of(true: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say of every item whether something is true of all its tokens."""
+    """Return for every item whether something is true of all its tokens, bool [n_items]."""
     false = np.concatenate([[0], np.cumsum(~true)])
     origin = offsets[0]
     return np.asarray(false[offsets[1:] - origin] == false[offsets[:-1] - origin])
@@ -294,7 +295,7 @@ class Labels:
         """Take lists of tags.
 
         Raises:
-            InputError: There is no tag, what is given are no tags, or the weights are none.
+            InputError: There is no tag, something is not a tag, or a weight is not one.
         """
         items = read_known(y)
         tags = set(named_tags(items))
@@ -378,7 +379,7 @@ class Labels:
 
 
 def legal_codes(tagged: Tagged, codec: Codec) -> tuple[NDArray[np.int16], int]:
-    """Write tags well-formed (an I that opens a span becomes B); give how many changed."""
+    """Write tags well-formed (an I that opens a span becomes B); return also how many changed."""
     if codec.rules.is_plain:
         return tagged.codes, 0
     written = write_codes(find_spans(tagged, codec), tagged.offsets, codec)

@@ -1,6 +1,6 @@
 """The machine a second time: dense tables, plain NumPy, and a sum over all J^T truths of an item.
 
-It is written from MATH sections 3, 4 and 7 and shares no code with the engine: answers are lists,
+It follows docs/math.md, sections 3, 4 and 7, and shares no code with the engine: answers are lists,
 tables have every cell, whether it occurs or not, and nothing is scaled.
 """
 

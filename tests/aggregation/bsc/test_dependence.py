@@ -8,7 +8,7 @@ import pytest
 import goldspan
 from crowd_tables import crowd_of
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.base import Given
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.evidence import Tables, discounted, lay_out
 from goldspan.aggregation.bsc.text import HIDDEN, MOST, measure_dependence
 from goldspan.errors import InputError
@@ -55,11 +55,11 @@ def test_one_answer_per_item_has_nothing_to_share():
 @pytest.mark.parametrize("dependence", [0.0, 0.3, 1.0])
 def test_n_labels_count_as_their_effective_number(dependence):
     crowd = crowd_of_misses(0.5, n_items=6, n_workers=3)
-    ready = get_aggregator("bsc-cm")._prepare(crowd, Given())
-    n_rows, n_labels = len(ready.model.rows), len(crowd.tagset.tags)
+    inputs = get_aggregator("bsc-cm")._prepare(crowd, FitContext())
+    n_rows, n_labels = len(inputs.model.rows), len(crowd.tagset.tags)
     logs = np.log(np.random.default_rng(1).dirichlet(np.ones(n_labels), n_rows))
     tables = Tables(logs, np.exp(logs), np.ones((n_labels + 1, n_labels)), np.ones(n_labels))
-    (shard,) = ready.shards
+    (shard,) = inputs.shards
     local, _ = discounted(shard, n_rows, dependence).localise(tables)
     plain, _ = shard.localise(tables)
     np.testing.assert_allclose(

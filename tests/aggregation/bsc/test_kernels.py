@@ -10,18 +10,16 @@ import pytest
 from aggregation.bsc import oracle
 from goldspan.aggregation.bsc.engine import (
     Model,
-    Sums,
     Tables,
     Truth,
     cut,
     e_step,
     from_votes,
-    run_step,
 )
 from goldspan.aggregation.bsc.evidence import Evidence, lay_out
-from goldspan.aggregation.bsc.kernels.chain import MAX_PRODUCT
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.workermodels import Prior, get_worker_model
+from goldspan.chains.forward_backward import MAX_PRODUCT
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.spans import Codec
@@ -222,16 +220,6 @@ def test_a_label_that_a_table_forbids_altogether_gets_no_probability_and_no_nan(
     made.tables.log_table[0, 1] = -np.inf
     made.tables.table[0, 1] = 0.0
     made.check()
-
-
-@both
-def test_probabilities_are_written_on_demand(chain):
-    made = case(np.random.default_rng(5), CODECS["BIO"], chain=chain)
-    probs = np.zeros((made.evidence.n_tokens, 5), np.float32)
-    sums = Sums(np.zeros_like(made.tables.table), np.zeros_like(made.tables.truth))
-    run_step(made.evidence, made.tables, sums, probs)
-    wanted = np.concatenate([one.marginals for one in made.enumerated()])
-    np.testing.assert_allclose(probs, wanted, rtol=0, atol=1e-7)
 
 
 @both

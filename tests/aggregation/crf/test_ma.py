@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator
-from goldspan.aggregation.base import Given
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.crf.methods import CrfMa
 from goldspan.aggregation.crf.rounds import State, expectation, prepare
 from goldspan.crowd import Crowd
@@ -77,16 +77,16 @@ def test_it_is_better_than_the_majority_and_than_all_answers_alike(crowd, fitted
 
 
 def test_the_course_has_a_row_per_round_and_ends_in_the_table_of_workers(crowd, fitted):
-    course, result = fitted.result_.memory, fitted.result_
+    trace, result = fitted.result_.memory, fitted.result_
     shape = (len(result.trace), crowd.n_workers)
-    assert course.gamma.shape == course.pi.shape == shape
-    assert course.expectation.tolist() == list(result.trace)
-    assert course.objective.shape == (len(result.trace),)
-    np.testing.assert_allclose(course.gamma.sum(axis=1), 1)
-    np.testing.assert_allclose(course.pi.sum(axis=1), 1)
-    np.testing.assert_array_equal(course.gamma[0], course.begin)
-    assert result.workers["reliability"].to_pylist() == course.pi[-1].tolist()
-    assert result.workers["gamma"].to_pylist() == course.gamma[-1].tolist()
+    assert trace.gamma.shape == trace.pi.shape == shape
+    assert trace.expectation.tolist() == list(result.trace)
+    assert trace.objective.shape == (len(result.trace),)
+    np.testing.assert_allclose(trace.gamma.sum(axis=1), 1)
+    np.testing.assert_allclose(trace.pi.sum(axis=1), 1)
+    np.testing.assert_array_equal(trace.gamma[0], trace.begin)
+    assert result.workers["reliability"].to_pylist() == trace.pi[-1].tolist()
+    assert result.workers["gamma"].to_pylist() == trace.gamma[-1].tolist()
 
 
 def test_a_spammer_gets_a_low_reliability_and_the_careful_worker_the_highest(crowd, fitted):
@@ -163,27 +163,27 @@ def test_the_objective_is_eq_9_over_all_paths_with_the_log_priors():
 
 
 def _repaired(crowd: Crowd, answer: int):
-    from goldspan.aggregation.crf.lessons import Lessons
+    from goldspan.aggregation.crf.sequences import TrainingSequences
     from goldspan.tagger.crf import Masks
 
-    lessons, _ = Lessons.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))
-    return lessons.codes[lessons.offset[answer] : lessons.offset[answer + 1]]
+    sequences, _ = TrainingSequences.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))
+    return sequences.codes[sequences.offset[answer] : sequences.offset[answer + 1]]
 
 
 @pytest.mark.parametrize("normalise", ["token", "ratio", "none"])
 def test_the_weights_of_the_crf_never_lower_the_expectation(crowd, normalise):
     method = CrfMa(normalise=normalise, **QUICK)
-    ready = prepare(crowd, Given(), FEW, 1)
-    state = method._begin(ready, State(), None)
+    inputs = prepare(crowd, FitContext(), FEW, 1)
+    state = method._begin(inputs, State(), None)
     for _ in range(2):
         before = state
-        state = method._round(ready, state)
+        state = method._round(inputs, state)
         if before.weights is None:
             continue
         gamma, pi = state.arrays["gamma"][-1], before.arrays["pi"][-1]
         values = []
         for weights in (before.weights, state.weights):
-            totals = method._totals(ready, ready.scores(weights))
+            totals = method._totals(inputs, inputs.scores(weights))
             penalty = method.c2 * weights.vector @ weights.vector
             values.append(expectation(gamma, pi, totals) - penalty)
         assert values[1] >= values[0]
@@ -199,10 +199,10 @@ def test_a_twin_shares_the_weight_of_a_worker_and_changes_nothing_else(crowd):
     twins[k] /= 2
     states = []
     for method, data, begin in ((alone, crowd, pi), (shared, both, twins)):
-        ready = prepare(data, Given(), FEW, 1)
+        inputs = prepare(data, FitContext(), FEW, 1)
         state = State(arrays={"pi": begin[None]})
         for _ in range(2):
-            state = method._round(ready, state)
+            state = method._round(inputs, state)
         states.append(state)
     one, two = states
     np.testing.assert_allclose(two.weights.vector, one.weights.vector, atol=1e-6)

@@ -86,11 +86,11 @@ def only_bo(crowd: Crowd, codes: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"normalise": "both"}, UnknownNameError, "normalisation"),
+        ({"normalise": "both"}, UnknownNameError, "value of normalise"),
         ({"reliability": "f2"}, UnknownNameError, "reliability measure"),
         ({"reliability": 3}, InputError, "reliability must be a name or a function"),
-        ({"begin": "truth"}, UnknownNameError, "start"),
-        ({"decode": "best"}, UnknownNameError, "decoder"),
+        ({"begin": "truth"}, UnknownNameError, "value of begin"),
+        ({"decode": "best"}, UnknownNameError, "value of decode"),
         ({"alpha": 0.5}, InputError, "alpha must be a number of at least 1"),
         ({"alpha": {"ana": 0.5}}, InputError, "alpha of worker ana"),
         ({"tau": -1.0}, InputError, "tau"),
@@ -128,9 +128,9 @@ LARGEST = {
 @pytest.mark.parametrize("options", LARGEST.values(), ids=LARGEST)
 def test_with_the_largest_parameters_everything_is_finite(crowd, options):
     result = aggregate(crowd, "crf-ma", **QUICK, **options)
-    course = result.memory
-    assert all(np.isfinite(part).all() for part in (course.expectation, course.objective))
-    for shares in (course.gamma, course.pi):
+    trace = result.memory
+    assert all(np.isfinite(part).all() for part in (trace.expectation, trace.objective))
+    for shares in (trace.gamma, trace.pi):
         np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
     assert np.isfinite(result.token_probs).all()
 

@@ -1,4 +1,4 @@
-"""The formulas of CRF-MA, against the products of paper 000 written out."""
+"""The formulas of CRF-MA, against the products of Rodrigues et al. 2013 written out."""
 
 from __future__ import annotations
 

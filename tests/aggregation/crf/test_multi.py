@@ -10,10 +10,10 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate
-from goldspan.aggregation.base import Given
-from goldspan.aggregation.crf.lessons import Lessons, Sums
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.crf.methods import MultiCrf, MultiCrfMax, candidates, updated
 from goldspan.aggregation.crf.rounds import State, prepare
+from goldspan.aggregation.crf.sequences import TokenTargets, TrainingSequences
 from goldspan.errors import UnknownNameError
 from goldspan.runners import FileCheckpoint
 from goldspan.spans import Codec
@@ -22,21 +22,21 @@ FEW = ("lower", "suffix3", "is_title", "lower[-1]")
 BIO = Codec.from_types(["X", "Y"], "BIO")
 
 
-def ready_of(items, known=None):
+def inputs_of(items, known=None):
     crowd = oracle.crowd_of(BIO, items)
-    return prepare(crowd, Given(known=known), "rodrigues", 1)
+    return prepare(crowd, FitContext(known=known), "rodrigues", 1)
 
 
 def test_candidates_are_the_labels_that_somebody_gave_and_all_where_nobody_did():
-    ready = ready_of([{0: [0, 1, -1], 1: [0, 2, -1], 2: [1, 2, -1]}])
+    inputs = inputs_of([{0: [0, 1, -1], 1: [0, 2, -1], 2: [1, 2, -1]}])
     expected = [[1 / 2, 1 / 2, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0], [1 / 5] * 5]
-    np.testing.assert_allclose(candidates(ready), expected)
+    np.testing.assert_allclose(candidates(inputs), expected)
 
 
 def test_candidates_may_begin_with_their_shares_of_the_votes():
-    ready = ready_of([{0: [0, 1], 1: [0, -1], 2: [1, 2]}])
+    inputs = inputs_of([{0: [0, 1], 1: [0, -1], 2: [1, 2]}])
     expected = [[2 / 3, 1 / 3, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0]]
-    np.testing.assert_allclose(candidates(ready, "votes"), expected)
+    np.testing.assert_allclose(candidates(inputs, "votes"), expected)
 
 
 def test_max_with_votes_learns_the_majority_at_once(root):
@@ -45,13 +45,13 @@ def test_max_with_votes_learns_the_majority_at_once(root):
     alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
     votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="votes")).f1
     assert votes > alike + 0.1
-    with pytest.raises(UnknownNameError, match="start"):
+    with pytest.raises(UnknownNameError, match="value of begin"):
         MultiCrf(begin="majority")
 
 
 def test_known_truth_is_the_only_candidate():
     known = np.array([2, -1], np.int16)
-    prior = candidates(ready_of([{0: [0, 1], 1: [0, 0]}], known))
+    prior = candidates(inputs_of([{0: [0, 1], 1: [0, 0]}], known))
     np.testing.assert_allclose(prior, [[0, 0, 1, 0, 0], [1 / 2, 1 / 2, 0, 0, 0]])
 
 
@@ -67,17 +67,17 @@ def test_priors_are_multiplied_by_marginals_and_no_candidate_is_lost():
 @pytest.mark.parametrize("seed", range(5))
 def test_soft_targets_are_all_well_formed_sequences_weighted_by_their_priors(seed):
     rng = np.random.default_rng(seed)
-    ready = ready_of(oracle.random_items(rng, BIO, n_items=5, skip=0.0, absent=0.0))
-    prior = candidates(ready) * rng.random((ready.crowd.n_tokens, 5))
+    inputs = inputs_of(oracle.random_items(rng, BIO, n_items=5, skip=0.0, absent=0.0))
+    prior = candidates(inputs) * rng.random((inputs.crowd.n_tokens, 5))
     prior /= prior.sum(axis=1, keepdims=True)
-    method, offsets = MultiCrf(), ready.crowd.offsets
-    sums = Sums.zeros(offsets, 5)
-    believed = method._scores(ready, prior)
-    nothing = Lessons.of_truth(np.full(ready.crowd.n_tokens, -1, np.int16), offsets)
-    nothing.add_filled(sums, np.ones(ready.crowd.n_items), believed)
+    method, offsets = MultiCrf(), inputs.crowd.offsets
+    sums = TokenTargets.zeros(offsets, 5)
+    believed = method._scores(inputs, prior)
+    nothing = TrainingSequences.of_truth(np.full(inputs.crowd.n_tokens, -1, np.int16), offsets)
+    nothing.add_filled(sums, np.ones(inputs.crowd.n_items), believed)
     probs, steps = np.zeros_like(sums.probs), np.zeros_like(sums.steps)
     with np.errstate(divide="ignore"):
-        masks = [np.log(m) for m in (ready.masks.start, ready.masks.step, ready.masks.end)]
+        masks = [np.log(m) for m in (inputs.masks.start, inputs.masks.step, inputs.masks.end)]
         for begin, stop in pairwise(offsets):
             paths = oracle.legal_paths(BIO, stop - begin)
             every = oracle.enumerate_item(np.log(prior[begin:stop]), *masks, paths)
@@ -89,14 +89,16 @@ def test_soft_targets_are_all_well_formed_sequences_weighted_by_their_priors(see
 
 def test_max_learns_soft_labels_first_and_then_one_sequence():
     items = oracle.random_items(np.random.default_rng(4), BIO, n_items=6, skip=0.0)
-    ready = ready_of(items)
-    states = [m._round(ready, m._begin(ready, State(), None)) for m in (MultiCrf(), MultiCrfMax())]
+    inputs = inputs_of(items)
+    states = [
+        m._round(inputs, m._begin(inputs, State(), None)) for m in (MultiCrf(), MultiCrfMax())
+    ]
     np.testing.assert_array_equal(states[0].weights.vector, states[1].weights.vector)
-    soft, hard = (m._round(ready, states[0]) for m in (MultiCrf(), MultiCrfMax()))
+    soft, hard = (m._round(inputs, states[0]) for m in (MultiCrf(), MultiCrfMax()))
     np.testing.assert_array_equal(soft.arrays["prior"], hard.arrays["prior"])
-    believed = MultiCrfMax()._scores(ready, hard.arrays["prior"])
-    codes = MultiCrfMax()._likeliest(ready, believed).codes
-    for begin, stop in pairwise(ready.crowd.offsets):
+    believed = MultiCrfMax()._scores(inputs, hard.arrays["prior"])
+    codes = MultiCrfMax()._likeliest(inputs, believed).codes
+    for begin, stop in pairwise(inputs.crowd.offsets):
         paths = oracle.legal_paths(BIO, stop - begin)
         score = sum(believed.unary[begin + t, column] for t, column in enumerate(paths.T))
         assert tuple(codes[begin:stop]) == tuple(paths[score.argmax()])

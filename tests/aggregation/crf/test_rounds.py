@@ -9,7 +9,8 @@ import pytest
 
 import goldspan
 from goldspan.aggregation import aggregate
-from goldspan.aggregation.crf.rounds import State, Surroundings, run
+from goldspan.aggregation.bsc.engine import RunContext
+from goldspan.aggregation.crf.rounds import State, run
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.tagger.parameters import Weights
@@ -31,7 +32,7 @@ def rounds_with(*values):
 
 
 def go(state, *values):
-    return run(state, rounds_with(*values), lambda _: "", len(values), Surroundings())
+    return run(state, rounds_with(*values), lambda _: "", len(values), RunContext())
 
 
 @pytest.mark.parametrize("begin", [State(), WARM], ids=["cold", "warm"])

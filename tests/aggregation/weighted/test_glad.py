@@ -12,15 +12,15 @@ from scipy.stats import norm, spearmanr
 import goldspan
 from aggregation.weighted import dense
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation import weighted as glad
-from goldspan.aggregation.base import Given
-from goldspan.aggregation.weighted import Ballots, Case, Judged
+from goldspan.aggregation import kos_glad as glad
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.weighted import Ballots, Judged, VoteInputs
 
 
 def model_of(labels, n_labels, known=None, past=None):
     crowd = dense.crowd_of(labels, n_labels)
     past = past or Judged.nothing(labels.shape[1])
-    return glad._Model(Case(crowd, Ballots.of(crowd), known, past, Given()))
+    return glad._Model(VoteInputs(crowd, Ballots.of(crowd), known, past, FitContext()))
 
 
 def brute_objective(labels, n_labels, alpha, ease, known, past):

@@ -14,15 +14,15 @@ def halving(n):
 
 def test_rounds_end_with_the_one_that_says_so():
     heard = []
-    course = run_rounds(halving, 10, lambda *told: heard.append(told[:3]))
-    assert course.trace == (1, 0.5, 0.25, 0.125)
-    assert (course.converged, course.stop_reason) == (True, "tol")
+    rounds = run_rounds(halving, 10, lambda *told: heard.append(told[:3]))
+    assert rounds.trace == (1, 0.5, 0.25, 0.125)
+    assert (rounds.converged, rounds.stop_reason) == (True, "tol")
     assert heard == [(n + 1, 10, 0.5**n) for n in range(4)]
 
 
 def test_rounds_end_with_the_last_that_is_allowed():
-    course = run_rounds(halving, 2, None)
-    assert (course.trace, course.converged, course.stop_reason) == ((1, 0.5), False, "max_iter")
+    rounds = run_rounds(halving, 2, None)
+    assert (rounds.trace, rounds.converged, rounds.stop_reason) == ((1, 0.5), False, "max_iter")
 
 
 @pytest.mark.parametrize("at", [0, 2])
@@ -36,5 +36,5 @@ def test_an_interrupt_keeps_what_is_done_if_anything_is(at):
         with pytest.raises(KeyboardInterrupt):
             run_rounds(step, 10, None)
         return
-    course = run_rounds(step, 10, None)
-    assert (course.trace, course.stop_reason) == ((1, 0.5), "interrupted")
+    rounds = run_rounds(step, 10, None)
+    assert (rounds.trace, rounds.stop_reason) == ((1, 0.5), "interrupted")

@@ -227,8 +227,8 @@ def test_on_simulated_workers_who_differ_weights_beat_the_majority():
         ({"truncation": 0.5}, "truncation"),
         ({"weights_from": "wmv-linear"}, "another method"),
         ({"reliability": [0.5]}, "mapping"),
-        ({"ties": "last"}, "tie rule"),
-        ({"history": 3}, "history must be an earlier result"),
+        ({"ties": "last"}, "value of ties"),
+        ({"history": 3}, "history must be a Consensus"),
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_refused(wrong, message):

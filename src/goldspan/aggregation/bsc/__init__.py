@@ -1,1 +1,1 @@
-"""Bayesian sequence combination and the Dawid-Skene family: one engine (MATH sections 3, 4, 7)."""
+"""Bayesian sequence combination and the Dawid–Skene family (docs/math.md, sections 3, 4, 7)."""

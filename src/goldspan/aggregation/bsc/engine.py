@@ -1,10 +1,20 @@
-"""The engine of Bayesian sequence combination: the truth's chain, words, and the rounds."""
+"""The engine of Bayesian sequence combination: prior of the truth, word model, variational rounds.
+
+An E-step is one forward-backward pass over the truth of every item (`goldspan.chains`), with the
+expected logarithms of all parameters in the place of probabilities:
+
+    f_1(j) ~ exp(E ln T_start,j + ll_1(j)),   f_t(j) ~ exp(ll_t(j)) sum_i f_{t-1}(i) exp(E ln T_ij),
+    ll_t(j) = sum_k E ln A^k(j, previous label of k, label of k)
+
+(Simpson & Gurevych 2019; docs/math.md, section 4.)
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,18 +25,16 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables
-from goldspan.aggregation.bsc.kernels.chain import chain_step
-from goldspan.aggregation.bsc.kernels.lanes import lanes_step
-from goldspan.aggregation.bsc.kernels.token import token_step
-from goldspan.aggregation.bsc.kernels.votes import vote_step
+from goldspan.aggregation.bsc.kernels import token_step, vote_step
 from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
+from goldspan.chains.forward_backward import expect_items, expect_lanes
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
-# The truth before anybody answers: Dirichlets over its first label and over its steps.
+# The prior of the truth: Dirichlets over its first label and over its steps.
 
 
 Floats = NDArray[np.float64]
@@ -86,7 +94,7 @@ class Truth:
 
 
 # --------------------------------------------------------------------------------------------------
-# Word naive Bayes: every true label has a Dirichlet over the word types (MATH section 6).
+# Word naive Bayes: every true label has a Dirichlet over the word types (docs/math.md, section 6).
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +142,7 @@ def _flat(crowd: Crowd) -> pa.Array:
 
 
 # --------------------------------------------------------------------------------------------------
-# Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound, until it stops.
+# Variational Bayes (or EM) over shards of items: E-step, updates, evidence bound.
 
 
 ENTRIES_PER_SHARD = 1 << 15
@@ -145,7 +153,7 @@ POSTERIOR = "posterior/"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """All that stays fixed while the engine runs.
+    """What stays fixed while the engine runs.
 
     Attributes:
         workers: The worker model.
@@ -207,7 +215,7 @@ class Fit:
         posterior: The workers' posterior.
         tables: The tables of the last E-step.
         trace: The objective after every step.
-        converged: Whether it came to its end.
+        converged: Whether it converged.
         stop_reason: Why it stopped.
     """
 
@@ -231,18 +239,12 @@ class Stopping:
     tol: float = 1e-5
     max_iter: int = 100
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number of at least 1, not {self.max_iter}")
-        if not 0 <= self.tol < 1:
-            raise InputError(f"tol must lie between 0 and 1, not {self.tol}")
-
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Where it runs, who hears of it, where its state is kept: handed in."""
+class RunContext:
+    """Where a run works, who is told of every step, and where its state is kept."""
 
-    runner: Runner
+    runner: Runner = field(default_factory=Serial)
     progress: Progress | None = None
     checkpoint: Checkpoint | None = None
     fingerprint: str = ""
@@ -266,47 +268,35 @@ def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
 
 
 def e_step(shard: Evidence, tables: Tables) -> Sums:
-    """Do the E-step for a shard.
+    """Do the E-step for a shard: the statistics that are expected under the tables.
 
     Raises:
         InputError: Gold that no legal sequence holds.
     """
-    sums = Sums(np.zeros_like(tables.table), np.zeros_like(tables.truth))
-    sums.log_z = run_step(shard, tables, sums, np.zeros((0, tables.table.shape[1]), np.float32))
-    return sums
-
-
-def run_step(shard: Evidence, tables: Tables, sums: Sums, probs: NDArray[np.float32]) -> float:
-    """Call the kernel that suits; fills `sums` and, unless it is empty, `probs`; gives ln Z."""
     local, log_scale = shard.localise(tables)
-    counts = sums.counts if local is tables else np.zeros_like(local.table)
-    arrays = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
-    both = (local.table, local.log_table)
+    counts, truth = np.zeros_like(local.table), np.zeros_like(tables.truth)
     if len(local.truth) == 1:
-        log_z = token_step(*arrays, *both, local.truth[0], counts, sums.truth[0], probs)
+        arrays = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+        both = (local.table, local.log_table)
+        log_z = float(token_step(*arrays, *both, local.truth[0], counts, truth[0]))
     else:
-        log_z = _chain(shard, local, counts, sums, probs)
-    if local is not tables:
-        shard.globalise(counts, sums)
-    return float(log_z) + log_scale
+        log_z = _chain_step(shard, local, counts, truth)
+    return Sums(shard.globalise(counts, tables), truth, log_z + log_scale)
 
 
-def _chain(
-    shard: Evidence, local: Tables, counts: Floats, sums: Sums, probs: NDArray[np.float32]
-) -> float:
-    """Do most items side by side, and what is left one by one."""
-    truth = (local.truth[0], local.truth[1:], local.end)
-    out = (counts, sums.truth[0], sums.truth[1:], probs)
+def _chain_step(shard: Evidence, local: Tables, counts: Floats, truth: Floats) -> float:
+    """Do most items side by side, and what is left one by one; return ln Z."""
     known = (shard.offsets, shard.bounds, shard.row)
+    chain = (local.truth[0], local.truth[1:], local.end)
+    out = (counts, truth[0], truth[1:])
     left = np.zeros(len(shard.active), np.bool_)
-    log_z = lanes_step(
-        shard.by_length, *known, shard.gold, shard.unary, local.table, *truth, *out, left
+    log_z = expect_lanes(
+        shard.by_length, *known, shard.gold, shard.unary, local.table, *chain, *out, left
     )
     rest, bad = 0.0, -1
     if left.any():
-        rest, bad = chain_step(
-            *known, left, shard.gold, shard.unary, local.table, local.log_table, *truth, *out
-        )
+        both = (local.table, local.log_table)
+        rest, bad = expect_items(*known, left, shard.gold, shard.unary, *both, *chain, *out)
     if bad >= 0:
         raise InputError("no legal sequence of tags agrees with the known truth of an item")
     return float(log_z + rest)
@@ -315,8 +305,7 @@ def _chain(
 def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:
     """Return the statistics of vote shares, known truth in their place."""
     sums = runner.map_reduce(_vote_step, shards, model, Sums.add)
-    sums.truth *= model.truth.allowed
-    return sums
+    return replace(sums, truth=sums.truth * model.truth.allowed)
 
 
 def _vote_step(shard: Evidence, model: Model) -> Sums:
@@ -330,41 +319,41 @@ def _vote_step(shard: Evidence, model: Model) -> Sums:
 
 
 def run(
-    model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, around: Surroundings
+    model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, context: RunContext
 ) -> Fit:
-    """Alternate updates and E-steps until the objective stands still.
+    """Alternate updates and E-steps until the objective changes little.
 
     Args:
         model: What is fixed.
         shards: The evidence.
         sums: The statistics to begin with.
         stopping: When to stop.
-        around: Runner, progress, checkpoint.
+        context: Runner, progress, checkpoint.
 
     Returns:
-        The parameters and tables of the last E-step; an interrupted run (Ctrl-C) gives those of
+        The parameters and tables of the last E-step; an interrupted run (Ctrl-C) returns those of
         the last complete one.
     """
-    sums, trace, posterior = _resume(model, sums, around)
+    sums, trace, posterior = _resume(model, sums, context)
     begin, reason, done = time.perf_counter(), "max_iter", len(trace)
     fit: Fit | None = None
     try:
         while fit is None or len(trace) < stopping.max_iter:
             posterior, tables, apart = model.update(sums, posterior)
-            new = around.runner.map_reduce(e_step, shards, tables, Sums.add)
+            new = context.runner.map_reduce(e_step, shards, tables, Sums.add)
             trace.append(new.log_z - apart)
             fit = Fit(sums, posterior, tables, tuple(trace), converged=False, stop_reason=reason)
             if not np.isfinite(trace[-1]):
                 raise InputError("the objective is not finite: are the priors far too large?")
-            if around.progress:
+            if context.progress:
                 pace = (time.perf_counter() - begin) / (len(trace) - done)
                 left = pace * max(0, stopping.max_iter - len(trace))
-                around.progress(len(trace), stopping.max_iter, trace[-1], left)
+                context.progress(len(trace), stopping.max_iter, trace[-1], left)
             if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= stopping.tol * abs(trace[-2]):
                 return replace(fit, converged=True, stop_reason="tol")
             sums = new
             if len(trace) < stopping.max_iter:  # else a resumed run would do a step too many
-                _keep(model, sums, trace, posterior, around)
+                _keep(model, sums, trace, posterior, context)
     except KeyboardInterrupt:
         if fit is None:
             raise
@@ -384,8 +373,8 @@ def settle(model: Model, sums: Sums) -> tuple[Any, Tables]:
     return posterior, tables
 
 
-def _resume(model: Model, sums: Sums, around: Surroundings) -> tuple[Sums, list[float], Any]:
-    state = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
+def _resume(model: Model, sums: Sums, context: RunContext) -> tuple[Sums, list[float], Any]:
+    state = context.checkpoint.load(context.fingerprint) if context.checkpoint else None
     if state is None:
         return sums, [], None
     posterior = model.workers.restore(
@@ -396,10 +385,144 @@ def _resume(model: Model, sums: Sums, around: Surroundings) -> tuple[Sums, list[
 
 
 def _keep(
-    model: Model, sums: Sums, trace: list[float], posterior: Any, around: Surroundings
+    model: Model, sums: Sums, trace: list[float], posterior: Any, context: RunContext
 ) -> None:
-    if around.checkpoint:
+    if context.checkpoint:
         state = {"counts": sums.counts, "truth": sums.truth, "trace": np.array(trace)}
         arrays = model.workers.arrays(posterior)
         state |= {POSTERIOR + name: value for name, value in arrays.items()}
-        around.checkpoint.save(around.fingerprint, state)
+        context.checkpoint.save(context.fingerprint, state)
+
+
+# --------------------------------------------------------------------------------------------------
+# A crowd prepared for the engine, and the name of a run on it.
+
+
+@dataclass(frozen=True, eq=False)
+class EngineInputs:
+    """A crowd prepared for the engine.
+
+    Attributes:
+        crowd: The crowd.
+        shards: Its evidence.
+        model: What stays fixed.
+        plain_bonus: epsilon0 of workers who are not trusted.
+        sums: The statistics to begin with.
+        notes: What to tell.
+        dependence: How much workers share their mistakes, for methods with +crf.
+    """
+
+    crowd: Crowd
+    shards: Sequence[Evidence]
+    model: Model
+    plain_bonus: float
+    sums: Sums
+    notes: tuple[str, ...]
+    dependence: float = 0.0
+
+    def fingerprint(self, method: str, params: Mapping[str, Any], *, is_warm: bool) -> str:
+        """Name a run by its answers, tags and parameters, and by what it begins with.
+
+        Args:
+            method: Name of the method.
+            params: Its parameters, all with a lasting `repr`; a history counts by its numbers.
+            is_warm: Whether it goes on from an earlier result, whose statistics then count.
+        """
+        codec = self.crowd.tagset
+        named = (method, sorted(params.items()), codec.encoding, codec.tags)
+        digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
+        parts: list[Any] = [getattr(s, field.name) for s in self.shards for field in fields(s)]
+        rows, prior = self.model.rows, self.model.prior
+        parts += [rows.worker, rows.previous, rows.label, prior.bonus]
+        parts += [] if prior.history is None else [prior.history]
+        parts += [self.sums.counts, self.sums.truth] if is_warm else []
+        for part in parts:
+            array = np.ascontiguousarray(part)
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# Several runs of the engine, one after the other, of which one counts; Ctrl-C ends them all.
+
+
+INTERRUPTED = "interrupted"
+"""The engine's `stop_reason` after Ctrl-C."""
+
+
+def is_interrupted(fit: Fit) -> bool:
+    """Return whether Ctrl-C ended a run, so that no other may begin."""
+    return fit.stop_reason == INTERRUPTED
+
+
+def interrupted(fit: Fit) -> Fit:
+    """Return a fit as what is left after Ctrl-C: more was to come."""
+    return replace(fit, converged=False, stop_reason=INTERRUPTED)
+
+
+def attempt(
+    best: Fit | None,
+    model: Model,
+    shards: Sequence[Evidence],
+    sums: Sums,
+    stopping: Stopping,
+    context: RunContext,
+) -> Fit:
+    """Run after an earlier run, which is what is left if Ctrl-C comes before the first step.
+
+    Args:
+        best: The best of the earlier runs, or None.
+        model: As for `run`, like the rest.
+        shards: The evidence.
+        sums: The statistics to begin with.
+        stopping: When to stop.
+        context: Runner, progress, checkpoint.
+    """
+    try:
+        return run(model, shards, sums, stopping, context)
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        return interrupted(best)
+
+
+def best_start(
+    model: Model,
+    shards: Sequence[Evidence],
+    sums: Sums,
+    stopping: Stopping,
+    context: RunContext,
+    *,
+    n_starts: int,
+    random_state: int | None,
+) -> Fit:
+    """Run from some statistics, and from as many other points as asked for.
+
+    Args:
+        model: As for `run`, like the rest.
+        shards: The evidence.
+        sums: The statistics to begin with.
+        stopping: When to stop.
+        context: Runner; and progress and checkpoint, which are for the first run only.
+        n_starts: Number of runs.
+        random_state: Seed of the starts beyond the first.
+
+    Returns:
+        The fit with the largest objective.
+    """
+    best = run(model, shards, sums, stopping, context)
+    rng = np.random.default_rng(random_state)
+    for _ in range(1, n_starts):
+        if is_interrupted(best):
+            break
+        # Every row of every worker is weighted anew: the starts really differ.
+        n, counts = len(model.rows), sums.counts.copy()
+        counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
+        other = Sums(counts, sums.truth)
+        fit = attempt(best, model, shards, other, stopping, RunContext(context.runner))
+        if fit.trace[-1] > best.trace[-1]:
+            best = fit
+        if is_interrupted(fit):
+            best = interrupted(best)
+    return best

@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.bsc.kernels.layout import (
+from goldspan.aggregation.bsc.kernels import (
     count_plain,
     count_rows,
     fill_rows,
+    find_patterns,
     lay_out_plain,
+    pattern_logs,
+    spread,
 )
-from goldspan.aggregation.bsc.kernels.patterns import find_patterns, pattern_logs, spread
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
 
 # --------------------------------------------------------------------------------------------------
-# What goes into an E-step and what comes out of it.
+# Input and output of an E-step.
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +45,7 @@ class Tables:
     end: Floats
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Sums:
     """The statistics of some items: what the updates need.
 
@@ -51,7 +53,7 @@ class Sums:
         counts: float64 [n_rows + n_words, J].
         truth: float64 [1 or J + 1, J].
         log_z: Sum of ln Z.
-        posterior: The workers' posterior that goes with them, where the counts alone do not say
+        posterior: The workers' posterior that goes with them, where the counts do not determine
             it (`mace`, carried over from an earlier result); else None.
     """
 
@@ -60,20 +62,14 @@ class Sums:
     log_z: float = 0.0
     posterior: Any = None
 
-    def copy(self) -> Sums:
-        """Copy."""
-        return Sums(self.counts.copy(), self.truth.copy(), self.log_z)
-
     def add(self, other: Sums) -> Sums:
-        """Add other statistics to these."""
-        self.counts += other.counts
-        self.truth += other.truth
-        self.log_z += other.log_z
-        return self
+        """Return the sum of these and other statistics."""
+        counts, truth = self.counts + other.counts, self.truth + other.truth
+        return Sums(counts, truth, self.log_z + other.log_z)
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd's answers as the engine reads them: for every token the rows of the labels it got.
+# A crowd's answers by token: the rows of the labels that it got.
 
 
 PREVIOUS = ("outside", "own")
@@ -118,8 +114,14 @@ class Evidence:
         """Return the tables that `row` refers to, and the logarithm taken out of them all."""
         return tables, 0.0
 
-    def globalise(self, local: NDArray[np.float64], sums: Sums) -> None:
-        """Add counts of the tables of `localise` to those of the rows; nothing to do here."""
+    def globalise(self, local: Floats, tables: Tables) -> Floats:  # noqa: ARG002
+        """Return counts of the tables of `localise` as counts of the rows: here they are the same.
+
+        Args:
+            local: float64, as the table of `localise`.
+            tables: What `localise` was given.
+        """
+        return local
 
     def items(self, first: int, last: int) -> Evidence:
         """Return a slice of items as views; offsets and bounds keep their origin."""
@@ -305,11 +307,12 @@ class Patterned(Evidence):
         local = Tables(logs, np.exp(logs), tables.truth, tables.end)
         return local, float(shift @ self.n_tokens_of)
 
-    def globalise(self, local: Floats, sums: Sums) -> None:
-        """Add the counts of patterns and words to those of the rows."""
-        n_patterns = len(self.n_tokens_of)
-        spread(self.pattern_bounds, self.pattern_row, local, sums.counts)
-        sums.counts[self.n_worker_rows :] += local[n_patterns:]
+    def globalise(self, local: Floats, tables: Tables) -> Floats:
+        """Return the counts of the rows: patterns are spread over theirs, words stay."""
+        counts = np.zeros_like(tables.table)
+        spread(self.pattern_bounds, self.pattern_row, local, counts)
+        counts[self.n_worker_rows :] += local[len(self.n_tokens_of) :]
+        return counts
 
     def items(self, first: int, last: int) -> Patterned:
         """Return a slice of items as views; patterns stay."""

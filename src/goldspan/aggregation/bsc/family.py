@@ -4,49 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Aggregator, Given, as_crowd
-from goldspan.aggregation.bsc.attempts import (
-    Prepared,
-    best_start,
-    interrupted,
-    is_interrupted,
-    notes_on,
-)
+from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.engine import (
+    EngineInputs,
     Fit,
     Model,
+    RunContext,
     Stopping,
-    Surroundings,
     Truth,
     Vocabulary,
+    best_start,
     cut,
     from_votes,
+    interrupted,
+    is_interrupted,
     run,
     settle,
 )
-from goldspan.aggregation.bsc.evidence import Sums, compress, lay_out
-from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
+from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out
+from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import (
     GRID,
+    PRIORS,
+    Decoder,
     Memory,
     best_of_grid,
-    check,
     given_prior,
     population_prior,
     trusted_ids,
 )
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.legal import legal_known
-from goldspan.aggregation.workermodels import WorkerModel, get_worker_model
-from goldspan.aggregation.workers import worker_table
+from goldspan.aggregation.workermodels import (
+    LEAST,
+    LEAST_FORBIDDEN,
+    WorkerModel,
+    get_worker_model,
+)
 from goldspan.crowd import Crowd
 from goldspan.crowd.labels import recode, translate
 from goldspan.errors import InputError, NotFittedError
+from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Tolerance, Whole
 from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ class Variational(Aggregator):
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
             workers and calibration, not for F1.
         forbidden: Pseudo-count of what the encoding forbids after the previous label.
-        trusted: Ids of workers who are believed to be good from the start, also as one string with
+        trusted: Ids of workers who are taken to be good from the start, also as one string with
             commas.
         history: An earlier result of the same method: what it learned of the workers counts as if
             they had given those answers here too.
@@ -86,70 +89,53 @@ class Variational(Aggregator):
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
         max_iter: Most steps.
-        n_starts: Starts from different points, of which the best objective counts.
+        n_starts: Starts from different points, of which the best objective counts; from an earlier
+            result there is one.
         random_state: Seed of the starts beyond the first.
     """
 
     worker_model: ClassVar[str]
     is_chain: ClassVar[bool] = True
     is_point: ClassVar[bool] = False
-    text: str = ""
+    can_go_on = True
+    text = ""
 
-    def __init__(
-        self,
-        *,
-        alpha0: float = 1.25,
-        epsilon0: float = 18.75,
-        prior: str = "given",
-        forbidden: float = 0.1,
-        trusted: Sequence[str] = (),
-        history: Consensus | None = None,
-        truth_prior: float = 1.0,
-        at_start: str = "outside",
-        after_skip: str = "own",
-        word_prior: float = 1.0,
-        templates: str | Sequence[str] = "default",
-        c2: float = 4.0,
-        min_count: int = 2,
-        folds: int = 5,
-        rounds: int = 6,
-        dependence: float | str = "auto",
-        text_power: float = 1.3,
-        decode: str = "mbr",
-        tol: float = 1e-5,
-        max_iter: int = 100,
-        n_starts: int = 1,
-        random_state: int | None = 0,
-    ) -> None:
-        self.alpha0 = alpha0
-        self.epsilon0 = epsilon0
-        self.prior = prior
-        self.forbidden = forbidden
-        self.trusted = trusted
-        self.history = history
-        self.truth_prior = truth_prior
-        self.at_start = at_start
-        self.after_skip = after_skip
-        self.word_prior = word_prior
-        self.templates = templates
-        self.c2 = c2
-        self.min_count = min_count
-        self.folds = folds
-        self.rounds = rounds
-        self.dependence = dependence
-        self.text_power = text_power
-        self.decode = decode
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_starts = n_starts
-        self.random_state = random_state
-        self._check()
+    alpha0: Annotated[float, Number(LEAST, MOST)] = 1.25
+    epsilon0: Annotated[float, Number(0, MOST)] = 18.75
+    prior: Annotated[str, OneOf(PRIORS)] = "given"
+    forbidden: Annotated[float, Number(LEAST_FORBIDDEN, MOST)] = 0.1
+    trusted: Annotated[Sequence[str], trusted_ids] = ()
+    history: Annotated[Consensus | None, _check_history] = None
+    truth_prior: Annotated[float, Number(1e-3, MOST)] = 1.0
+    at_start: Annotated[str, OneOf(PREVIOUS)] = "outside"
+    after_skip: Annotated[str, OneOf(PREVIOUS)] = "own"
+    word_prior: Annotated[float, Number(1e-3, MOST)] = 1.0
+    templates: str | Sequence[str] = "default"
+    c2: Annotated[float, Number(0, MOST)] = 4.0
+    min_count: Annotated[int, Whole(1)] = 2
+    folds: Annotated[int, Whole(2)] = 5
+    rounds: Rounds = 6
+    dependence: Annotated[float | str, Number(0, 1), OneOf(("auto",))] = "auto"
+    text_power: Annotated[float, Number(0, 100)] = 1.3
+    decode: Decoder = "mbr"
+    tol: Tolerance = 1e-5
+    max_iter: Rounds = 100
+    n_starts: Annotated[int, Whole(1)] = 1
+    random_state: Seed = 0
 
     def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        check(self)
-        if self.history is not None:
-            _memory_of(self.history, "history")
+        """Reject parameters that make no sense, also those that do not suit the worker model."""
+        super()._check()
+        if self.prior == "population" and self.worker_model not in {"cm", "seq"}:
+            raise InputError(
+                f"{self.name}: prior='population' needs confusion matrices: ds, ibcc, bsc-cm or "
+                "bsc-seq"
+            )
+        if self.prior == "auto" and self.is_point:
+            raise InputError(
+                f"{self.name}: prior='auto' compares evidence bounds, and EM has none: "
+                "use ibcc or a bsc method"
+            )
 
     def _worker_model(self) -> WorkerModel[Any]:
         return get_worker_model(self.worker_model)
@@ -171,77 +157,79 @@ class Variational(Aggregator):
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
-        given = Given(start=self.result_, runner=runner or Given().runner)
-        ready = self._prepare(as_crowd(crowd), given, fitted=self.result_)
-        posterior, tables = settle(ready.model, ready.sums)
+        given = FitContext(start=self.result_, runner=runner or FitContext().runner)
+        inputs = self._prepare(as_crowd(crowd), given, fitted=self.result_)
+        posterior, tables = settle(inputs.model, inputs.sums)
         if self.text == "crf":
             from goldspan.aggregation.bsc.text import with_tagger
 
-            ready = replace(ready, dependence=self.result_.memory.dependence)
-            shards, tables = with_tagger(ready, tables, self.result_.tagger, self.text_power)
-            ready = replace(ready, shards=shards)
+            inputs = replace(inputs, dependence=self.result_.memory.dependence)
+            shards, tables = with_tagger(inputs, tables, self.result_.tagger, self.text_power)
+            inputs = replace(inputs, shards=shards)
         fit = Fit(
-            ready.sums,
+            inputs.sums,
             posterior,
             tables,
             (),
             converged=True,
             stop_reason="predicted with fixed parameters",
         )
-        return self._result(ready, fit, given)
+        return self._result(inputs, fit, given)
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
-        ready, fit = self._fit(self._prepare(crowd, given), given)
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        inputs, fit = self._fit(self._prepare(crowd, given), given)
         if self.text != "crf" or is_interrupted(fit):
-            return self._result(ready, fit, given)
+            return self._result(inputs, fit, given)
         from goldspan.aggregation.bsc.text import Settings, refine
 
-        ready = self._with_dependence(ready, fit, given)
-        refined = refine(ready, fit, Settings.of(self), given)
-        ready = replace(ready, shards=refined.shards)
-        return replace(self._result(ready, refined.fit, given), tagger=refined.tagger)
+        inputs = self._with_dependence(inputs, fit, given)
+        refined = refine(inputs, fit, Settings.of(self), given)
+        inputs = replace(inputs, shards=refined.shards)
+        return replace(self._result(inputs, refined.fit, given), tagger=refined.tagger)
 
-    def _with_dependence(self, ready: Prepared, fit: Fit, given: Given) -> Prepared:
+    def _with_dependence(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> EngineInputs:
         """Return how much workers share their mistakes, measured unless it is given."""
         if self.dependence != "auto":
-            return replace(ready, dependence=float(self.dependence))
+            return replace(inputs, dependence=float(self.dependence))
         from goldspan.aggregation.bsc.text import measure_dependence
 
-        posterior = Posterior(ready.shards, fit.tables, ready.crowd.tagset, given.runner)
-        found = measure_dependence(ready.crowd, posterior.marginals(np.inf).probs)
+        posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
+        found = measure_dependence(inputs.crowd, posterior.marginals(np.inf).probs)
         note = f"workers share their mistakes: dependence {found:.2f}, measured"
-        return replace(ready, dependence=found, notes=(*ready.notes, note))
+        return replace(inputs, dependence=found, notes=(*inputs.notes, note))
 
-    def _fit(self, ready: Prepared, given: Given) -> tuple[Prepared, Fit]:
+    def _fit(self, inputs: EngineInputs, given: FitContext) -> tuple[EngineInputs, Fit]:
         """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""
-        stopping, around = Stopping(self.tol, self.max_iter), self._around(ready, given)
+        stopping, context = Stopping(self.tol, self.max_iter), self._context(inputs, given)
         if self.prior == "auto":
             best = best_of_grid(
-                ready.model, ready.shards, ready.sums, stopping, given.runner, ready.plain_bonus
+                inputs.model, inputs.shards, inputs.sums, stopping, given.runner, inputs.plain_bonus
             )
-            fit, notes = best.fit, (*ready.notes, best.note)
-            ready = replace(
-                ready, model=best.model, plain_bonus=best.bonus, sums=fit.sums, notes=notes
+            fit, notes = best.fit, (*inputs.notes, best.note)
+            inputs = replace(
+                inputs, model=best.model, plain_bonus=best.bonus, sums=fit.sums, notes=notes
             )
             if is_interrupted(fit):
-                return ready, fit
+                return inputs, fit
         has_more = self.prior == "population"
         fit = best_start(
-            ready.model, ready.shards, ready.sums, stopping,
-            replace(around, checkpoint=None) if has_more else around,
-            n_starts=self.n_starts, random_state=self.random_state,
+            inputs.model, inputs.shards, inputs.sums, stopping,
+            replace(context, checkpoint=None) if has_more else context,
+            n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
-            return ready, fit
-        model = replace(ready.model, prior=population_prior(ready.model, fit.sums))
-        notes = (*ready.notes, "prior: the habits of all workers together")
+            return inputs, fit
+        model = replace(inputs.model, prior=population_prior(inputs.model, fit.sums))
+        notes = (*inputs.notes, "prior: the habits of all workers together")
         try:
-            last = run(model, ready.shards, fit.sums, stopping, around)
+            last = run(model, inputs.shards, fit.sums, stopping, context)
         except KeyboardInterrupt:  # before the first step was done
-            return ready, interrupted(fit)
-        return replace(ready, model=model, notes=notes), last
+            return inputs, interrupted(fit)
+        return replace(inputs, model=model, notes=notes), last
 
-    def _prepare(self, crowd: Crowd, given: Given, fitted: Consensus | None = None) -> Prepared:
+    def _prepare(
+        self, crowd: Crowd, given: FitContext, fitted: Consensus | None = None
+    ) -> EngineInputs:
         """Lay out the evidence, make the model – or take that of a fit –, find where to begin."""
         workers = self._worker_model()
         history = fitted.params["history"] if fitted else self.history
@@ -285,7 +273,7 @@ class Variational(Aggregator):
         else:
             sums = from_votes(model, shards, given.runner)
         shards = [compress(shard, len(rows)) for shard in shards]
-        return Prepared(crowd, shards, model, bonus, sums, notes)
+        return EngineInputs(crowd, shards, model, bonus, sums, notes)
 
     def _vocabulary(self, crowd: Crowd, memory: Memory | None) -> Vocabulary | None:
         if self.text != "words":
@@ -310,55 +298,37 @@ class Variational(Aggregator):
                 )
         return memory
 
-    def _around(self, ready: Prepared, given: Given) -> Surroundings:
+    def _context(self, inputs: EngineInputs, given: FitContext) -> RunContext:
         fingerprint = ""
         if given.checkpoint is not None:
             trusted = trusted_ids(self.trusted)
             params = {**self.get_params(), "history": None, "trusted": trusted}
-            fingerprint = ready.fingerprint(self.name, params, is_warm=given.start is not None)
-        return Surroundings(given.runner, given.progress, given.checkpoint, fingerprint)
+            fingerprint = inputs.fingerprint(self.name, params, is_warm=given.start is not None)
+        return RunContext(given.runner, given.progress, given.checkpoint, fingerprint)
 
-    def _result(self, ready: Prepared, fit: Fit, given: Given) -> Consensus:
-        crowd, codec = ready.crowd, ready.crowd.tagset
-        posterior = Posterior(ready.shards, fit.tables, codec, given.runner)
-        last = posterior.marginals()
-        codes = last.codes
-        if self.decode == "mbr" and not codec.rules.is_plain:
-            codes = decode_spans(last, crowd.offsets, codec)
-        spans = spans_of(codes, crowd.offsets, codec)
-        paths, masses = posterior.confidences(codes, spans, crowd.offsets, last.probs)
-        notes = notes_on(ready, is_learned=bool(fit.trace))
-        return Consensus(
-            crowd=crowd,
-            codes=codes,
-            token_probs=last.probs,
-            span_confidence=masses.astype(np.float32),
-            confidence=paths.astype(np.float32),
-            make_workers=_workers,
-            method=self.name,
+    def _result(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> Consensus:
+        crowd, codec = inputs.crowd, inputs.crowd.tagset
+        posterior = Posterior(inputs.shards, fit.tables, codec, given.runner)
+        result = consensus_of(crowd, posterior, decode=self.decode, method=self.name)
+        return replace(
+            result,
             trace=fit.trace,
             converged=fit.converged,
             stop_reason=fit.stop_reason,
-            notes=tuple(notes),
-            entropy=last.entropy.astype(np.float32),
-            posterior=posterior,
+            notes=tuple(notes_on(inputs, is_learned=bool(fit.trace))),
             memory=Memory(
-                ready.model,
+                inputs.model,
                 fit.sums,
                 fit.posterior,
                 crowd.worker_ids,
                 codec,
-                ready.plain_bonus,
-                ready.dependence,
+                inputs.plain_bonus,
+                inputs.dependence,
             ),
         )
 
 
-def _workers(result: Consensus) -> Any:
-    return worker_table(result.crowd, result.codes, result.token_probs)
-
-
-def in_tags_of(codec: Codec, crowd: Crowd, given: Given) -> tuple[Crowd, Given]:
+def in_tags_of(codec: Codec, crowd: Crowd, given: FitContext) -> tuple[Crowd, FitContext]:
     """Put a crowd that lacks some tags of an earlier result into the tags of that result."""
     mine = crowd.tagset
     if mine == codec or mine.encoding != codec.encoding or not set(mine.tags) <= set(codec.tags):
@@ -367,7 +337,7 @@ def in_tags_of(codec: Codec, crowd: Crowd, given: Given) -> tuple[Crowd, Given]:
     return recode(crowd, codec), replace(given, known=known)
 
 
-def _known(crowd: Crowd, given: Given) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:
+def _known(crowd: Crowd, given: FitContext) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:
     """Make known truth legal, and say how much of it there is."""
     if given.known is None:
         return None, ()
@@ -375,6 +345,10 @@ def _known(crowd: Crowd, given: Given) -> tuple[NDArray[np.int16] | None, tuple[
     notes = [f"{int((known >= 0).sum())} tokens of known truth"]
     notes += [f"{changed} known tags made well-formed"] if changed else []
     return known, tuple(notes)
+
+
+def _check_history(history: Any) -> None:
+    _memory_of(history, "history")
 
 
 def _memory_of(result: Consensus, what: str) -> Memory:
@@ -385,7 +359,53 @@ def _memory_of(result: Consensus, what: str) -> Memory:
 
 
 # --------------------------------------------------------------------------------------------------
-# Bayesian sequence combination with each of the five worker models (MATH section 4; paper 001).
+# Notes on a result: items without answers, and crowds in which workers cannot be compared.
+
+
+MANY = 0.5
+"""Share of tokens with a single label from which workers cannot be compared."""
+
+
+def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
+    """Return the notes, those of the preparation first.
+
+    Args:
+        inputs: The crowd and its evidence.
+        is_learned: Whether anything was learned of workers from these answers.
+    """
+    crowd = inputs.crowd
+    asked = np.bincount(crowd.token_of[crowd.latest.codes >= 0], minlength=crowd.n_tokens)
+    alone = _alone(inputs, asked) if is_learned else []
+    return [*inputs.notes, *_unanswered(inputs, asked > 0), *alone]
+
+
+def _unanswered(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
+    active = np.concatenate([shard.active for shard in inputs.shards])
+    n_left = int(np.count_nonzero(~active))
+    if n_left:
+        return [f"{n_left} items without answers are left open"]
+    if not any(len(shard.unary) for shard in inputs.shards):
+        return []
+    lengths = np.diff(inputs.crowd.offsets)
+    item = np.repeat(np.arange(len(lengths)), lengths)
+    n_alone = int(np.count_nonzero(lengths)) - len(np.unique(item[asked]))
+    return [f"{n_alone} items without answers are labelled by their words alone"] if n_alone else []
+
+
+def _alone(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
+    """Warn where most tokens have one label: there is nothing to learn of workers from."""
+    has_truth = any((shard.gold >= 0).any() for shard in inputs.shards)
+    n_asked = int(np.count_nonzero(asked))
+    n_single = int(np.count_nonzero(asked == 1))
+    if has_truth or not n_asked or n_single < MANY * n_asked:
+        return []
+    percent = 100 * n_single / n_asked
+    seen = f"{percent:.0f} % of the labelled tokens have a single label"
+    return [f"{seen}: workers can hardly be compared; use votes or crf-ma, or ask more workers"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Bayesian sequence combination with each of the five worker models (Simpson & Gurevych 2019).
 
 
 class BscAcc(Variational):

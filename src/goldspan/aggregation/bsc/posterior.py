@@ -8,14 +8,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from goldspan._kernel import kernel
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
-from goldspan.aggregation.bsc.kernels.token import label_step
-from goldspan.chains.posterior import posterior_step
-from goldspan.chains.spans import confidence_step
+from goldspan.aggregation.bsc.kernels import label_step
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.workers import worker_table
+from goldspan.chains.posterior import confidence_items, posterior_items
+from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
@@ -90,7 +93,7 @@ def _schedule(
 
 
 # --------------------------------------------------------------------------------------------------
-# What the engine knows at the end: marginals, best path, span posteriors, and the decoded labels.
+# The last pass: marginals, best path, span posteriors, and the decoded labels.
 
 
 LEAST_MASS = 0.01
@@ -142,7 +145,7 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The chain in arrays that the last passes read; without a chain its rows are all the same.
+    """The chain as arrays for the last pass; without a chain its rows are all the same.
 
     Attributes:
         start: float64 [J].
@@ -218,19 +221,10 @@ class Posterior:
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
-        n_items, n_labels = int(self.first_item[-1]), self.tables.log_table.shape[1]
-        n_tokens = sum(shard.n_tokens for shard in self.shards)
-        codes, entropy = np.empty(n_tokens, np.int16), np.empty(n_items)
-        probs = np.empty((n_tokens, n_labels), np.float32)
-        jobs, token = [], 0
-        for shard, first in zip(self.shards, self.first_item.tolist(), strict=False):
-            own = slice(token, token + shard.n_tokens)
-            items = slice(first, first + len(shard.active))
-            jobs.append((shard, codes[own], probs[own], entropy[items]))
-            token = own.stop
-        parts = self.runner.map(_marginals, jobs, (self.tables, self.steps, least))
-        spans, mass = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        shift = np.repeat(self.first_item[:-1], [len(part[1]) for part in parts])
+        params = (self.tables, self.steps, least)
+        parts = self.runner.map(_marginals, self.shards, params)
+        codes, probs, entropy, spans, mass = map(np.concatenate, zip(*parts, strict=True))
+        shift = np.repeat(self.first_item[:-1], [len(part.mass) for part in parts])
         item, begin, stop, kind = spans.T
         return Marginals(codes, probs, entropy, item + shift, begin, stop, kind, mass)
 
@@ -247,7 +241,7 @@ class Posterior:
             codes: int16 [n_tokens], one path per item; -1 in items to pass over.
             spans: Spans in flat tokens, sorted by item.
             offsets: int64 [n_items + 1].
-            probs: float32 [n_tokens, J], the marginals; of single labels they say it all.
+            probs: float32 [n_tokens, J], the marginals; they suffice for single labels.
 
         Returns:
             float64 [n_items], P(path), and float64 [n_spans], P(span).
@@ -276,19 +270,54 @@ class Posterior:
         where = int(np.searchsorted(self.first_item, item, side="right")) - 1
         at = item - int(self.first_item[where])
         shard = self.shards[where].items(at, at + 1)
-        n_labels = self.tables.log_table.shape[1]
-        unread = (
-            np.empty(shard.n_tokens, np.int16),
-            np.empty((shard.n_tokens, n_labels), np.float32),
-        )
-        job = (shard, *unread, np.empty(1))
-        spans, mass = _marginals(job, (self.tables, self.steps, least))
-        mass = scaled(mass, self.span_scale)
+        part = _marginals(shard, (self.tables, self.steps, least))
+        mass = scaled(part.mass, self.span_scale)
         found = [
             Alternative(int(a), int(b), self.codec.types[k], float(p))
-            for (_, a, b, k), p in zip(spans, mass, strict=True)
+            for (_, a, b, k), p in zip(part.spans, mass, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+
+
+def consensus_of(
+    crowd: Crowd,
+    posterior: Posterior,
+    *,
+    decode: str,
+    method: str,
+) -> Consensus:
+    """Make a result of a posterior.
+
+    Args:
+        crowd: The items.
+        posterior: What is known of them.
+        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
+        method: Name of the aggregator.
+    """
+    codec, offsets = crowd.tagset, crowd.offsets
+    last = posterior.marginals()
+    codes = last.codes
+    if decode == "mbr" and not codec.rules.is_plain:
+        codes = decode_spans(last, offsets, codec)
+    paths, masses = posterior.confidences(
+        codes, spans_of(codes, offsets, codec), offsets, last.probs
+    )
+    return Consensus(
+        crowd=crowd,
+        codes=codes,
+        token_probs=last.probs,
+        span_confidence=masses.astype(np.float32),
+        confidence=paths.astype(np.float32),
+        make_workers=workers_of,
+        method=method,
+        entropy=last.entropy.astype(np.float32),
+        posterior=posterior,
+    )
+
+
+def workers_of(result: Consensus) -> pa.Table:
+    """Make the table of workers of a result."""
+    return worker_table(result.crowd, result.codes, result.token_probs)
 
 
 def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
@@ -320,27 +349,36 @@ def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec)
     return find_spans(Tagged(codes, offsets), codec)
 
 
-def _marginals(
-    job: tuple[Evidence, NDArray[np.int16], NDArray[np.float32], Floats],
-    params: tuple[Tables, Steps, float],
-) -> tuple[NDArray[np.int64], Floats]:
-    """Fill the codes, probabilities and entropies of a shard; give its spans and their masses."""
-    (shard, codes, probs, entropy), (tables, s, least) = job, params
+class _Part(NamedTuple):
+    """`Marginals` of a shard; its spans are int64 [n_spans, 4]: item, begin, stop, type."""
+
+    codes: NDArray[np.int16]
+    probs: NDArray[np.float32]
+    entropy: Floats
+    spans: NDArray[np.int64]
+    mass: Floats
+
+
+def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
+    """Do the last pass over a shard."""
+    tables, s, least = params
     local, _ = shard.localise(tables)
     known = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+    codes, entropy = np.empty(shard.n_tokens, np.int16), np.empty(len(shard.active))
+    probs = np.empty((shard.n_tokens, len(s.start)), np.float32)
     if _is_single(shard, s):
         label_step(*known, local.table, local.log_table, s.start, codes, probs, entropy)
-        return np.empty((0, 4), np.int64), np.empty(0)
+        return _Part(codes, probs, entropy, np.empty((0, 4), np.int64), np.empty(0))
     pairs = np.zeros((0, 0), np.uint8) if s.is_plain or least > 1 else s.pairs
     room = shard.n_tokens // 4 + 1000 if len(pairs) else 0
     while True:
         spans, mass = np.empty((room, 4), np.int64), np.empty(room)
-        n_found = posterior_step(
+        n_found = posterior_items(
             *known, local.log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
             pairs, s.type_of, least, codes, probs, entropy, spans, mass,
         )  # fmt: skip
         if n_found <= room:
-            return spans[:n_found], mass[:n_found]
+            return _Part(codes, probs, entropy, spans[:n_found], mass[:n_found])
         room = n_found
 
 
@@ -356,7 +394,7 @@ def _confidences(
     (shard, codes, spans), (tables, s) = job, params
     local, _ = shard.localise(tables)
     paths, masses = np.zeros(len(shard.active)), np.zeros(len(spans))
-    confidence_step(
+    confidence_items(
         shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
         local.log_table, s.start, s.step, s.end, s.pairs, s.type_of,
         np.ascontiguousarray(codes), np.ascontiguousarray(spans), paths, masses,

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.aggregation.bsc.attempts import attempt, interrupted, is_interrupted
-from goldspan.aggregation.bsc.engine import Fit, Model, Stopping, Surroundings
-from goldspan.aggregation.bsc.evidence import PREVIOUS, Evidence, Sums, previous_mask
-from goldspan.aggregation.workermodels import LEAST, LEAST_FORBIDDEN, Floats, Prior, Rows
+from goldspan.aggregation.bsc.engine import (
+    Fit,
+    Model,
+    RunContext,
+    Stopping,
+    attempt,
+    interrupted,
+    is_interrupted,
+)
+from goldspan.aggregation.bsc.evidence import Evidence, Sums, previous_mask
+from goldspan.aggregation.workermodels import Floats, Prior, Rows
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
+from goldspan.params import OneOf
 from goldspan.protocols import Runner
 from goldspan.spans import Codec
-from goldspan.tagger.parameters import MOST, check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # Where the workers' prior comes from: two numbers and some trust, a grid, or the population.
 
 
 PRIORS = ("given", "auto", "population")
+DECODERS = ("mbr", "viterbi")
+Decoder = Annotated[str, OneOf(DECODERS)]
+"""Spans with the largest expected F1, or the likeliest path."""
 GRID = tuple((off, bonus) for off in (0.1, 0.3, 1.25, 3.0) for bonus in (1.0, 5.0, 18.75, 50.0))
 """alpha0 and epsilon0 that `prior="auto"` tries."""
 TRUST = 100.0
@@ -133,7 +143,7 @@ def best_of_grid(
     for off, right in GRID:
         tried = replace(model, prior=replace(model.prior, off=off, bonus=right + extra))
         kept = best.fit if best else None
-        fit = attempt(kept, tried, shards, sums, quick, Surroundings(runner))
+        fit = attempt(kept, tried, shards, sums, quick, RunContext(runner))
         sums = fit.sums
         if best is None or fit.trace[-1] > best.fit.trace[-1]:
             best = Best(tried, fit, off, right)
@@ -157,72 +167,6 @@ def population_prior(model: Model, sums: Sums) -> Prior:
     base += LEAST_HABIT
     base *= np.mean(old.bonus) / base.sum(axis=2, keepdims=True)
     return replace(old, base=np.maximum(base, LEAST_HABIT))
-
-
-# --------------------------------------------------------------------------------------------------
-# Whether the parameters of the engine's aggregators make sense.
-
-
-DECODERS = ("mbr", "viterbi")
-LEAST_VALUES = {
-    "alpha0": LEAST, "epsilon0": 0.0, "forbidden": LEAST_FORBIDDEN, "truth_prior": 1e-3,
-    "word_prior": 1e-3, "tol": 0.0, "c2": 0.0, "text_power": 0.0,
-}  # fmt: skip
-"""The least value of every parameter that is a number."""
-MOST_VALUES = {"text_power": 100.0}
-
-
-def check(m: Any) -> None:
-    """Reject parameters of a method that make no sense.
-
-    Raises:
-        InputError: One of them is wrong; the message says what is allowed.
-    """
-    _check_names(m)
-    _check_numbers(m)
-    _check_counts(m)
-    _check_prior(m)
-
-
-def _check_names(m: Any) -> None:
-    for what, name, allowed in (
-        ("prior", m.prior, PRIORS),
-        ("decoder", m.decode, DECODERS),
-        ("previous label (at_start)", m.at_start, PREVIOUS),
-        ("previous label (after_skip)", m.after_skip, PREVIOUS),
-    ):
-        if name not in allowed:
-            raise UnknownNameError(what, name, allowed)
-
-
-def _check_numbers(m: Any) -> None:
-    for name, fewest in (("folds", 2), ("rounds", 1), ("min_count", 1)):
-        check_whole(name, getattr(m, name), fewest)
-    for name, least in LEAST_VALUES.items():
-        check_number(name, getattr(m, name), least, MOST_VALUES.get(name, MOST))
-    if m.dependence != "auto":
-        check_number('dependence, if it is not "auto",', m.dependence, 0, 1)
-
-
-def _check_counts(m: Any) -> None:
-    Stopping(m.tol, m.max_iter)
-    for name in ("max_iter", "n_starts"):
-        check_whole(name, getattr(m, name), 1)
-    if m.random_state is not None:
-        check_whole("random_state, if it is not None,", m.random_state, 0)
-
-
-def _check_prior(m: Any) -> None:
-    if m.prior == "population" and m.worker_model not in {"cm", "seq"}:
-        raise InputError(
-            f"{m.name}: prior='population' needs confusion matrices: ds, ibcc, bsc-cm or bsc-seq"
-        )
-    if m.prior == "auto" and m.is_point:
-        raise InputError(
-            f"{m.name}: prior='auto' compares evidence bounds, and EM has none: "
-            "use ibcc or a bsc method"
-        )
-    trusted_ids(m.trusted)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Given
-from goldspan.aggregation.bsc.attempts import Prepared
-from goldspan.aggregation.bsc.engine import Fit, e_step
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.bsc.engine import EngineInputs, Fit, e_step
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables, discounted
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.legal import check_words, text_of
@@ -29,11 +28,12 @@ from goldspan.tagger.parameters import Weights
 
 
 HIDDEN = 6.0
-"""How many times larger the dependence is than what is seen of it.
+"""How many times larger the dependence is than what can be observed.
 
 The truth is inferred from the same labels, which takes shared mistakes for the truth. On the NER
-crowd of paper 000 0.16 is seen against gold and 0.04 against the inferred labels, and 0.25 was best
-on the val half; on the example crowd, whose workers are independent, 0.003 is seen."""
+crowd of Rodrigues et al. 2013, 0.16 is observed against gold and 0.04 against the inferred labels,
+and 0.25 was best on the val half; on the example crowd, whose workers are independent, it is 0.003.
+"""
 MOST = 0.5
 CAUTION = 200.0
 """Pairs of labels that are believed to have been independent."""
@@ -113,7 +113,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What the words say.
+    """Scores of the text model.
 
     Attributes:
         unary: float64 [n_tokens, J], log scores.
@@ -297,7 +297,7 @@ def _tokens(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.
 
 
 # --------------------------------------------------------------------------------------------------
-# BSC with a CRF inside: the words speak for themselves (MATH section 6; our own).
+# BSC with a CRF as text model (docs/math.md, section 6; our own method).
 
 
 FIRST_STEPS, NEXT_STEPS = 30, 12
@@ -305,7 +305,7 @@ FIRST_STEPS, NEXT_STEPS = 30, 12
 INNER = 3
 """Updates of the workers for every update of the CRFs."""
 STILL = 0.002
-"""Mean change of a token's labels below which nothing moves any more."""
+"""Mean change of a token's probabilities below which it has converged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,22 +335,22 @@ class _Round:
     probs: NDArray[np.float32]
 
 
-def refine(ready: Prepared, fit: Fit, settings: Settings, given: Given) -> Refined:
-    """Go on from a fit without text; Ctrl-C after the first round gives what there is.
+def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext) -> Refined:
+    """Go on from a fit without text; Ctrl-C after the first round returns what there is.
 
     Raises:
         InputError: There is only one item.
     """
-    active = np.concatenate([shard.active for shard in ready.shards])
-    folds = Folds(ready.crowd, active, settings)
-    probs = _probs(ready, ready.shards, fit.tables, given)
+    active = np.concatenate([shard.active for shard in inputs.shards])
+    folds = Folds(inputs.crowd, active, settings)
+    probs = _probs(inputs, inputs.shards, fit.tables, given)
     none = [None] * len(folds.parts)
-    last = _Round(none, _discounted(ready), fit.sums, fit.posterior, fit.tables, probs)
+    last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, probs)
     trace: list[float] = []
     reason, begin = "rounds", time.perf_counter()
     try:
         while len(trace) < settings.rounds and reason == "rounds":
-            new = _round(ready, folds, last, given, FIRST_STEPS if not trace else NEXT_STEPS)
+            new = _round(inputs, folds, last, given, FIRST_STEPS if not trace else NEXT_STEPS)
             moved = float(np.abs(new.probs - last.probs).sum(axis=1).mean() / 2)
             last = new
             trace.append(new.sums.log_z)
@@ -368,42 +368,44 @@ def refine(ready: Prepared, fit: Fit, settings: Settings, given: Given) -> Refin
     return Refined(last.shards, found, tagger)
 
 
-def _round(ready: Prepared, folds: Folds, last: _Round, given: Given, steps: int) -> _Round:
-    """Update the CRFs, then the workers and the labels some times."""
+def _round(
+    inputs: EngineInputs, folds: Folds, last: _Round, given: FitContext, steps: int
+) -> _Round:
+    """Update the CRFs once, then the workers and the labels a few times."""
     weights = folds.train(last.probs, last.weights, steps, given.runner)
     scores = folds.scores(weights)
     shards = _with_unary(last.shards, scores.unary)
     sums, posterior, tables = last.sums, last.posterior, last.tables
     for _ in range(INNER):
-        posterior, made, _ = ready.model.update(sums, posterior)
+        posterior, made, _ = inputs.model.update(sums, posterior)
         tables = _with_text(made, scores)
         sums = given.runner.map_reduce(e_step, shards, tables, Sums.add)
-    return _Round(weights, shards, sums, posterior, tables, _probs(ready, shards, tables, given))
+    return _Round(weights, shards, sums, posterior, tables, _probs(inputs, shards, tables, given))
 
 
 def with_tagger(
-    ready: Prepared, tables: Tables, tagger: CRF, power: float
+    inputs: EngineInputs, tables: Tables, tagger: CRF, power: float
 ) -> tuple[list[Evidence], Tables]:
-    """Let a trained CRF speak for new items, which it never saw."""
-    masks = Masks.of(ready.crowd.tagset, hard=True)
-    unary = tagger.log_potentials(text_of(ready.crowd)).unary
+    """Add the scores of a trained CRF to new items, which it never saw."""
+    masks = Masks.of(inputs.crowd.tagset, hard=True)
+    unary = tagger.log_potentials(text_of(inputs.crowd)).unary
     scores = Scores.of(unary, tagger.weights_, masks, power)
-    return _with_unary(_discounted(ready), scores.unary), _with_text(tables, scores)
+    return _with_unary(_discounted(inputs), scores.unary), _with_text(tables, scores)
 
 
 def _probs(
-    ready: Prepared, shards: Sequence[Evidence], tables: Tables, given: Given
+    inputs: EngineInputs, shards: Sequence[Evidence], tables: Tables, given: FitContext
 ) -> NDArray[np.float32]:
-    return Posterior(shards, tables, ready.crowd.tagset, given.runner).marginals(np.inf).probs
+    return Posterior(shards, tables, inputs.crowd.tagset, given.runner).marginals(np.inf).probs
 
 
-def _discounted(ready: Prepared) -> list[Evidence]:
-    n_rows = len(ready.model.rows)
-    return [discounted(shard, n_rows, ready.dependence) for shard in ready.shards]
+def _discounted(inputs: EngineInputs) -> list[Evidence]:
+    n_rows = len(inputs.model.rows)
+    return [discounted(shard, n_rows, inputs.dependence) for shard in inputs.shards]
 
 
 def _with_unary(shards: Sequence[Evidence], unary: Floats) -> list[Evidence]:
-    """Add the words' scores; they also speak for items that nobody answered."""
+    """Add the text scores; they are evidence also for items that nobody answered."""
     found, token = [], 0
     for shard in shards:
         own = unary[token : token + shard.n_tokens]

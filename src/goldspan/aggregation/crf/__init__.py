@@ -1,1 +1,1 @@
-"""CRFs that learn from a crowd: CRF-CONC, CRF-MA, MultiCRF (paper 000; MATH section 5)."""
+"""CRFs that learn from a crowd: CRF-CONC, CRF-MA, MultiCRF (docs/math.md, section 5)."""

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Aggregator, Given, as_crowd
+from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
+from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.family import in_tags_of
-from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
-from goldspan.aggregation.bsc.priors import DECODERS
+from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
+from goldspan.aggregation.bsc.priors import Decoder
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.crf.lessons import Floats, Scores
-from goldspan.aggregation.crf.rounds import Outcome, Ready, State, Surroundings, moved, prepare, run
+from goldspan.aggregation.crf.rounds import CrfInputs, Outcome, State, moved, prepare, run
+from goldspan.aggregation.crf.sequences import Floats, Scores
 from goldspan.aggregation.legal import check_words, text_of
-from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, NotFittedError, UnknownNameError
+from goldspan.errors import InputError, NotFittedError
+from goldspan.params import MOST, Number, Rounds, Seed, Whole
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger.base import transform
 from goldspan.tagger.crf import CRF, Masks
 from goldspan.tagger.features import read_templates
-from goldspan.tagger.parameters import MOST, check_number, check_whole
 
 # --------------------------------------------------------------------------------------------------
 # From a CRF's scores to a result: legal labels, marginals, spans with confidence, alternatives.
@@ -91,46 +90,8 @@ def _cut(evidence: Evidence) -> list[Evidence]:
     return [evidence.items(int(a), int(b)) for a, b in pairwise(edges)]
 
 
-def consensus_of(
-    crowd: Crowd,
-    posterior: Posterior,
-    *,
-    decode: str,
-    method: str,
-    make_workers: Callable[[Consensus], pa.Table],
-) -> Consensus:
-    """Make a result of a posterior.
-
-    Args:
-        crowd: The items.
-        posterior: What is known of them.
-        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
-        method: Name of the aggregator.
-        make_workers: Makes the table of workers.
-    """
-    codec, offsets = crowd.tagset, crowd.offsets
-    last = posterior.marginals()
-    codes = last.codes
-    if decode == "mbr" and not codec.rules.is_plain:
-        codes = decode_spans(last, offsets, codec)
-    paths, masses = posterior.confidences(
-        codes, spans_of(codes, offsets, codec), offsets, last.probs
-    )
-    return Consensus(
-        crowd=crowd,
-        codes=codes,
-        token_probs=last.probs,
-        span_confidence=masses.astype(np.float32),
-        confidence=paths.astype(np.float32),
-        make_workers=make_workers,
-        method=method,
-        entropy=last.entropy.astype(np.float32),
-        posterior=posterior,
-    )
-
-
 # --------------------------------------------------------------------------------------------------
-# What the CRF aggregators share: their parameters, rounds, and the way from a crowd to a result.
+# The base class: parameters, rounds, and the way from a crowd to a result.
 
 
 class CrfMethod(Aggregator):
@@ -139,46 +100,34 @@ class CrfMethod(Aggregator):
     A subclass implements `_begin` and `_round`; the parameters are those of `CrfConc`.
     """
 
+    can_go_on = True
     is_clamped = True
     """Whether known truth is put in the place of the CRF's labels."""
 
     of_skipped = "filled in by the CRF"
-    """What the notes say of skipped tokens; "" if they say nothing."""
+    """The note on skipped tokens; "" for none."""
 
-    def __init__(
-        self,
-        *,
-        templates: str | Sequence[str] = "default",
-        c2: float = 0.5,
-        min_count: int = 1,
-        max_iter: int = 10,
-        steps: int = 50,
-        tol: float = 1e-3,
-        decode: str = "viterbi",
-        random_state: int | None = 0,
-    ) -> None:
-        self.templates = templates
-        self.c2 = c2
-        self.min_count = min_count
-        self.max_iter = max_iter
-        self.steps = steps
-        self.tol = tol
-        self.decode = decode
-        self.random_state = random_state
-        self._check()
+    templates: str | Sequence[str] = "default"
+    c2: Annotated[float, Number(0, MOST)] = 0.5
+    min_count: Annotated[int, Whole(1)] = 1
+    max_iter: Rounds = 10
+    steps: Annotated[int, Whole(1)] = 50
+    tol: Annotated[float, Number(0)] = 1e-3
+    decode: Decoder = "viterbi"
+    random_state: Seed = 0
 
     @abstractmethod
-    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:
-        """Set what is believed before the first round; a warm start's weights are there."""
+    def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
+        """Return the state before the first round; the weights of a warm start are set."""
 
     @abstractmethod
-    def _round(self, ready: Ready, state: State) -> State:
-        """Update beliefs and the CRF."""
+    def _round(self, inputs: CrfInputs, state: State) -> State:
+        """Return the state after another round."""
 
     def _reason_to_stop(self, state: State) -> str:
         return "tol" if moved(state.trace) <= self.tol else ""
 
-    def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:  # noqa: ARG002
+    def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:  # noqa: ARG002
         """Add to a result what only this method knows."""
         return result
 
@@ -197,7 +146,7 @@ class CrfMethod(Aggregator):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
         tagger: CRF = self.result_.tagger
-        found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), Given())
+        found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), FitContext())
         if found.tagset != tagger.codec_:
             raise InputError(
                 f"the tagger has the tags {' '.join(tagger.codec_.tags)}, this crowd "
@@ -209,42 +158,38 @@ class CrfMethod(Aggregator):
         scores = Scores.of(features, tagger.weights_, masks)
         active = np.diff(found.offsets) > 0
         args = (scores, found.offsets, active, found.tagset, runner or Serial())
-        result = consensus_of(
-            found, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
-        )
+        result = consensus_of(found, posterior_of(*args), decode=self.decode, method=self.name)
         reason = "predicted with fixed parameters"
         return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
-        ready = prepare(crowd, given, self.templates, self.min_count)
-        warm = None if given.start is None else ready.carried(_tagger_of(given.start))
-        begin = self._begin(ready, State(weights=warm), given.start)
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        inputs = prepare(crowd, given, self.templates, self.min_count)
+        warm = None if given.start is None else inputs.carried(_tagger_of(given.start))
+        begin = self._begin(inputs, State(weights=warm), given.start)
         name = ""
         if given.checkpoint is not None:
-            name = ready.fingerprint(self.name, self._lasting_params(), begin)
-        around = Surroundings(given.progress, given.checkpoint, name)
+            name = inputs.fingerprint(self.name, self._lasting_params(), begin)
+        context = RunContext(given.runner, given.progress, given.checkpoint, name)
         outcome = run(
-            begin, lambda state: self._round(ready, state), self._reason_to_stop, self.max_iter,
-            around,
+            begin, lambda state: self._round(inputs, state), self._reason_to_stop, self.max_iter,
+            context,
         )  # fmt: skip
-        return self._result(ready, outcome)
+        return self._result(inputs, outcome)
 
     def _lasting_params(self) -> dict[str, Any]:
         """Return the parameters with a `repr` that another process has too."""
         return self.get_params()
 
-    def _result(self, ready: Ready, outcome: Outcome) -> Consensus:
-        crowd, state = ready.crowd, outcome.state
-        scores = ready.scores(state.weights)
-        known = ready.known if self.is_clamped else None
-        every = np.ones(crowd.n_items, np.bool_)  # words speak for items that nobody answered
-        args = (scores, crowd.offsets, every, crowd.tagset, ready.runner, known)
-        result = consensus_of(
-            crowd, posterior_of(*args), decode=self.decode, method=self.name, make_workers=workers
-        )
-        notes, n_alone = list(ready.notes), int(np.count_nonzero(~ready.is_answered))
-        if ready.lessons.n_skipped and self.of_skipped:
-            notes.append(f"{ready.lessons.n_skipped} skipped tokens {self.of_skipped}")
+    def _result(self, inputs: CrfInputs, outcome: Outcome) -> Consensus:
+        crowd, state = inputs.crowd, outcome.state
+        scores = inputs.scores(state.weights)
+        known = inputs.known if self.is_clamped else None
+        every = np.ones(crowd.n_items, np.bool_)  # words are evidence without answers, too
+        args = (scores, crowd.offsets, every, crowd.tagset, inputs.runner, known)
+        result = consensus_of(crowd, posterior_of(*args), decode=self.decode, method=self.name)
+        notes, n_alone = list(inputs.notes), int(np.count_nonzero(~inputs.is_answered))
+        if inputs.sequences.n_skipped and self.of_skipped:
+            notes.append(f"{inputs.sequences.n_skipped} skipped tokens {self.of_skipped}")
         if n_alone:
             notes.append(f"{n_alone} items without answers are labelled by their words alone")
         result = replace(
@@ -253,38 +198,22 @@ class CrfMethod(Aggregator):
             converged=outcome.converged,
             stop_reason=outcome.reason,
             notes=tuple(notes),
-            tagger=self._tagger(ready, outcome),
+            tagger=self._tagger(inputs, outcome),
         )
-        return self._finish(result, ready, state)
+        return self._finish(result, inputs, state)
 
-    def _tagger(self, ready: Ready, outcome: Outcome) -> CRF:
-        state, codec = outcome.state, ready.crowd.tagset
+    def _tagger(self, inputs: CrfInputs, outcome: Outcome) -> CRF:
+        state, codec = outcome.state, inputs.crowd.tagset
         assert state.weights is not None
         tagger = CRF(
             templates=[str(t) for t in read_templates(self.templates)], encoding=codec.encoding,
             c2=self.c2, min_count=self.min_count, max_iter=self.steps,
         )  # fmt: skip
-        tagger.codec_, tagger.features_, tagger.weights_ = codec, ready.numbers, state.weights
-        tagger.documents_ = ready.text.group is not None
+        tagger.codec_, tagger.features_, tagger.weights_ = codec, inputs.numbers, state.weights
+        tagger.documents_ = inputs.text.group is not None
         tagger.trace_ = tuple(-value for value in state.trace)
         tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         return tagger
-
-    def _check(self) -> None:
-        """Reject parameters that make no sense."""
-        if self.decode not in DECODERS:
-            raise UnknownNameError("decoder", self.decode, DECODERS)
-        for name in ("min_count", "max_iter", "steps"):
-            check_whole(name, getattr(self, name), 1)
-        check_number("c2", self.c2, 0, MOST)
-        check_number("tol", self.tol, 0)
-        if self.random_state is not None:
-            check_whole("random_state", self.random_state, 0)
-
-
-def workers(result: Consensus) -> Any:
-    """Make the table of workers."""
-    return worker_table(result.crowd, result.codes, result.token_probs)
 
 
 def _tagger_of(start: Consensus) -> CRF:

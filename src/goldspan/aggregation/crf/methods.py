@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan.aggregation.bsc.posterior import workers_of
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.crf.family import CrfMethod, posterior_of, workers
-from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
+from goldspan.aggregation.crf.family import CrfMethod, posterior_of
 from goldspan.aggregation.crf.rounds import (
     NORMALISE,
-    Course,
+    CrfInputs,
     Measure,
-    Ready,
+    ReliabilityTrace,
     State,
     Totals,
     carried,
@@ -33,19 +33,21 @@ from goldspan.aggregation.crf.rounds import (
     normalised,
     responsibilities,
 )
+from goldspan.aggregation.crf.sequences import Floats, Scores, TokenTargets, TrainingSequences
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
-from goldspan.tagger.parameters import MOST, Weights, check_number, check_whole
+from goldspan.errors import InputError
+from goldspan.params import MOST, Number, OneOf, Whole, check_number
+from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
-# CRF-CONC and CRF-GOLD: a CRF trained on everybody's answers, and one on the truth (paper 000).
+# CRF-CONC and CRF-GOLD: a CRF trained on all answers, and one trained on the truth.
 
 
 class CrfConc(CrfMethod):
     r"""CRF-CONC: all workers' sequences side by side with weight 1.
 
-    A round is some steps of L-BFGS; with skipped tokens it also fills them in anew. An item whose
+    A round is some steps of L-BFGS; with skipped tokens it also fills them in again. An item whose
     truth is known counts as often as it was answered, but with its truth.
 
     Args:
@@ -66,24 +68,24 @@ class CrfConc(CrfMethod):
 
     name = "crf-conc"
 
-    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
+    def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:  # noqa: ARG002
         return state
 
-    def _weights(self, ready: Ready) -> tuple[Floats, Floats]:
+    def _weights(self, inputs: CrfInputs) -> tuple[Floats, Floats]:
         """Return the weight of every answer, and of every item with known truth."""
-        n_answers = np.diff(ready.crowd.by_item.bounds).astype(np.float64)
-        return np.ones(len(ready.lessons.item)), np.maximum(n_answers, 1.0)
+        n_answers = np.diff(inputs.crowd.by_item.bounds).astype(np.float64)
+        return np.ones(len(inputs.sequences.item)), np.maximum(n_answers, 1.0)
 
-    def _round(self, ready: Ready, state: State) -> State:
-        targets = ready.targets(*self._weights(ready), ready.scores(state.weights))
-        weights, found = ready.train(targets, state.weights, self.c2, self.steps)
+    def _round(self, inputs: CrfInputs, state: State) -> State:
+        targets = inputs.targets(*self._weights(inputs), inputs.scores(state.weights))
+        weights, found = inputs.train(targets, state.weights, self.c2, self.steps)
         return replace(state, weights=weights, trace=(*state.trace, -found.trace[-1]))
 
 
 class CrfGold(CrfConc):
-    """CRF-GOLD: a CRF trained on the truth, the upper bound of paper 000; for studies only.
+    """CRF-GOLD: a CRF trained on the truth, the upper bound of Rodrigues et al. 2013; for studies.
 
-    It needs `fit(crowd, gold=…)`. Answers teach nothing, and the labels are the CRF's own, also
+    It needs `fit(crowd, gold=…)`. Answers are not used, and the labels are the CRF's own, also
     where the truth is known.
     """
 
@@ -91,21 +93,20 @@ class CrfGold(CrfConc):
     is_clamped = False
     of_skipped = ""  # of workers, whose answers it does not use
 
-    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
-        if not ready.truth.n_given.any():
+    def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:  # noqa: ARG002
+        if not inputs.truth.n_given.any():
             raise InputError("crf-gold learns from known truth: call fit(crowd, gold=…)")
         return state
 
-    def _weights(self, ready: Ready) -> tuple[Floats, Floats]:
-        return np.zeros(len(ready.lessons.item)), np.ones(ready.crowd.n_items)
+    def _weights(self, inputs: CrfInputs) -> tuple[Floats, Floats]:
+        return np.zeros(len(inputs.sequences.item)), np.ones(inputs.crowd.n_items)
 
 
 # --------------------------------------------------------------------------------------------------
-# CRF-MA: a CRF and the reliability of workers, learned together (paper 000; MATH section 5).
+# CRF-MA: a CRF and the reliability of workers, learned together (docs/math.md, section 5).
 
 
 STARTS = ("votes", "random")
-MOST_TAU, MOST_POWER = 1e3, 100
 
 
 class CrfMa(CrfMethod):
@@ -113,7 +114,7 @@ class CrfMa(CrfMethod):
 
     Args:
         normalise: How support is compared between workers who answered different items: "token",
-            "ratio" or "none"; see `mixture.log_weights`.
+            "ratio" or "none"; see `log_weights` in `rounds`.
         tau: How sharp "token" is, at most 1000.
         reliability: "f1" of spans (of PLAIN tags the accuracy), without true spans that touch a
             token which the worker skipped, and given spans that touch a token whose truth is
@@ -143,72 +144,43 @@ class CrfMa(CrfMethod):
 
     name = "crf-ma"
 
-    def __init__(
-        self,
-        *,
-        normalise: str = "token",
-        tau: float = 1.0,
-        reliability: str | Measure = "f1",
-        power: float = 2.0,
-        alpha: float | Mapping[str, float] = 1.0,
-        strength: float = 1.0,
-        min_answers: int = 1,
-        begin: str = "votes",
-        templates: str | Sequence[str] = "default",
-        c2: float = 0.1,
-        min_count: int = 1,
-        max_iter: int = 10,
-        steps: int = 50,
-        tol: float = 1e-3,
-        decode: str = "viterbi",
-        random_state: int | None = 0,
-    ) -> None:
-        self.normalise = normalise
-        self.tau = tau
-        self.reliability = reliability
-        self.power = power
-        self.alpha = alpha
-        self.strength = strength
-        self.min_answers = min_answers
-        self.begin = begin
-        super().__init__(
-            templates=templates,
-            c2=c2,
-            min_count=min_count,
-            max_iter=max_iter,
-            steps=steps,
-            tol=tol,
-            decode=decode,
-            random_state=random_state,
-        )
+    normalise: Annotated[str, OneOf(NORMALISE)] = "token"
+    tau: Annotated[float, Number(0, 1e3)] = 1.0
+    reliability: Annotated[str | Measure, check_measure] = "f1"
+    power: Annotated[float, Number(0, 100)] = 2.0
+    alpha: Annotated[float | Mapping[str, float], _check_alpha] = 1.0
+    strength: Annotated[float, Number(0, MOST)] = 1.0
+    min_answers: Annotated[int, Whole(1)] = 1
+    begin: Annotated[str, OneOf(STARTS)] = "votes"
+    c2: Annotated[float, Number(0, MOST)] = 0.1
 
-    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:
-        crowd = ready.crowd
-        kept = self._n_given(ready) > 0
+    def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
+        crowd = inputs.crowd
+        kept = self._n_given(inputs) > 0
         if not kept.any():
             raise InputError(f"no worker has {self.min_answers} answers: lower min_answers")
-        if start is not None and isinstance(start.memory, Course):
+        if start is not None and isinstance(start.memory, ReliabilityTrace):
             pi = carried(start.memory, crowd, kept)
         elif self.begin == "random":
             pi = normalised(draws(crowd.worker_ids.to_pylist(), self.random_state), kept)
         else:
             codes = TokenVote().fit(crowd).result_.codes
-            codes = np.where(ready.known >= 0, ready.known, codes)
+            codes = np.where(inputs.known >= 0, inputs.known, codes)
             pi = self._from_truth(crowd, codes, kept)
         return replace(state, arrays={"pi": pi[None]})
 
-    def _round(self, ready: Ready, state: State) -> State:
-        crowd, scores = ready.crowd, ready.scores(state.weights)
+    def _round(self, inputs: CrfInputs, state: State) -> State:
+        crowd, scores = inputs.crowd, inputs.scores(state.weights)
         pi = state.arrays["pi"][-1]
         gamma = pi  # before there is a CRF, nothing else is known of the workers
         if state.weights is not None:
-            totals = self._totals(ready, scores)
+            totals = self._totals(inputs, scores)
             gamma = responsibilities(pi, totals, self.normalise, self.tau)
-        targets = ready.targets(gamma[crowd.latest.worker], np.ones(crowd.n_items), scores)
-        weights, _ = ready.train(targets, state.weights, self.c2, self.steps)
-        scores = ready.scores(weights)
-        pi = self._reliabilities(ready, gamma, scores)
-        found = self._judged(ready, weights, scores, gamma, pi)
+        targets = inputs.targets(gamma[crowd.latest.worker], np.ones(crowd.n_items), scores)
+        weights, _ = inputs.train(targets, state.weights, self.c2, self.steps)
+        scores = inputs.scores(weights)
+        pi = self._reliabilities(inputs, gamma, scores)
+        found = self._judged(inputs, weights, scores, gamma, pi)
         old = state.arrays
         arrays = {"pi": np.vstack([old["pi"], pi])}
         for name, value in (("gamma", gamma[None]), *found.items()):
@@ -216,25 +188,25 @@ class CrfMa(CrfMethod):
         return State(weights, (*state.trace, float(found["expectation"][0])), arrays)
 
     def _judged(
-        self, ready: Ready, weights: Weights, scores: Scores, gamma: Floats, pi: Floats
+        self, inputs: CrfInputs, weights: Weights, scores: Scores, gamma: Floats, pi: Floats
     ) -> dict[str, Floats]:
         """Return the expectation and the objective, log-priors and known truth included."""
-        totals = self._totals(ready, scores)
+        totals = self._totals(inputs, scores)
         vector = weights.vector
-        apart = log_prior(pi, self._alpha(ready.crowd), totals.kept) - self.c2 * vector @ vector
-        is_known = ready.truth.n_given > 0
-        apart += float(ready.truth.log_probs(scores)[is_known].sum())
+        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept) - self.c2 * vector @ vector
+        is_known = inputs.truth.n_given > 0
+        apart += float(inputs.truth.log_probs(scores)[is_known].sum())
         return {
             "expectation": np.array([expectation(gamma, pi, totals) + apart]),
             "objective": np.array([log_likelihood(pi, totals) + apart]),
         }
 
-    def _reliabilities(self, ready: Ready, gamma: Floats, scores: Scores) -> Floats:
+    def _reliabilities(self, inputs: CrfInputs, gamma: Floats, scores: Scores) -> Floats:
         """Update pi (eq. 17 and 18)."""
-        crowd, kept = ready.crowd, self._n_given(ready) > 0
+        crowd, kept = inputs.crowd, self._n_given(inputs) > 0
         if self.reliability == "posterior":
             return from_gamma(gamma, self._alpha(crowd), kept)
-        args = (crowd.offsets, ready.is_answered, crowd.tagset, ready.runner, ready.known)
+        args = (crowd.offsets, inputs.is_answered, crowd.tagset, inputs.runner, inputs.known)
         codes = posterior_of(scores, *args).marginals(np.inf).codes
         return self._from_truth(crowd, codes, kept)
 
@@ -244,18 +216,18 @@ class CrfMa(CrfMethod):
         found = measured(crowd, codes, self.reliability)
         return from_measure(found, self.power, self._alpha(crowd), self.strength, kept)
 
-    def _n_given(self, ready: Ready) -> NDArray[np.int64]:
+    def _n_given(self, inputs: CrfInputs) -> NDArray[np.int64]:
         """Count labels, int64 [n_workers]; 0 for workers who are left out."""
-        worker, n_workers = ready.crowd.latest.worker, ready.crowd.n_workers
-        given = ready.lessons.n_given
+        worker, n_workers = inputs.crowd.latest.worker, inputs.crowd.n_workers
+        given = inputs.sequences.n_given
         n_answers = np.bincount(worker, given > 0, n_workers)
         labels = np.bincount(worker, given, n_workers).astype(np.int64)
         return np.where(n_answers >= self.min_answers, labels, 0)
 
-    def _totals(self, ready: Ready, scores: Scores) -> Totals:
-        logs = np.where(ready.lessons.n_given > 0, ready.lessons.log_probs(scores), 0.0)
-        total = np.bincount(ready.crowd.latest.worker, logs, ready.crowd.n_workers)
-        return Totals(total.astype(np.float64), self._n_given(ready), ready.n_labels)
+    def _totals(self, inputs: CrfInputs, scores: Scores) -> Totals:
+        logs = np.where(inputs.sequences.n_given > 0, inputs.sequences.log_probs(scores), 0.0)
+        total = np.bincount(inputs.crowd.latest.worker, logs, inputs.crowd.n_workers)
+        return Totals(total.astype(np.float64), self._n_given(inputs), inputs.n_labels)
 
     def _alpha(self, crowd: Crowd) -> Floats:
         if isinstance(self.alpha, Mapping):
@@ -272,14 +244,14 @@ class CrfMa(CrfMethod):
             return "reliabilities stand still"
         return "expectation stands still" if moved(state.trace) <= self.tol else ""
 
-    def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:
+    def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:
         begin, *pi = state.arrays["pi"]
         own = {name: state.arrays[name] for name in ("gamma", "expectation", "objective")}
-        course = Course(ready.crowd.worker_ids, begin, pi=np.array(pi), **own)
+        trace = ReliabilityTrace(inputs.crowd.worker_ids, begin, pi=np.array(pi), **own)
         notes = [f"normalise: {self.normalise}", *result.notes]
-        left_out = int(np.count_nonzero(self._n_given(ready) == 0))
+        left_out = int(np.count_nonzero(self._n_given(inputs) == 0))
         notes += [f"{left_out} workers are left out: too few answers"] if left_out else []
-        return replace(result, memory=course, make_workers=_workers, notes=tuple(notes))
+        return replace(result, memory=trace, make_workers=_workers, notes=tuple(notes))
 
     def _lasting_params(self) -> dict[str, Any]:
         params = self.get_params()
@@ -289,29 +261,18 @@ class CrfMa(CrfMethod):
             params["alpha"] = sorted(self.alpha.items())
         return params
 
-    def _check(self) -> None:
-        super()._check()
-        check_measure(self.reliability)
-        for what, name, allowed in (
-            ("normalisation", self.normalise, NORMALISE),
-            ("start (begin)", self.begin, STARTS),
-        ):
-            if name not in allowed:
-                raise UnknownNameError(what, name, allowed)
-        check_number("tau", self.tau, 0, MOST_TAU)
-        check_number("power", self.power, 0, MOST_POWER)
-        check_number("strength", self.strength, 0, MOST)
-        check_whole("min_answers", self.min_answers, 1)
-        given = self.alpha if isinstance(self.alpha, Mapping) else {"": self.alpha}
-        for worker, value in given.items():
-            check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)
+
+def _check_alpha(alpha: Any) -> None:
+    given = alpha if isinstance(alpha, Mapping) else {"": alpha}
+    for worker, value in given.items():
+        check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)
 
 
 def _workers(result: Consensus) -> pa.Table:
     """Add to the table of workers their reliability and weight in the last round."""
-    course: Course = result.memory
-    table = workers(result).append_column("reliability", pa.array(course.pi[-1]))
-    return table.append_column("gamma", pa.array(course.gamma[-1]))
+    trace: ReliabilityTrace = result.memory
+    table = workers_of(result).append_column("reliability", pa.array(trace.pi[-1]))
+    return table.append_column("gamma", pa.array(trace.gamma[-1]))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -327,7 +288,7 @@ class MultiCrf(CrfMethod):
     r"""MultiCRF (Dredze, Talukdar and Crammer 2009).
 
     A token that nobody labelled may be anything; known truth is its token's only candidate. Items
-    whose candidates make no well-formed sequence teach nothing, and are counted in the notes.
+    whose candidates make no well-formed sequence are not trained on; the notes count them.
 
     Args:
         begin: Priors before the first round: "uniform", the paper's, or "votes", their shares.
@@ -345,89 +306,62 @@ class MultiCrf(CrfMethod):
     of_skipped = "name no candidate"
     is_max = False
 
-    def __init__(
-        self,
-        *,
-        begin: str = "uniform",
-        templates: str | Sequence[str] = "default",
-        c2: float = 0.5,
-        min_count: int = 1,
-        max_iter: int = 10,
-        steps: int = 50,
-        tol: float = 2e-3,
-        decode: str = "viterbi",
-        random_state: int | None = 0,
-    ) -> None:
-        self.begin = begin
-        super().__init__(
-            templates=templates,
-            c2=c2,
-            min_count=min_count,
-            max_iter=max_iter,
-            steps=steps,
-            tol=tol,
-            decode=decode,
-            random_state=random_state,
-        )
+    begin: Annotated[str, OneOf(MULTI_STARTS)] = "uniform"
+    tol: Annotated[float, Number(0)] = 2e-3
 
-    def _begin(self, ready: Ready, state: State, start: Consensus | None) -> State:  # noqa: ARG002
-        return replace(state, arrays={"prior": candidates(ready, self.begin)})
+    def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:  # noqa: ARG002
+        return replace(state, arrays={"prior": candidates(inputs, self.begin)})
 
-    def _round(self, ready: Ready, state: State) -> State:
+    def _round(self, inputs: CrfInputs, state: State) -> State:
         prior, moved = state.arrays["prior"], np.inf
         if state.weights is not None:
-            new = updated(prior, self._marginals(ready, ready.scores(state.weights)))
+            new = updated(prior, self._marginals(inputs, inputs.scores(state.weights)))
             moved = float(np.abs(new - prior).sum(axis=1).mean() / 2)
             prior = new
-        believed = self._scores(ready, prior)
-        nothing = np.full(ready.crowd.n_tokens, -1, np.int16)
-        lessons = Lessons.of_truth(nothing, ready.crowd.offsets)
+        believed = self._scores(inputs, prior)
+        nothing = np.full(inputs.crowd.n_tokens, -1, np.int16)
+        sequences = TrainingSequences.of_truth(nothing, inputs.crowd.offsets)
         if self.is_max and (state.weights is not None or self.begin == "votes"):
-            lessons = self._likeliest(ready, believed)
-        sums = Sums.zeros(ready.crowd.offsets, ready.n_labels)
-        weight = (ready.is_answered & self._is_possible(ready, believed)).astype(np.float64)
-        lessons.add_filled(sums, weight, believed)
-        targets = sums.targets(ready.features, ready.numbers.n_features)
-        weights, found = ready.train(targets, state.weights, self.c2, self.steps)
+            sequences = self._likeliest(inputs, believed)
+        sums = TokenTargets.zeros(inputs.crowd.offsets, inputs.n_labels)
+        weight = (inputs.is_answered & self._is_possible(inputs, believed)).astype(np.float64)
+        sequences.add_filled(sums, weight, believed)
+        targets = sums.targets(inputs.features, inputs.numbers.n_features)
+        weights, found = inputs.train(targets, state.weights, self.c2, self.steps)
         arrays = {"prior": prior, "moved": np.array(moved)}
         return State(weights, (*state.trace, -found.trace[-1]), arrays)
 
     def _reason_to_stop(self, state: State) -> str:
         return "priors stand still" if state.arrays["moved"] <= self.tol else ""
 
-    def _check(self) -> None:
-        super()._check()
-        if self.begin not in MULTI_STARTS:
-            raise UnknownNameError("start (begin)", self.begin, MULTI_STARTS)
-
-    def _finish(self, result: Consensus, ready: Ready, state: State) -> Consensus:
-        possible = self._is_possible(ready, self._scores(ready, state.arrays["prior"]))
-        n_bad = int(np.count_nonzero(ready.is_answered & ~possible))
+    def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:
+        possible = self._is_possible(inputs, self._scores(inputs, state.arrays["prior"]))
+        n_bad = int(np.count_nonzero(inputs.is_answered & ~possible))
         note = f"{n_bad} items taught nothing: no well-formed sequence of their workers' labels"
         return replace(result, notes=(*result.notes, note)) if n_bad else result
 
-    def _scores(self, ready: Ready, prior: Floats) -> Scores:
+    def _scores(self, inputs: CrfInputs, prior: Floats) -> Scores:
         """Take priors as the scores of a chain in which every legal step is as good."""
         with np.errstate(divide="ignore"):
             logs = np.log(prior)
-        return replace(Scores.even(0, ready.masks), unary=logs)
+        return replace(Scores.even(0, inputs.masks), unary=logs)
 
-    def _is_possible(self, ready: Ready, believed: Scores) -> Any:
+    def _is_possible(self, inputs: CrfInputs, believed: Scores) -> Any:
         """Return which items have a well-formed sequence of candidates, bool [n_items]."""
-        nothing = np.full(ready.crowd.n_tokens, -1, np.int16)
-        masses = Lessons.of_truth(nothing, ready.crowd.offsets).log_masses(believed)
+        nothing = np.full(inputs.crowd.n_tokens, -1, np.int16)
+        masses = TrainingSequences.of_truth(nothing, inputs.crowd.offsets).log_masses(believed)
         return masses > -np.inf
 
-    def _marginals(self, ready: Ready, scores: Scores) -> Floats:
-        everything = np.ones(ready.crowd.n_items, np.bool_)
-        args = (scores, ready.crowd.offsets, everything, ready.crowd.tagset, ready.runner)
+    def _marginals(self, inputs: CrfInputs, scores: Scores) -> Floats:
+        everything = np.ones(inputs.crowd.n_items, np.bool_)
+        args = (scores, inputs.crowd.offsets, everything, inputs.crowd.tagset, inputs.runner)
         return posterior_of(*args).marginals(np.inf).probs.astype(np.float64)
 
-    def _likeliest(self, ready: Ready, believed: Scores) -> Lessons:
-        possible = self._is_possible(ready, believed)
-        args = (ready.crowd.offsets, possible, ready.crowd.tagset, ready.runner)
+    def _likeliest(self, inputs: CrfInputs, believed: Scores) -> TrainingSequences:
+        possible = self._is_possible(inputs, believed)
+        args = (inputs.crowd.offsets, possible, inputs.crowd.tagset, inputs.runner)
         codes = posterior_of(believed, *args).marginals(np.inf).codes
-        return Lessons.of_truth(codes, ready.crowd.offsets)
+        return TrainingSequences.of_truth(codes, inputs.crowd.offsets)
 
 
 class MultiCrfMax(MultiCrf):
@@ -437,17 +371,17 @@ class MultiCrfMax(MultiCrf):
     is_max = True
 
 
-def candidates(ready: Ready, begin: str = "uniform") -> Floats:
+def candidates(inputs: CrfInputs, begin: str = "uniform") -> Floats:
     """Return every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
-    crowd, given = ready.crowd, ready.lessons.codes
-    prior = np.zeros((crowd.n_tokens, ready.n_labels))
+    crowd, given = inputs.crowd, inputs.sequences.codes
+    prior = np.zeros((crowd.n_tokens, inputs.n_labels))
     said = given >= 0
     np.add.at(prior, (crowd.token_of[said], given[said]), 1.0)
     prior = np.minimum(prior, 1.0) if begin == "uniform" else prior
     prior[prior.sum(axis=1) == 0] = 1.0
-    known = np.flatnonzero(ready.known >= 0)
+    known = np.flatnonzero(inputs.known >= 0)
     prior[known] = 0.0
-    prior[known, ready.known[known]] = 1.0
+    prior[known, inputs.known[known]] = 1.0
     return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 

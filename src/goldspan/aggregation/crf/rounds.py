@@ -14,20 +14,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from goldspan.aggregation.base import Given
-from goldspan.aggregation.crf.lessons import Floats, Lessons, Scores, Sums
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.bsc.engine import RunContext
+from goldspan.aggregation.crf.sequences import Floats, Scores, TokenTargets, TrainingSequences
 from goldspan.aggregation.legal import check_words, legal_known, text_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.protocols import Checkpoint, Progress, Runner
+from goldspan.protocols import Runner
 from goldspan.tagger.base import carry
 from goldspan.tagger.crf import CRF, Masks, Minimum, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
 from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
-# How good a worker is against an estimated truth (paper 000, section 3.1: F1, or any loss).
+# Worker quality against an estimated truth (Rodrigues et al. 2013, section 3.1: F1, or any loss).
 
 
 Measure = Callable[[Crowd, NDArray[np.int16]], Any]
@@ -35,7 +36,7 @@ MEASURES = ("f1", "accuracy", "posterior")
 
 
 def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> Floats:
-    """Measure all workers, float64 [n_workers]; NaN where nothing can be said.
+    """Measure all workers, float64 [n_workers]; NaN where nothing is known.
 
     Args:
         crowd: Who gave what.
@@ -52,7 +53,7 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
 
 
 def check_measure(measure: Any) -> None:
-    """Reject what is no measure.
+    """Reject what is not a measure.
 
     Raises:
         UnknownNameError: There is none of this name.
@@ -81,7 +82,7 @@ def _checked(values: Any, n_workers: int) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# The formulas of CRF-MA on plain arrays: who is believed how much (paper 000, 3.3 to 3.5).
+# The formulas of CRF-MA on plain arrays (Rodrigues et al. 2013, sections 3.3 to 3.5).
 
 
 NORMALISE = ("token", "ratio", "none")
@@ -164,7 +165,7 @@ def from_measure(
     Powers are taken of shares of the largest measure: those of small numbers would all become 0.
 
     Args:
-        measured: float64 [n_workers], such as F1; NaN, where it says nothing, counts as the mean.
+        measured: float64 [n_workers], such as F1; NaN counts as the mean.
         power: 1 in eq. 18, 2 in the paper's experiments.
         alpha: float64 [n_workers] >= 1, of the Dirichlet prior.
         strength: What the pseudo-counts (alpha - 1) / sum(alpha - 1) are multiplied by.
@@ -193,17 +194,17 @@ def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# What CRF-MA believed of the workers on its way, and with what belief it may begin.
+# The reliabilities of CRF-MA round by round, and where it may begin.
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
-    """What CRF-MA believed of the workers, round by round; `Consensus.memory`.
+class ReliabilityTrace:
+    """Reliabilities and weights of workers in CRF-MA, round by round; `Consensus.memory`.
 
     Attributes:
         worker_ids: Arrow string array [n_workers].
         begin: float64 [n_workers], reliabilities before the first round.
-        gamma: float64 [n_rounds, n_workers], the weights of workers that taught a round's CRF.
+        gamma: float64 [n_rounds, n_workers], the weights of workers in a round's training.
         pi: float64 [n_rounds, n_workers], reliabilities after it.
         expectation: float64 [n_rounds], eq. 11 after it, log-priors added.
         objective: float64 [n_rounds], eq. 9 and log-priors.
@@ -224,15 +225,15 @@ def draws(ids: Sequence[str], seed: int | None) -> Floats:
     return np.array([(int.from_bytes(d.digest(), "big") + 1) / 2**64 for d in digests])
 
 
-def carried(course: Course, crowd: Crowd, kept: NDArray[np.bool_]) -> Floats:
+def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_]) -> Floats:
     """Take over the reliabilities of an earlier result; new workers have the mean one."""
-    old = dict(zip(course.worker_ids.to_pylist(), course.pi[-1].tolist(), strict=True))
+    old = dict(zip(trace.worker_ids.to_pylist(), trace.pi[-1].tolist(), strict=True))
     found = [old.get(name, np.nan) for name in crowd.worker_ids.to_pylist()]
     return from_measure(np.array(found), 1.0, np.ones(len(found)), 0.0, kept)
 
 
 # --------------------------------------------------------------------------------------------------
-# Rounds: what is believed of the answers, then the CRF, in turn, until nothing moves.
+# Rounds: weights of the answers, then the CRF, in turn, until little changes.
 
 
 INTERRUPTED = "interrupted"
@@ -262,36 +263,27 @@ class Outcome:
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Who is told, and where the state is kept under which name."""
-
-    progress: Progress | None = None
-    checkpoint: Checkpoint | None = None
-    fingerprint: str = ""
-
-
 def run(
     state: State,
     one_round: Callable[[State], State],
     reason_to_stop: Callable[[State], str],
     max_iter: int,
-    around: Surroundings,
+    context: RunContext,
 ) -> Outcome:
     """Do rounds.
 
     Args:
         state: Where to begin.
-        one_round: Gives the next state, whose trace is longer by one.
-        reason_to_stop: Says why a state is the last; empty goes on.
+        one_round: Returns the next state, whose trace is longer by one.
+        reason_to_stop: Returns why a state is the last; "" to go on.
         max_iter: Most rounds.
-        around: Progress and checkpoint.
+        context: Progress and checkpoint.
 
     Raises:
         InputError: The objective is not finite after a round.
         KeyboardInterrupt: Ctrl-C before the first round was done; later the last round counts.
     """
-    kept = around.checkpoint.load(around.fingerprint) if around.checkpoint else None
+    kept = context.checkpoint.load(context.fingerprint) if context.checkpoint else None
     state = state if kept is None else _restored(kept, state)
     begin, done = time.perf_counter(), len(state.trace)
     try:
@@ -299,14 +291,14 @@ def run(
             state = one_round(state)
             now = len(state.trace)
             check_finite(state.trace)
-            if around.progress:
+            if context.progress:
                 pace = (time.perf_counter() - begin) / (now - done)
-                around.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
+                context.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
             reason = reason_to_stop(state)
             if reason:
                 return Outcome(state, converged=True, reason=reason)
-            if around.checkpoint and now < max_iter:  # a resumed run does one round at least
-                around.checkpoint.save(around.fingerprint, _kept(state))
+            if context.checkpoint and now < max_iter:  # a resumed run does one round at least
+                context.checkpoint.save(context.fingerprint, _kept(state))
     except KeyboardInterrupt:
         if not state.trace:  # no round is done; weights may be there from a warm start
             raise
@@ -315,7 +307,7 @@ def run(
 
 
 def check_finite(trace: tuple[float, ...]) -> None:
-    """Reject to go on from an objective that is none.
+    """Raise if the last objective is not finite.
 
     Raises:
         InputError: The last one is not finite.
@@ -350,11 +342,11 @@ def _restored(kept: Mapping[str, Floats], state: State) -> State:
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd made ready for CRFs: features, answers as lessons, known truth.
+# A crowd prepared for CRFs: features, training sequences, known truth.
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
+class CrfInputs:
     """A crowd with its features.
 
     Attributes:
@@ -363,10 +355,10 @@ class Ready:
         text: Its words.
         numbers: How words become features.
         features: The features of all tokens.
-        lessons: The answers, in the order of `crowd.latest`.
+        sequences: The answers, in the order of `crowd.latest`.
         known: int16 [n_tokens], truth that is given, -1 unknown.
         runner: Where to work.
-        notes: What to tell.
+        notes: For the user.
     """
 
     crowd: Crowd
@@ -374,7 +366,7 @@ class Ready:
     text: Text
     numbers: FeatureMap
     features: Features
-    lessons: Lessons
+    sequences: TrainingSequences
     known: NDArray[np.int16]
     runner: Runner
     notes: tuple[str, ...]
@@ -385,13 +377,13 @@ class Ready:
         return len(self.masks.start)
 
     @cached_property
-    def truth(self) -> Lessons:
+    def truth(self) -> TrainingSequences:
         """The known truth as answers."""
-        return Lessons.of_truth(self.known, self.crowd.offsets)
+        return TrainingSequences.of_truth(self.known, self.crowd.offsets)
 
     @cached_property
-    def is_taught_by_truth(self) -> NDArray[np.bool_]:
-        """Whether the truth of an item is known throughout, bool [n_items]."""
+    def is_fully_known(self) -> NDArray[np.bool_]:
+        """Whether the truth of an item is known completely, bool [n_items]."""
         lengths = np.diff(self.crowd.offsets)
         return np.asarray((self.truth.n_given == lengths) & (lengths > 0))
 
@@ -410,17 +402,17 @@ class Ready:
     def targets(self, weight: Floats, truth_weight: Floats, scores: Scores) -> Targets:
         """Sum up answers and known truth.
 
-        Answers to items whose truth is known throughout teach nothing; on items of which some tags
-        are known they do, beside these.
+        Answers to items whose truth is known completely are left out; those to items of which some
+        tags are known count beside these.
 
         Args:
             weight: float64 [n_answers].
             truth_weight: float64 [n_items], of items with known truth.
             scores: What fills in skipped tokens.
         """
-        sums = Sums.zeros(self.crowd.offsets, self.n_labels)
-        taught = self.is_taught_by_truth[self.lessons.item]
-        self.lessons.add_to(sums, np.where(taught, 0.0, weight), scores)
+        sums = TokenTargets.zeros(self.crowd.offsets, self.n_labels)
+        known = self.is_fully_known[self.sequences.item]
+        self.sequences.add_to(sums, np.where(known, 0.0, weight), scores)
         self.truth.add_to(sums, truth_weight, scores)
         return sums.targets(self.features, self.numbers.n_features)
 
@@ -445,7 +437,7 @@ class Ready:
         digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
         for ids in (self.crowd.worker_ids, self.text.words):
             digest.update("\n".join(map(str, ids.to_pylist())).encode())
-        one, workers = self.lessons, self.crowd.latest.worker
+        one, workers = self.sequences, self.crowd.latest.worker
         parts: list[NDArray[Any]] = [one.item, workers, one.offset, one.codes, one.tokens]
         parts += [self.known, *begin.arrays.values()]
         parts += [] if begin.weights is None else [begin.weights.vector]
@@ -456,15 +448,15 @@ class Ready:
         return digest.hexdigest()
 
 
-def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready:
-    """Make a crowd ready.
+def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> CrfInputs:
+    """Prepare a crowd.
 
     Raises:
         InputError: There are no words, a template is faulty, or known truth cannot be.
     """
     check_words(crowd)
     masks = Masks.of(crowd.tagset, hard=True)
-    lessons, repaired = Lessons.of_crowd(crowd, masks)
+    sequences, repaired = TrainingSequences.of_crowd(crowd, masks)
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
     known, notes = np.full(crowd.n_tokens, -1, np.int16), []
@@ -473,4 +465,6 @@ def prepare(crowd: Crowd, given: Given, templates: Any, min_count: int) -> Ready
         notes.append(f"{int((known >= 0).sum())} tokens of known truth")
         notes += [f"{changed} known tags made well-formed"] if changed else []
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
-    return Ready(crowd, masks, text, numbers, features, lessons, known, given.runner, tuple(notes))
+    return CrfInputs(
+        crowd, masks, text, numbers, features, sequences, known, given.runner, tuple(notes)
+    )

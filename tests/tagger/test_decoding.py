@@ -7,7 +7,7 @@ import pytest
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.spans import Codec
-from goldspan.tagger.chain import (
+from goldspan.tagger.decoding import (
     Potentials,
     best_path,
     constrain,

@@ -1,7 +1,7 @@
-"""What every tagger shares: scores of a text in, tags, marginals, spans and n-best lists out.
+"""Decoding of log potentials: tags, marginals, spans with their posteriors, n-best lists.
 
-A tagger gives log potentials – one score per token and tag, and scores of steps – and everything
-else follows from the chain, whatever the scores come from.
+A tagger computes one log score per token and tag, and scores of steps; all else follows from the
+chain (`goldspan.chains`), whatever the scores come from.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.chains.nbest import nbest_step
-from goldspan.chains.posterior import posterior_step
+from goldspan.chains.decoding import best_paths, n_best_paths
+from goldspan.chains.posterior import posterior_items
 from goldspan.errors import InputError
+from goldspan.params import check_whole
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
-from goldspan.tagger.kernels.decoding import best_path_step
-from goldspan.tagger.parameters import check_whole
 from goldspan.tagger.targets import Known, allowed_tags, read_known
 
 Floats = NDArray[np.float64]
@@ -46,13 +45,13 @@ class Potentials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tagging:
-    """What a tagger says of a text.
+    """A tagged text.
 
     Attributes:
         codes: int16 [n_tokens], the best path.
         probs: float64 [n_tokens, J], marginals.
         entropy: float64 [n_items], of the sequence, in nats.
-        spans: The candidate spans, those with at least the asked posterior.
+        spans: The candidate spans, those with at least the posterior asked for.
         mass: float64 [n_spans], their posteriors.
         offsets: int64 [n_items + 1].
     """
@@ -71,7 +70,7 @@ class Tagging:
 
 
 def best_path(potentials: Potentials, codec: Codec) -> Tagged:
-    """Return the best path alone; that of `decode`, in a fraction of the time.
+    """Return the best path only: the same as that of `decode`, in a fraction of the time.
 
     Raises:
         InputError: No path agrees with the forced tags; the first such item is named.
@@ -79,7 +78,7 @@ def best_path(potentials: Potentials, codec: Codec) -> Tagged:
     p = potentials
     codes = np.empty(len(p.unary), np.int16)
     offsets = p.offsets - p.offsets[0]
-    item = best_path_step(offsets, p.unary, p.start, p.step, p.end, codes)
+    item = best_paths(offsets, p.unary, p.start, p.step, p.end, codes)
     if item >= 0:
         raise InputError(_no_path(item, codec))
     return Tagged(codes, offsets)
@@ -115,7 +114,7 @@ def decode(
     start, step, end = (np.exp(part) for part in (p.start, p.step, p.end))
     while True:
         spans, mass = np.empty((room, 4), np.int64), np.empty(room)
-        n_found = posterior_step(
+        n_found = posterior_items(
             p.offsets, np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32),
             np.ones(n_items, np.bool_), known, p.unary, np.zeros((0, n_labels)),
             start, step, end, p.start, p.step, p.end, pairs, codec.type_of, float(least),
@@ -142,7 +141,7 @@ def decode(
 def constrain(
     potentials: Potentials, codec: Codec, forced: Sequence[Sequence[Known]] | None
 ) -> Potentials:
-    """Make impossible what known tags exclude.
+    """Rule out the tags that known ones exclude.
 
     Args:
         potentials: The scores.
@@ -151,7 +150,7 @@ def constrain(
             known.
 
     Raises:
-        InputError: What is given are no tags, their numbers are not those of the tokens, a tag is
+        InputError: There are other things than tags, or another number than of tokens, a tag is
             unknown, or a token has no tag left.
     """
     if forced is None:
@@ -170,7 +169,7 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
     Items with fewer than n possible sequences have shorter lists.
 
     Raises:
-        InputError: n is no whole number of at least 1, or no sequence is possible.
+        InputError: n is not a whole number of at least 1, or no sequence is possible.
     """
     check_whole("n", n, 1)
     p = potentials
@@ -178,7 +177,7 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
     for item, (a, b) in enumerate(pairwise((p.offsets - p.offsets[0]).tolist())):
         paths = np.empty((n, b - a), np.int16)
         log_probs = np.empty(n)
-        found = nbest_step(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
+        found = n_best_paths(p.unary[a:b], p.start, p.step, p.end, paths, log_probs)
         if not found:
             raise InputError(_no_path(item, codec))
         tags = codec.decode_complete(Tagged(paths[:found].ravel(), np.arange(found + 1) * (b - a)))

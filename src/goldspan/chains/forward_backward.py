@@ -1,0 +1,622 @@
+"""Forward-backward on chains of tags: ln Z, marginals and expected steps.
+
+    p(y) = start[y_1] prod_t step[y_{t-1}, y_t] prod_t e_t(y_t) end[y_n] / Z
+    f_t(j) = e_t(j) sum_i f_{t-1}(i) step[i, j],   b_{t-1}(i) = sum_j step[i, j] e_t(j) b_t(j)
+    p(y_t = j) = f_t(j) b_t(j) / Z
+    p(y_{t-1} = i, y_t = j) = f_{t-1}(i) step[i, j] e_t(j) b_t(j) / Z
+
+(Rabiner 1989; of a CRF, Lafferty et al. 2001.) The same recursions are written three times, because
+each is several times as fast as the next where it applies: `expect_lanes` takes many items side by
+side, `expect_scaled` one item, divided by its sum at every token, and `expect_log` one item with
+logarithms, which is right for any scores.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goldspan._kernel import kernel
+
+# --------------------------------------------------------------------------------------------------
+# One item, scaled at every token.
+
+LEAST, MOST = 1e-250, 1e250
+"""Sums outside of this range are left to logarithms."""
+
+
+@kernel
+def forward_scaled(length, evidence, start, step, end, forward):
+    """Run forward, scaled by z_t at every token: f_t sums to 1, and Z is the product of the z_t.
+
+    Args:
+        length: Number of tokens, at least 1.
+        evidence: float64 [>= length, J], e_t; afterwards divided by z_t.
+        start: float64 [J], 0 where forbidden.
+        step: float64 [J, J], likewise.
+        end: float64 [J], likewise.
+        forward: float64 [>= length, J], f_t; written.
+
+    Returns:
+        ln Z; -inf where a sum leaves the safe range: then use logarithms.
+    """
+    n_labels = len(start)
+    log_z, product = 0.0, 1.0
+    for t in range(length):
+        here = forward[t]
+        if t == 0:
+            for j in range(n_labels):
+                here[j] = start[j]
+        else:
+            for j in range(n_labels):
+                here[j] = 0.0
+            for i in range(n_labels):
+                weight = forward[t - 1, i]
+                for j in range(n_labels):
+                    here[j] += weight * step[i, j]
+        total = 0.0
+        for j in range(n_labels):
+            here[j] *= evidence[t, j]
+            total += here[j]
+        if not LEAST < total < MOST:
+            return -np.inf
+        scale = 1.0 / total
+        for j in range(n_labels):
+            here[j] *= scale
+            evidence[t, j] *= scale
+        product *= total
+        if not 1e-30 < product < 1e30:
+            log_z += np.log(product)
+            product = 1.0
+    last = 0.0
+    for j in range(n_labels):
+        last += forward[length - 1, j] * end[j]
+    if not LEAST < last < MOST:
+        return -np.inf
+    return log_z + np.log(product) + np.log(last)
+
+
+@kernel
+def expect_scaled(length, evidence, step, end, weight, forward, outer):
+    """Run backward after `forward_scaled`; `forward` becomes the marginals times the weight.
+
+    Args:
+        length, evidence, step, end: As `forward_scaled` left them.
+        weight: How much the item counts.
+        forward: float64 [>= length, J], f_t; afterwards weight * p(y_t = j).
+        outer: float64 [J, J], added to: the weighted expected steps divided by `step`.
+    """
+    n_labels = len(end)
+    backward, after = np.empty(n_labels), np.empty(n_labels)
+    last = 0.0
+    for j in range(n_labels):
+        last += forward[length - 1, j] * end[j]
+    for j in range(n_labels):
+        backward[j] = end[j] / last
+    for t in range(length - 1, -1, -1):
+        here = forward[t]
+        total = 0.0
+        for j in range(n_labels):
+            here[j] *= backward[j]
+            total += here[j]
+        for j in range(n_labels):
+            here[j] *= weight / total
+        if t == 0:
+            break
+        for j in range(n_labels):
+            backward[j] *= evidence[t, j]
+        for i in range(n_labels):
+            total = 0.0
+            before = forward[t - 1, i] * weight
+            for j in range(n_labels):
+                total += step[i, j] * backward[j]
+                outer[i, j] += before * backward[j]
+            after[i] = total
+        for i in range(n_labels):
+            backward[i] = after[i]
+
+
+@kernel
+def add_steps(outer, step, steps):
+    """Add the expected steps of `expect_scaled` or `expect_lanes` to steps, float64 [J, J]."""
+    for i in range(len(step)):
+        for j in range(len(step)):
+            if step[i, j] > 0.0:  # else 0 times what may have overflowed
+                steps[i, j] += outer[i, j] * step[i, j]
+
+
+# --------------------------------------------------------------------------------------------------
+# One item with logarithms: for scores that no product of probabilities can hold.
+
+TINY = 1e-250
+"""Sums below this beside a largest term of 1 are computed again, term by term."""
+DENORMAL = 1e-300
+"""Steps below this may overflow what they are multiplied with."""
+
+
+@kernel
+def forward_log(length, evidence, start, step, end, forward):
+    """Run forward with logarithms; return ln Z, -inf if there is no path.
+
+    Args:
+        length: Number of tokens, at least 1.
+        evidence: float64 [>= length, J], ln e_t; -inf where forbidden.
+        start, step, end: float64 [J], [J, J], [J]; no logarithms; 0 where forbidden.
+        forward: float64 [>= length, J], ln f_t; written.
+    """
+    n_labels = len(start)
+    work = np.empty(n_labels)
+    for t in range(length):
+        if t == 0:
+            for j in range(n_labels):
+                forward[0, j] = np.log(start[j]) + evidence[0, j]
+        else:
+            push(forward[t - 1], step, forward[t], work)
+            for j in range(n_labels):
+                forward[t, j] += evidence[t, j]
+    for j in range(n_labels):
+        work[j] = forward[length - 1, j] + np.log(end[j])
+    return log_sum(work)
+
+
+@kernel
+def backward_log(length, evidence, step, end, backward):
+    """Run backward with logarithms; write ln b_t into backward[:length], float64 [.., J]."""
+    n_labels = len(end)
+    after, work = np.empty(n_labels), np.empty(n_labels)
+    for j in range(n_labels):
+        backward[length - 1, j] = np.log(end[j])
+    for t in range(length - 1, 0, -1):
+        for j in range(n_labels):
+            after[j] = evidence[t, j] + backward[t, j]
+        pull(after, step, backward[t - 1], work)
+
+
+@kernel
+def expect_log(length, evidence, step, end, weight, log_z, forward, steps):
+    """Run backward after `forward_log`; `forward` becomes the marginals times the weight.
+
+    Args:
+        length, evidence, step, end: As for `forward_log`.
+        weight: How much the item counts.
+        log_z: What `forward_log` returned; finite.
+        forward: float64 [>= length, J], ln f_t; afterwards weight * p(y_t = j).
+        steps: float64 [J, J], added to: the weighted expected steps.
+    """
+    n_labels = len(end)
+    backward, after, work = np.log(end), np.empty(n_labels), np.empty(n_labels)
+    for t in range(length - 1, -1, -1):
+        for j in range(n_labels):
+            forward[t, j] = weight * np.exp(forward[t, j] + backward[j] - log_z)
+        if t == 0:
+            break
+        for j in range(n_labels):
+            after[j] = evidence[t, j] + backward[j]
+        for i in range(n_labels):
+            for j in range(n_labels):
+                p, log_p = step[i, j], forward[t - 1, i] + after[j] - log_z
+                if p > DENORMAL:
+                    steps[i, j] += weight * p * np.exp(log_p)
+                elif p > 0.0:
+                    steps[i, j] += weight * np.exp(log_p + np.log(p))
+        pull(after, step, backward, work)
+
+
+@kernel
+def push(values, step, out, work):
+    """Set out[j] = ln sum_i exp(values[i]) step[i, j], without a logarithm of every pair.
+
+    Sums that would be lost beside the largest value are computed one by one.
+    """
+    n_labels = len(out)
+    most = largest(values)
+    for j in range(n_labels):
+        out[j] = 0.0 if most > -np.inf else -np.inf
+    if most == -np.inf:
+        return
+    for i in range(n_labels):
+        weight = np.exp(values[i] - most)
+        for j in range(n_labels):
+            out[j] += weight * step[i, j]
+    for j in range(n_labels):
+        if out[j] > TINY:
+            out[j] = most + np.log(out[j])
+        else:
+            for i in range(n_labels):
+                work[i] = values[i] + np.log(step[i, j])
+            out[j] = log_sum(work)
+
+
+@kernel
+def pull(values, step, out, work):
+    """Set out[i] = ln sum_j step[i, j] exp(values[j])."""
+    n_labels = len(out)
+    most = largest(values)
+    for j in range(n_labels):
+        work[j] = np.exp(values[j] - most) if most > -np.inf else 0.0
+    for i in range(n_labels):
+        total = 0.0
+        for j in range(n_labels):
+            total += step[i, j] * work[j]
+        out[i] = most + np.log(total) if total > TINY else -np.inf
+    if most == -np.inf:
+        return
+    for i in range(n_labels):
+        if out[i] == -np.inf:
+            for j in range(n_labels):
+                work[j] = values[j] + np.log(step[i, j])
+            out[i] = log_sum(work)
+
+
+@kernel
+def log_sum(values):
+    """Return ln sum exp, -inf for nothing but -inf."""
+    most = largest(values)
+    if most == -np.inf:
+        return -np.inf
+    total = 0.0
+    for j in range(len(values)):
+        total += np.exp(values[j] - most)
+    return most + np.log(total)
+
+
+@kernel
+def log_sum_of_two(left, right):
+    """Return ln sum exp(left + right)."""
+    most = -np.inf
+    for j in range(len(left)):
+        most = max(most, left[j] + right[j])
+    if most == -np.inf:
+        return -np.inf
+    total = 0.0
+    for j in range(len(left)):
+        total += np.exp(left[j] + right[j] - most)
+    return most + np.log(total)
+
+
+@kernel
+def largest(values):
+    """Return the largest value."""
+    most = values[0]
+    for j in range(1, len(values)):
+        most = max(most, values[j])
+    return most
+
+
+# --------------------------------------------------------------------------------------------------
+# The evidence of a token as a product of rows of a table: e_t = prod_k table[row_k] exp(unary_t).
+
+MAX_PRODUCT = 40
+"""Rows of a token up to which their product is safe: each factor is above 1e-7 or so."""
+SAFE_RATIO = 1e-87
+"""Three forced steps in a row stay above 1e-261."""
+
+
+@kernel
+def gather(first, length, bounds, row, gold, unary, table, evidence):
+    """Multiply the evidence of an item's tokens, the largest of a token 1.
+
+    Where that could lose digits – a token whose likeliest and least likely tag are more than 1e87
+    apart, or with very many rows – the item needs logarithms.
+
+    Args:
+        first: The item's first token.
+        length: Number of tokens.
+        bounds, row, gold, unary, table: As for `expect_items`.
+        evidence: float64 [>= length, J], written.
+
+    Returns:
+        The sum of the logarithms taken out, and whether the evidence is safe.
+    """
+    n_labels = table.shape[1]
+    log_scale, safe = 0.0, True
+    product = 1.0
+    for t in range(length):
+        token = first + t
+        begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
+        if stop - begin > MAX_PRODUCT:
+            return 0.0, False
+        here = evidence[t]
+        for j in range(n_labels):
+            here[j] = 1.0
+        for entry in range(begin, stop):
+            at = row[entry]
+            for j in range(n_labels):
+                here[j] *= table[at, j]
+        if len(unary):
+            most = unary[token, 0]
+            for j in range(1, n_labels):
+                most = max(most, unary[token, j])
+            if not np.isfinite(most):
+                return 0.0, False
+            log_scale += most
+            for j in range(n_labels):
+                here[j] *= np.exp(unary[token, j] - most)
+        most = here[0]
+        least = here[0]
+        for j in range(1, n_labels):
+            most = max(most, here[j])
+            least = min(least, here[j])
+        if most < 1e-280 or least < SAFE_RATIO * most:
+            safe = False
+        if not safe:
+            return 0.0, False
+        if len(gold) and gold[token] >= 0:
+            for j in range(n_labels):
+                if j != gold[token]:
+                    here[j] = 0.0
+        scale = 1.0 / most
+        product *= most
+        for j in range(n_labels):
+            here[j] *= scale
+        if product < 1e-200:
+            log_scale += np.log(product)
+            product = 1.0
+    return log_scale + np.log(product), safe
+
+
+@kernel
+def gather_log(first, length, bounds, row, gold, unary, log_table, evidence):
+    """Sum the log evidence of an item's tokens into evidence[:length], -inf where gold forbids."""
+    n_labels = log_table.shape[1]
+    for t in range(length):
+        token = first + t
+        here = evidence[t]
+        for j in range(n_labels):
+            here[j] = unary[token, j] if len(unary) else 0.0
+        for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
+            values = log_table[row[entry]]
+            for j in range(n_labels):
+                here[j] += values[j]
+        if len(gold) and gold[token] >= 0:
+            for j in range(n_labels):
+                if j != gold[token]:
+                    here[j] = -np.inf
+
+
+@kernel
+def scatter(token, share, bounds, row, counts):
+    """Add a token's marginals, float64 [J], to the counts of its rows."""
+    for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
+        at = row[entry]
+        for j in range(len(share)):
+            counts[at, j] += share[j]
+
+
+# --------------------------------------------------------------------------------------------------
+# Expected statistics of many items, one by one.
+
+
+@kernel
+def expect_items(
+    offsets, bounds, row, active, gold, unary, table, log_table, start, step, end,
+    counts, start_counts, step_counts,
+):  # fmt: skip
+    """Add the expected statistics of some items, scaled where that is safe, else with logarithms.
+
+    Args:
+        offsets: int64 [n_items + 1], tokens; the first may be any number.
+        bounds: int64 [n_tokens + 1], entries of `row`; the first may be any number.
+        row: int32 [n_entries], rows of the table.
+        active: bool [n_items]; others are passed over.
+        gold: int16 [n_tokens], known tags, -1 unknown; or empty.
+        unary: float64 [n_tokens, J], more log evidence; or empty.
+        table: float64 [n_rows, J].
+        log_table: float64 [n_rows, J], its logarithm.
+        start: float64 [J], 0 where forbidden; likewise `step`, float64 [J, J].
+        end: float64 [J], 1 where an item may end, else 0.
+        counts: float64 [n_rows, J], added to: marginals of the tokens that a row belongs to.
+        start_counts: float64 [J], added to: marginals of first tokens.
+        step_counts: float64 [J, J], added to: expected steps.
+
+    Returns:
+        Sum of ln Z over the items, and the number of the first item without any possible path (its
+        gold contradicts the encoding), -1 if there is none.
+    """
+    n_labels = len(start)
+    longest = 0
+    for n in range(len(active)):
+        longest = max(longest, offsets[n + 1] - offsets[n])
+    evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
+    outer = np.zeros((n_labels, n_labels))
+    log_z = 0.0
+    for n in range(len(active)):
+        length = offsets[n + 1] - offsets[n]
+        if not active[n] or length == 0:
+            continue
+        first = offsets[n] - offsets[0]
+        log_item, safe = gather(first, length, bounds, row, gold, unary, table, evidence)
+        if safe:
+            log_item += forward_scaled(length, evidence, start, step, end, forward)
+            safe = np.isfinite(log_item)
+        if safe:
+            expect_scaled(length, evidence, step, end, 1.0, forward, outer)
+        else:
+            gather_log(first, length, bounds, row, gold, unary, log_table, evidence)
+            log_item = forward_log(length, evidence, start, step, end, forward)
+            if not np.isfinite(log_item):
+                return log_z, n
+            expect_log(length, evidence, step, end, 1.0, log_item, forward, step_counts)
+        log_z += log_item
+        for t in range(length):
+            scatter(first + t, forward[t], bounds, row, counts)
+        for j in range(n_labels):
+            start_counts[j] += forward[0, j]
+    add_steps(outer, step, step_counts)
+    return log_z, -1
+
+
+# --------------------------------------------------------------------------------------------------
+# Expected statistics of many items side by side, so that the inner loops are long.
+# Loops over nine tags are too short for vector instructions; here the innermost index is the item.
+
+LANES = 32
+MAX_LENGTH = 1024
+"""Longer items would fill too much memory side by side."""
+
+
+@kernel
+def expect_lanes(
+    order, offsets, bounds, row, gold, unary, table, start, step, end,
+    counts, start_counts, step_counts, left,
+):  # fmt: skip
+    """Add the expected statistics of some items, as `expect_items` does it but 32 at a time.
+
+    It is more than twice as fast; items that need logarithms, or are very long, are left out.
+
+    Args:
+        order: int32 [n], items to do, the longest first.
+        offsets, bounds, row, gold, unary, table, start, step, end: As for `expect_items`.
+        counts, start_counts, step_counts: As for `expect_items`.
+        left: bool [n_items], set where an item was left out.
+
+    Returns:
+        Sum of ln Z over the items that were done.
+    """
+    n_labels = len(start)
+    begin = 0
+    while begin < len(order):
+        item = order[begin]
+        if offsets[item + 1] - offsets[item] <= MAX_LENGTH:
+            break
+        left[item] = True
+        begin += 1
+    if begin == len(order):
+        return 0.0
+    longest = offsets[order[begin] + 1] - offsets[order[begin]]
+    evidence = np.empty((longest, n_labels, LANES))
+    forward = np.empty((longest, n_labels, LANES))
+    scratch = np.empty((longest, n_labels))
+    backward, after = np.zeros((n_labels, LANES)), np.zeros((n_labels, LANES))
+    lane_steps, outer = np.zeros((n_labels, n_labels, LANES)), np.zeros((n_labels, n_labels))
+    total, log_item, one = np.empty(LANES), np.empty(LANES), np.empty(n_labels)
+    product = np.empty(LANES)
+    lengths, firsts = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    log_z = 0.0
+    for base in range(begin, len(order), LANES):
+        longest = 0
+        for w in range(LANES):
+            lengths[w] = 0
+            log_item[w] = 0.0
+            product[w] = 1.0
+            if base + w < len(order):
+                item = order[base + w]
+                length = offsets[item + 1] - offsets[item]
+                firsts[w] = offsets[item] - offsets[0]
+                log_scale, safe = gather(
+                    firsts[w], length, bounds, row, gold, unary, table, scratch
+                )
+                if safe:
+                    lengths[w], log_item[w] = length, log_scale
+                    longest = max(longest, length)
+                    for t in range(length):
+                        for j in range(n_labels):
+                            evidence[t, j, w] = scratch[t, j]
+                else:
+                    left[item] = True
+        for w in range(LANES):
+            for t in range(lengths[w], longest):
+                for j in range(n_labels):
+                    evidence[t, j, w] = 0.0
+        for t in range(longest):
+            _forward_token(t, evidence, forward, start, step, total)
+            for w in range(LANES):
+                if t >= lengths[w]:
+                    total[w] = 1.0
+                elif not total[w] > LEAST:
+                    left[order[base + w]] = True
+                    lengths[w] = 0
+                    total[w] = 1.0
+                product[w] *= total[w]
+                if product[w] < 1e-40:
+                    log_item[w] += np.log(product[w])
+                    product[w] = 1.0
+                total[w] = 1.0 / total[w]
+            for j in range(n_labels):
+                for w in range(LANES):
+                    forward[t, j, w] *= total[w]
+                    evidence[t, j, w] *= total[w]
+        for j in range(n_labels):
+            for w in range(LANES):
+                backward[j, w] = 0.0
+        for w in range(LANES):
+            total[w] = 0.0
+            if lengths[w]:
+                for j in range(n_labels):
+                    total[w] += forward[lengths[w] - 1, j, w] * end[j]
+                if total[w] > LEAST:
+                    log_z += log_item[w] + np.log(product[w]) + np.log(total[w])
+                else:
+                    left[order[base + w]] = True
+                    lengths[w] = 0
+            if not lengths[w]:  # nothing of a lane that failed may count
+                for t in range(longest):
+                    for j in range(n_labels):
+                        forward[t, j, w] = 0.0
+                        evidence[t, j, w] = 0.0
+        for t in range(longest - 1, -1, -1):
+            for w in range(LANES):
+                if lengths[w] - 1 == t:
+                    for j in range(n_labels):
+                        backward[j, w] = end[j] / total[w]
+            for w in range(LANES):
+                if t < lengths[w]:
+                    share = 0.0
+                    for j in range(n_labels):
+                        one[j] = forward[t, j, w] * backward[j, w]
+                        share += one[j]
+                    for j in range(n_labels):
+                        one[j] /= share
+                        if t == 0:
+                            start_counts[j] += one[j]
+                    scatter(firsts[w] + t, one, bounds, row, counts)
+            if t:
+                _backward_token(t, evidence, forward, step, backward, after, lane_steps)
+    for i in range(n_labels):
+        for j in range(n_labels):
+            for w in range(LANES):
+                outer[i, j] += lane_steps[i, j, w]
+    add_steps(outer, step, step_counts)
+    return log_z
+
+
+@kernel
+def _forward_token(t, evidence, forward, start, step, total):
+    """Compute f_t of all lanes, not scaled yet; `total`, float64 [LANES], is what it sums to."""
+    n_labels = len(start)
+    here = forward[t]
+    for j in range(n_labels):
+        for w in range(LANES):
+            here[j, w] = start[j] if t == 0 else 0.0
+    if t:
+        before = forward[t - 1]
+        for i in range(n_labels):
+            for j in range(n_labels):
+                weight = step[i, j]
+                if weight != 0.0:
+                    for w in range(LANES):
+                        here[j, w] += before[i, w] * weight
+    for w in range(LANES):
+        total[w] = 0.0
+    for j in range(n_labels):
+        for w in range(LANES):
+            here[j, w] *= evidence[t, j, w]
+            total[w] += here[j, w]
+
+
+@kernel
+def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
+    """Compute b_{t-1} of all lanes and add to the expected steps, still divided by `step`."""
+    n_labels = len(step)
+    for j in range(n_labels):
+        for w in range(LANES):
+            after[j, w] = evidence[t, j, w] * backward[j, w]
+    for i in range(n_labels):
+        for w in range(LANES):
+            backward[i, w] = 0.0
+        before = forward[t - 1]
+        for j in range(n_labels):
+            weight = step[i, j]
+            if weight != 0.0:
+                for w in range(LANES):
+                    backward[i, w] += weight * after[j, w]
+                    lane_steps[i, j, w] += before[i, w] * after[j, w]

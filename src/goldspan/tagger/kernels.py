@@ -1,0 +1,382 @@
+"""The tagger's compiled loops: scores and counts of features, gradients, sums over long vectors.
+
+Inference on the chain itself is in `goldspan.chains`. J is the number of tags.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goldspan._kernel import kernel
+from goldspan.chains.forward_backward import (
+    add_steps,
+    expect_log,
+    expect_scaled,
+    forward_log,
+    forward_scaled,
+)
+
+# --------------------------------------------------------------------------------------------------
+# What a gradient of the CRF needs: ln Z and what is expected of all tokens.
+#
+#     L(w) = sum_n [E_q score - weight_n ln Z_n] - c2 |w|^2
+#     dL/dw = target counts - expected counts - 2 c2 w
+#
+# (Lafferty et al. 2001.) Target counts are summed up once, before training, so that the cost of a
+# gradient does not depend on how many annotators labelled an item. With `allowed` tags Z sums over
+# the sequences that agree with what is known, and the counts are those expected given it.
+
+
+SAFE_RATIO = 1e-60
+"""Scores of a token further apart than this are handled with logarithms."""
+SAFE_STEPS = 1e-30
+"""So are all items when two possible steps are further apart than this.
+
+Within both bounds no backward product overflows: a tag is at most three steps from any other in
+every encoding, and what is three times as unlikely as that is above 1e-300.
+"""
+
+
+@kernel
+def expected_step(
+    offsets, bounds, ids, values, weight, allowed, state, start, step, end,
+    share, start_counts, step_counts, end_counts,
+):  # fmt: skip
+    """Add what is expected of the tokens of some items; return the weighted sum of ln Z.
+
+    Args:
+        offsets: int64 [n_items + 1], tokens; the first may be any number.
+        bounds: int64 [n_tokens + 1], entries of `ids`; the first may be any number.
+        ids: int32 [n_entries], features.
+        values: float64 [n_entries], or empty if all are 1.
+        weight: float64 [n_items]; may be negative, 0 leaves an item out.
+        allowed: bool [n_tokens, J], tags that a token may have; or empty.
+        state: float64 [n_features, J].
+        start: float64 [J], exp of the weights, 0 where forbidden.
+        step: float64 [J, J], exp.
+        end: float64 [J], exp.
+        share: float64 [n_tokens, J], marginals times the item's weight, added to.
+        start_counts: float64 [J], added to.
+        step_counts: float64 [J, J], added to.
+        end_counts: float64 [J], added to.
+    """
+    n_labels = len(start)
+    longest = 0
+    for n in range(len(weight)):
+        longest = max(longest, offsets[n + 1] - offsets[n])
+    score, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
+    outer = np.zeros((n_labels, n_labels))
+    total_log_z = 0.0
+    safe_chain = _even(start, step, end)
+    for n in range(len(weight)):
+        length = offsets[n + 1] - offsets[n]
+        if weight[n] == 0.0 or length == 0:
+            continue
+        first = offsets[n] - offsets[0]
+        scores(first, length, bounds, ids, values, state, score)
+        log_z, safe = 0.0, False
+        if safe_chain:
+            log_z, safe = _exponentiate(length, score)
+        if safe:
+            if len(allowed):
+                _forbid(first, length, allowed, score, 0.0)
+            log_z += forward_scaled(length, score, start, step, end, forward)
+            safe = np.isfinite(log_z) and (len(allowed) == 0 or _far_from_0(length, forward))
+        if safe:
+            expect_scaled(length, score, step, end, weight[n], forward, outer)
+        else:
+            if safe_chain:
+                scores(first, length, bounds, ids, values, state, score)
+            if len(allowed):
+                _forbid(first, length, allowed, score, -np.inf)
+            log_z = forward_log(length, score, start, step, end, forward)
+            if log_z > -np.inf:
+                expect_log(length, score, step, end, weight[n], log_z, forward, step_counts)
+        total_log_z += weight[n] * log_z
+        if log_z == -np.inf:
+            continue
+        for t in range(length):
+            for j in range(n_labels):
+                share[first + t, j] += forward[t, j]
+        for j in range(n_labels):
+            start_counts[j] += forward[0, j]
+            end_counts[j] += forward[length - 1, j]
+    add_steps(outer, step, step_counts)
+    return total_log_z
+
+
+@kernel
+def _even(start, step, end):
+    """Return whether the chain's possible entries lie within SAFE_STEPS of each other."""
+    n_labels = len(start)
+    most, least = 0.0, np.inf
+    for i in range(n_labels):
+        for value in (start[i], end[i]):
+            if value > 0.0:
+                most, least = max(most, value), min(least, value)
+        for j in range(n_labels):
+            if step[i, j] > 0.0:
+                most, least = max(most, step[i, j]), min(least, step[i, j])
+    return least >= most * SAFE_STEPS
+
+
+@kernel
+def scores(first, length, bounds, ids, values, state, score):
+    """Sum the weights of every token's features into score[:length]."""
+    n_labels = state.shape[1]
+    weighted = len(values) > 0
+    for t in range(length):
+        here = score[t]
+        for j in range(n_labels):
+            here[j] = 0.0
+        for entry in range(bounds[first + t] - bounds[0], bounds[first + t + 1] - bounds[0]):
+            own = state[ids[entry]]
+            if weighted:
+                value = values[entry]
+                for j in range(n_labels):
+                    here[j] += value * own[j]
+            else:
+                for j in range(n_labels):
+                    here[j] += own[j]
+
+
+@kernel
+def _forbid(first, length, allowed, score, value):
+    """Set the scores of tags that are not allowed."""
+    for t in range(length):
+        for j in range(score.shape[1]):
+            if not allowed[first + t, j]:
+                score[t, j] = value
+
+
+@kernel
+def _far_from_0(length, forward):
+    """Return whether what is possible is far from 0, so that no backward product overflows."""
+    for t in range(length):
+        for j in range(forward.shape[1]):
+            if 0.0 < forward[t, j] < 1e-150:
+                return False
+    return True
+
+
+@kernel
+def scatter(token, share, bounds, ids, values, counts):
+    """Add a token's shares to the counts of its features."""
+    n_labels = len(share)
+    weighted = len(values) > 0
+    for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
+        target = counts[ids[entry]]
+        if weighted:
+            value = values[entry]
+            for j in range(n_labels):
+                target[j] += value * share[j]
+        else:
+            for j in range(n_labels):
+                target[j] += share[j]
+
+
+@kernel
+def _exponentiate(length, score):
+    """Exponentiate scores, the largest of a token 1; return what was taken out, and if safe."""
+    n_labels = score.shape[1]
+    log_scale = 0.0
+    for t in range(length):
+        most, least = score[t, 0], score[t, 0]
+        for j in range(1, n_labels):
+            most = max(most, score[t, j])
+            least = min(least, score[t, j])
+        if not most - least < -np.log(SAFE_RATIO):
+            return 0.0, False
+        log_scale += most
+        for j in range(n_labels):
+            score[t, j] = np.exp(score[t, j] - most)
+    return log_scale, True
+
+
+@kernel
+def unary_step(bounds, ids, values, state, unary):
+    """Write the scores of all tokens into unary [n_tokens, J]."""
+    scores(0, len(bounds) - 1, bounds, ids, values, state, unary)
+
+
+@kernel
+def target_step(bounds, ids, values, probs, counts):
+    """Add target shares [n_tokens, J] to the counts of the features."""
+    for token in range(len(bounds) - 1):
+        scatter(token, probs[token], bounds, ids, values, counts)
+
+
+# --------------------------------------------------------------------------------------------------
+# Features seen from their own side: which tokens have one, and which features are the same.
+
+
+@kernel
+def fill_columns(bounds, ids, values, starts, tokens, column_values):
+    """List the tokens of every feature.
+
+    Args:
+        bounds: int64 [n_tokens + 1], entries of `ids`; the first may be any number.
+        ids: int32 [n_entries], features.
+        values: float64 [n_entries], or empty if all are 1.
+        starts: int64 [n_features + 1], where the tokens of a feature begin.
+        tokens: int32 [n_entries], written, ascending within a feature.
+        column_values: float64 [n_entries], written; may be empty.
+    """
+    place = starts.copy()
+    for token in range(len(bounds) - 1):
+        for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
+            at = place[ids[entry]]
+            tokens[at] = token
+            if len(values):
+                column_values[at] = values[entry]
+            place[ids[entry]] += 1
+
+
+@kernel
+def mark_columns(starts, tokens, token_marks, marks):
+    """Write a number for every feature into marks, uint64 [n_features]: the same for equal ones.
+
+    Args:
+        starts, tokens: As `fill_columns` wrote them.
+        token_marks: uint64 [n_tokens], random.
+        marks: uint64 [n_features].
+    """
+    for feature in range(len(marks)):
+        total = np.uint64(0)
+        for entry in range(starts[feature], starts[feature + 1]):
+            total += token_marks[tokens[entry]]
+        marks[feature] = total
+
+
+@kernel
+def number_groups(order, marks, starts, tokens, values, group):
+    """Number the groups of equal features; return how many there are.
+
+    Args:
+        order: int64 [n_features], features by their marks.
+        marks: uint64 [n_features].
+        starts, tokens, values: As `fill_columns` wrote them.
+        group: int32 [n_features], written; -1 for features that no token has.
+    """
+    head, n_groups = -1, 0
+    for i in range(len(order)):
+        feature = order[i]
+        if starts[feature] == starts[feature + 1]:
+            group[feature] = -1
+            continue
+        if (
+            head < 0
+            or marks[feature] != marks[head]
+            or not _equal(starts, tokens, values, feature, head)
+        ):
+            head = feature
+            n_groups += 1
+        group[feature] = n_groups - 1
+    return n_groups
+
+
+@kernel
+def _equal(starts, tokens, values, left, right):
+    """Return whether two features have the same tokens with the same values."""
+    size = starts[left + 1] - starts[left]
+    if size != starts[right + 1] - starts[right]:
+        return False
+    for k in range(size):
+        a, b = starts[left] + k, starts[right] + k
+        if tokens[a] != tokens[b] or (len(values) and values[a] != values[b]):
+            return False
+    return True
+
+
+@kernel
+def gradient_step(starts, tokens, values, root, share, target, weights, c2, gradient):
+    """Write the gradient of -L(w) for some features; return c2 |w|^2 - target . w, its terms in w.
+
+    Args:
+        starts: int64 [n_features + 1], entries of `tokens`; the first may be any number.
+        tokens: int32 [n_entries], tokens of the features.
+        values: float64 [n_entries], or empty if all are 1.
+        root: float64 [n_features], factor of all values of a feature.
+        share: float64 [n_tokens, J], what is expected of a token.
+        target: float64 [n_features, J].
+        weights: float64 [n_features, J].
+        c2: Penalty.
+        gradient: float64 [n_features, J], written.
+    """
+    n_labels = share.shape[1]
+    row, terms = np.empty(n_labels), np.zeros(n_labels)
+    for feature in range(len(root)):
+        for j in range(n_labels):
+            row[j] = 0.0
+        for entry in range(starts[feature] - starts[0], starts[feature + 1] - starts[0]):
+            own = share[tokens[entry]]
+            if len(values):
+                value = values[entry]
+                for j in range(n_labels):
+                    row[j] += value * own[j]
+            else:
+                for j in range(n_labels):
+                    row[j] += own[j]
+        here, wanted, out = weights[feature], target[feature], gradient[feature]
+        for j in range(n_labels):
+            pull = c2 * here[j]
+            out[j] = root[feature] * row[j] - wanted[j] + 2.0 * pull
+            terms[j] += (pull - wanted[j]) * here[j]
+    total = 0.0
+    for j in range(n_labels):
+        total += terms[j]
+    return total
+
+
+# --------------------------------------------------------------------------------------------------
+# Sums over long vectors, always in the same order: BLAS's depend on its number of threads.
+
+
+@kernel
+def dot(left, right):
+    """Return the inner product of two vectors, float64 [n]; eight sums side by side."""
+    n = len(left) - len(left) % 8
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    for i in range(0, n, 8):
+        a0 += left[i] * right[i]
+        a1 += left[i + 1] * right[i + 1]
+        a2 += left[i + 2] * right[i + 2]
+        a3 += left[i + 3] * right[i + 3]
+        a4 += left[i + 4] * right[i + 4]
+        a5 += left[i + 5] * right[i + 5]
+        a6 += left[i + 6] * right[i + 6]
+        a7 += left[i + 7] * right[i + 7]
+    total = ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
+    for i in range(n, len(left)):
+        total += left[i] * right[i]
+    return total
+
+
+@kernel
+def add_multiple(target, factor, values):
+    """Add factor * values to target, float64 [n], in place."""
+    for i in range(len(target)):
+        target[i] += factor * values[i]
+
+
+@kernel
+def add_and_dot(target, factor, values, other):
+    """Add factor * values to target in place; return its inner product with another vector."""
+    n = len(target) - len(target) % 8
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    for i in range(0, n, 8):
+        for k in range(8):
+            target[i + k] += factor * values[i + k]
+        a0 += target[i] * other[i]
+        a1 += target[i + 1] * other[i + 1]
+        a2 += target[i + 2] * other[i + 2]
+        a3 += target[i + 3] * other[i + 3]
+        a4 += target[i + 4] * other[i + 4]
+        a5 += target[i + 5] * other[i + 5]
+        a6 += target[i + 6] * other[i + 6]
+        a7 += target[i + 7] * other[i + 7]
+    total = ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
+    for i in range(n, len(target)):
+        target[i] += factor * values[i]
+        total += target[i] * other[i]
+    return total

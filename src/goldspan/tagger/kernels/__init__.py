@@ -1,1 +1,0 @@
-"""The tagger's inner loops, compiled by Numba: arrays in, arrays written, no Python object."""
