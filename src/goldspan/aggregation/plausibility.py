@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
-from goldspan.spans import SpanArray, Tagged, find_spans
+from goldspan.spans import Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 
 ENOUGH = 3
 """Annotators who agree on a token for it to count as unanimous."""
