@@ -15,6 +15,11 @@ from nervaluate import Evaluator
 import goldspan.spans
 from goldspan.errors import FaultsError
 from goldspan.spans import parse, score, validate
+from goldspan.spans.codec import transition_mask, transitions
+from goldspan.spans.encoding import Role, get_encoding
+from goldspan.spans.parsing import parse_with_errors
+from goldspan.spans.scoring import score_codes
+from goldspan.spans.text import locate, to_chars
 from spans import peers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
@@ -126,6 +131,9 @@ def _span(kind, start, end):
 
 def _outcome(code):
     names = {name: getattr(goldspan.spans, name) for name in goldspan.spans.__all__}
+    names |= {"get_encoding": get_encoding, "locate": locate, "to_chars": to_chars}
+    names |= {"parse_with_errors": parse_with_errors, "transitions": transitions}
+    names |= {"transition_mask": transition_mask, "score_codes": score_codes, "Role": Role}
     names |= {"iobes": iobes, "seqeval": seqeval, "Evaluator": Evaluator, "span": _span}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -160,7 +160,7 @@ def test_what_cannot_be_held_is_named(tmp_path):
     again = read_crowd(tmp_path / "crowd.jsonl", format="spans").attributes.to_pydict()
     assert again == {"when": ["1970-01-01 00:00:00"], "x": [None]}
     (lost,) = losses(read(HEADER, ITEM).select_items(np.zeros(0, np.int64)), "spans")
-    assert "the file is refused" in lost
+    assert "the file is rejected" in lost
 
 
 def test_a_compressed_file_has_the_same_content(tmp_path):
