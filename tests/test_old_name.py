@@ -122,7 +122,7 @@ def test_every_command_that_installs_goldspan_works_without_a_package_index():
         "`pip install 'goldspan[server]'`",
         f"python -m pip install --upgrade {OLD_NAME}",
         "uv add goldspan",
-        "uv pip install -c constraints.txt goldspan==0.1.0",
+        "uv pip install -c constraints.txt goldspan==0.2.0",
         "pipx run goldspan --help",
         "uvx goldspan",
         "pip install git+https://github.com/goldspan/goldspan",
@@ -140,9 +140,9 @@ def test_a_command_that_installs_a_stranger_is_found(text):
         "pip install '.[server]' in a checkout",
         "pip install .",
         "Run pip install -e '.[postgres,server]'.",
-        "pip install 'goldspan-0.1.0-py3-none-any.whl[server]'",
+        "pip install 'goldspan-0.2.0-py3-none-any.whl[server]'",
         "pip install --quiet \\\n\t--constraint constraints.txt --editable '.[server]'",
-        "uv pip install dist/goldspan-0.1.0-py3-none-any.whl",
+        "uv pip install dist/goldspan-0.2.0-py3-none-any.whl",
     ],
 )
 def test_a_command_that_works_is_let_pass(text):

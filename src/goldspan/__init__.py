@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from goldspan.crowd.compare import score
     from goldspan.spans import Span
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Consensus",
