@@ -74,7 +74,7 @@ MASKED_TEXTS = {
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
     "restore": "prints one line; tests/store/test_copies.py compares the stores",
-    "outbox": "needs an account of a provider; tests/web/providers play one",
+    "payments": "needs an account of a provider; tests/web/providers play one",
 }
 """Commands without a case, and why."""
 
@@ -404,16 +404,16 @@ def all_cases() -> dict[str, Case]:
             "score gold.conll names.tsv --wrong --bootstrap 100", needs=("aggregate-conll",)
         ),
         "score-votes": Case("score gold.csv votes-gold.csv", needs=("aggregate-csv",)),
-        "agree-spans": Case("agree names.tsv"),
+        "agree-spans": Case("agreement names.tsv"),
         "agree-votes": Case("agree votes.csv"),
         "workers-spans": Case("workers names.tsv -o team.csv", ("team.csv",)),
         "workers-votes": Case("workers votes.csv --gold votes-known.csv"),
         "next-votes": Case("next votes.csv --prices 0.05 -n 8 -o next.csv", ("next.csv",)),
         "next-spans": Case("next names.tsv -n 5"),
-        "plan-test": Case("plan-test --bad .6 --good .8 --price 0.05 --candidates 100"),
+        "plan-test": Case("qualification --bad .6 --good .8 --price 0.05 --candidates 100"),
         "plan-test-sequential": Case("plan-test --bad .6 --good .8 --sequential --prior 4,2"),
         "control-choose": Case(
-            "control votes.csv --gold votes-gold.csv -n 6 -o control.csv", ("control.csv",)
+            "gold-questions votes.csv --gold votes-gold.csv -n 6 -o control.csv", ("control.csv",)
         ),
         "control-check": Case("control votes.csv --gold votes-known.csv --check --most-shown 3"),
         "bill": Case(
@@ -466,7 +466,7 @@ def all_cases() -> dict[str, Case]:
         ),
         "verify": Case("verify weather.sqlite", needs=("backup",)),
         "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
-        "links-list": Case(f"links {DESK} --list", needs=("links-make",)),
+        "links-list": Case(f"invite {DESK} --list", needs=("links-make",)),
     }  # fmt: skip
     asked = {
         "overview": "", "workers": "", "agreement": "", "doubts": "", "items": "",
@@ -478,7 +478,8 @@ def all_cases() -> dict[str, Case]:
     }  # fmt: skip
     before = "links-list"
     for name, more in [*asked.items(), *done.items()]:
-        cases[f"desk-{name}"] = Case(f"desk {name} {DESK}{more}", needs=(before,))
+        command = {"doubts": "uncertain"}.get(name, name)
+        cases[f"desk-{name}"] = Case(f"desk {command} {DESK}{more}", needs=(before,))
         before = f"desk-{name}"
     cases["desk-after"] = Case(f"desk overview {DESK}", needs=(before,))
     cases["forget-before"] = Case(f"forget {DESK} eve --dry-run", needs=("desk-after",))
@@ -549,7 +550,7 @@ def answer_all(folder: Path) -> None:
 
 
 def browser_of(folder: Path, app: Any, worker: str) -> Any:
-    """Open a worker's personal link, made by `goldspan links`, in a browser without a socket."""
+    """Open a worker's personal link, made by `goldspan invite`, in a browser without a socket."""
     from starlette.testclient import TestClient
 
     words = ["links", "campaign.toml", "--out", "out", "--workers", worker, "--json"]

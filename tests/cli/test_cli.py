@@ -18,7 +18,7 @@ import goldspan
 from goldspan.cli import main
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
-COMMANDS = ("inspect", "aggregate", "score", "agree", "check", "convert")
+COMMANDS = ("inspect", "aggregate", "score", "agreement", "check", "convert")
 
 
 @dataclass
@@ -160,7 +160,7 @@ def test_json_of_every_command_is_json(gold, tmp_path):
         ["inspect", EXAMPLE],
         ["aggregate", EXAMPLE],
         ["score", gold, EXAMPLE],
-        ["agree", EXAMPLE],
+        ["agreement", EXAMPLE],
         ["check", gold],
         ["convert", gold, "--to", "BIOES", "-o", tmp_path / "x.conll"],
     ):
@@ -219,7 +219,7 @@ def test_the_help_says_how_to_name_a_worker_with_a_comma():
 
 
 def test_agree_prints_measures_and_every_worker(tmp_path):
-    text = done("agree", EXAMPLE, "--plot", tmp_path / "a.svg")
+    text = done("agreement", EXAMPLE, "--plot", tmp_path / "a.svg")
     for part in ("Krippendorff", "Fleiss", "Cohen", "span F1", "gus", "workers per group"):
         assert part in text
     assert "<svg" in (tmp_path / "a.svg").read_text()

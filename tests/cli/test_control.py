@@ -1,4 +1,4 @@
-"""`goldspan control`: choosing control questions and checking them."""
+"""`goldspan gold-questions`: choosing control questions and checking them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from goldspan.cli import main
 
 @pytest.fixture
 def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan control` in an empty folder; gives exit code, output and messages."""
+    """Run `goldspan gold-questions` in an empty folder; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "control", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "gold-questions", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -39,7 +39,7 @@ def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
     chosen = goldspan.workers.choose_control(goldspan.read_crowd(answers), 10, random_state=2)
     assert set(goldspan.read_crowd("control.tsv").item_ids.to_pylist()) == set(chosen.item_ids)
     goldspan.write_crowd(goldspan.read_crowd(answers).with_gold(None), tmp_path / "answers.tsv")
-    code, out, _ = run("answers.tsv", "--gold", "control.tsv", "--check", "--most-shown", 1)
+    code, out, _ = run("answers.tsv", "--gold", "control.tsv", "--check", "--max-shown", 1)
     assert code == 0
     assert out.startswith("10 control questions, shown up to")
     assert out.count("retire ") == 10
@@ -62,7 +62,7 @@ def test_without_an_output_nothing_is_written(run, answers):
         (["--check", "-o", "x.tsv"], 2, "--check chooses no questions: leave out -o"),
         (["--check", "-n", 5, "--seed", 0], 2, "leave out -n, --seed"),
         (["--check", "--hard", 0.3], 2, "leave out --hard"),
-        (["--most-shown", 100], 2, "--most-shown is for --check"),
+        (["--max-shown", 100], 2, "--max-shown is for --check"),
         (["-n", 1000], 1, "only 150 of 150 items have"),
         (["-n", 3, "-o", "x.csv"], 1, "tagged tokens as .tsv"),
     ],

@@ -49,7 +49,7 @@ def run(store):
 @pytest.mark.parametrize(
     ("command", "says"),
     [("overview", "answers: 15, "), ("workers", "ann"), ("agreement", "alpha"),
-     ("doubts", "certain"), ("items", "control"), ("export", "bill.csv")],
+     ("uncertain", "certain"), ("items", "control"), ("export", "bill.csv")],
 )  # fmt: skip
 def test_what_is_seen_at_the_desk_is_said(run, command, says):
     assert says in run(command)
@@ -92,7 +92,7 @@ def test_other_labels_under_a_campaign_are_refused_with_what_a_command_can_do(st
 
 
 def test_an_item_is_shown_with_its_answers_and_decided(run):
-    one = json.loads(run("doubts", "--limit", "1", "--json"))[0]
+    one = json.loads(run("uncertain", "--limit", "1", "--json"))[0]
     words = run("item", one["item"])
     assert one["text"] in words
     assert "the answers say: " in words
@@ -103,7 +103,7 @@ def test_an_item_is_shown_with_its_answers_and_decided(run):
 
 
 def test_a_worker_is_judged(run):
-    assert run("judge", "cat", "drop", "--why", "guesses") == "cat is asked nothing more\n"
+    assert run("judge", "cat", "drop", "--reason", "guesses") == "cat is asked nothing more\n"
     cat = next(row for row in json.loads(run("workers", "--json")) if row["worker"] == "cat")
     assert (cat["barred"], cat["decided"]) == (True, "drop")
     assert run("judge", "cat", "keep") == "cat goes on, whatever the rules say\n"

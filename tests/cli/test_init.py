@@ -84,7 +84,7 @@ def test_it_says_what_it_found_and_what_follows(folder):
     commands = [shlex.split(line) for line in result.stdout.splitlines() if "   goldspan" in line]
     assert commands == [
         ["goldspan", "serve", "my plan.toml"],
-        ["goldspan", "links", "my plan.toml", "--workers", "dora"],
+        ["goldspan", "invite", "my plan.toml", "--workers", "dora"],
     ]
     facts = json.loads(init("notes.txt", *LABELS, "--out", "my plan.toml", "--overwrite",
                             "--json").stdout)  # fmt: skip

@@ -1,4 +1,4 @@
-"""`goldspan links`: made, shown and revoked on the store, with no server running."""
+"""`goldspan invite`: made, shown and revoked on the store, with no server running."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(tmp_path):
 
     def call(*words):
         out = ["--out", str(tmp_path / "out")]
-        return CliRunner().invoke(app, ["links", str(plan), *out, *words])
+        return CliRunner().invoke(app, ["invite", str(plan), *out, *words])
 
     return call
 
@@ -101,7 +101,7 @@ def test_no_campaign_is_made_by_a_mistyped_place(tmp_path, monkeypatch, words):
     plan = write_plan(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     for where in (["--out", "nowhere"], ["--out", "x", "--store", "sqlite:///gone.sqlite"]):
-        result = CliRunner().invoke(app, ["links", str(plan), *words, *where])
+        result = CliRunner().invoke(app, ["invite", str(plan), *words, *where])
         assert result.exit_code != 0
         assert f"start `goldspan serve {plan}` first" in str(result.exception)
         assert sorted(tmp_path.rglob("*")) == before

@@ -1,4 +1,4 @@
-"""`goldspan outbox`: letters are written, shown and sent, and what is repeated changes nothing."""
+"""`goldspan payments`: requests are written, shown and sent, and repeating one changes nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(tmp_path, fake):
 
     def call(*words):
         out = ["--out", str(tmp_path / "out")]
-        return CliRunner().invoke(app, ["outbox", str(plan), *out, *words])
+        return CliRunner().invoke(app, ["payments", str(plan), *out, *words])
 
     return call
 
@@ -56,7 +56,7 @@ def opened(folder):
 
 def test_letters_are_written_once_sent_once_and_shown(run, fake):
     assert run().stdout == "the outbox is empty\n"
-    words = ("--approve", "all", "--bonus", f"{ANN}=1.5", "--why", "week 1")
+    words = ("--approve", "all", "--bonus", f"{ANN}=1.5", "--reason", "week 1")
     for _ in range(2):
         assert len(json.loads(run(*words, "--json").stdout)["letters"]) == 2
     assert run("--send").stdout == "done: 2\n"
@@ -68,7 +68,7 @@ def test_letters_are_written_once_sent_once_and_shown(run, fake):
 
 
 def test_a_reason_pays_a_worker_once_who_came_with_two_submissions(run, fake, tmp_path):
-    words = ("--bonus", f"{ANN}=1.5", "--why", "week 1")
+    words = ("--bonus", f"{ANN}=1.5", "--reason", "week 1")
     run(*words)
     fake.add(ANN, ident(102))
     with opened(tmp_path) as ledger:
@@ -84,12 +84,12 @@ def test_a_reason_pays_a_worker_once_who_came_with_two_submissions(run, fake, tm
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--bonus", f"{BOB}=1", "--why", "x"), "did not come from Prolific"),
-        (("--bonus", f"{ANN}=1"), "--why"),
-        (("--bonus", f"{ANN}=-1", "--why", "x"), "must lie in"),
-        (("--reject", ANN, "--why", "bad"), "100 characters"),
-        (("--reject", ANN, "--why", "x" * 100, "--category", "UGLY"), "LOW_EFFORT"),
-        (("--again", "none"), "no letter"),
+        (("--bonus", f"{BOB}=1", "--reason", "x"), "did not come from Prolific"),
+        (("--bonus", f"{ANN}=1"), "--reason"),
+        (("--bonus", f"{ANN}=-1", "--reason", "x"), "must lie in"),
+        (("--reject", ANN, "--reason", "bad"), "100 characters"),
+        (("--reject", ANN, "--reason", "x" * 100, "--category", "UGLY"), "LOW_EFFORT"),
+        (("--retry", "none"), "no letter"),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_the_reason(run, words, message):

@@ -31,7 +31,7 @@ CALLS = {
         "aggregate", "tags.tsv", "-m", "bsc-acc+crf", "--param", "rounds=1", "--tagger",
         "OUT.goldspan",
     ],
-    "agree --plot": ["agree", "crowd.csv", "--plot", "OUT.svg"],
+    "agreement --plot": ["agreement", "crowd.csv", "--plot", "OUT.svg"],
     "bill": ["bill", "crowd.csv", "--per-answer", "0.05", "-o", "OUT.csv"],
     "control": ["control", "crowd.csv", "--gold", "gold.csv", "-n", "4", "-o", "OUT.csv"],
     "convert": ["convert", "crowd.csv", "-o", "OUT.parquet"],
@@ -121,13 +121,13 @@ def test_a_folder_is_never_replaced(here):
 def test_messages_that_were_written_are_kept_and_no_link_is_made(here):
     (here / "mails").mkdir()
     (here / "mails" / "ann.eml").write_text("mine")
-    words = ["links", "campaign.toml", "--workers", "ann,bob", "--mail", "mails"]
+    words = ["invite", "campaign.toml", "--workers", "ann,bob", "--mail", "mails"]
     code, said = goldspan(*words)
     assert (code, "holds messages already, to ann" in said) == (1, True), said
-    assert "ann" not in goldspan("links", "campaign.toml", "--list")[1]
+    assert "ann" not in goldspan("invite", "campaign.toml", "--list")[1]
     assert goldspan(*words, "--overwrite")[0] == 0
     assert (here / "mails" / "ann.eml").read_text() != "mine"
-    assert goldspan("links", "campaign.toml", "--list")[1].count("ann") == 1
+    assert goldspan("invite", "campaign.toml", "--list")[1].count("ann") == 1
 
 
 @pytest.mark.usefixtures("here")
@@ -151,11 +151,11 @@ FAILING = {
     "restore of none": ["restore", "NONE", "new/folder"],
     "desk export": ["desk", "export", "campaign.toml", "none.csv", "-o", "OUT.csv"],
     "desk": ["desk", "overview", "campaign.toml", "--out", "nowhere"],
-    "links": ["links", "campaign.toml", "--workers", "ann", "--mail", "new", "--days", "0"],
-    "links without a server": ["links", "campaign.toml", "--workers", "ann", "--out", "nowhere"],
+    "invite": ["invite", "campaign.toml", "--workers", "ann", "--mail", "new", "--days", "0"],
+    "invite without a server": ["invite", "campaign.toml", "--workers", "ann", "--out", "nowhere"],
     "init of the example": ["init", "--example", "BAD"],
     "init of the example where a file of it is": ["init", "--example", "."],
-    "outbox": ["outbox", "campaign.toml", "--out", "nowhere"],
+    "payments": ["payments", "campaign.toml", "--out", "nowhere"],
     "report": ["report", "nowhere"],
     "report of an empty folder": ["report", "empty"],
     "run": ["run", "NONE", "--out", "new/folder"],
@@ -182,20 +182,20 @@ def test_a_command_that_fails_leaves_nothing_behind(here, name):
 
 BLOCKED = {
     "matplotlib": [
-        ["aggregate", "NONE", "--report", "OUT.html"], ["agree", "NONE", "--plot", "OUT.svg"],
+        ["aggregate", "NONE", "--report", "OUT.html"], ["agreement", "NONE", "--plot", "OUT.svg"],
         ["workers", "NONE", "--plot", "OUT.svg"], ["report", "out"],
         ["desk", "export", "NONE", "report.html"],
     ],
     "jinja2": [["aggregate", "NONE", "--report", "OUT.html"], ["report", "out"],
                ["serve", "NONE", "--out", "new"]],
     "sqlalchemy": [
-        ["run", "NONE", "--out", "new"], ["serve", "NONE"], ["links", "NONE", "--list"],
-        ["outbox", "NONE"], ["desk", "overview", "NONE"], ["desk", "export", "NONE", "OUT.csv"],
+        ["run", "NONE", "--out", "new"], ["serve", "NONE"], ["invite", "NONE", "--list"],
+        ["payments", "NONE"], ["desk", "overview", "NONE"], ["desk", "export", "NONE", "OUT.csv"],
         ["backup", "out", "OUT.sqlite"], ["restore", "NONE", "new"], ["report", "out"],
     ],
-    "fastapi": [["serve", "NONE"], ["links", "NONE", "--list"], ["outbox", "NONE"],
+    "fastapi": [["serve", "NONE"], ["invite", "NONE", "--list"], ["payments", "NONE"],
                 ["desk", "overview", "NONE"]],
-    "itsdangerous": [["serve", "NONE"], ["links", "NONE", "--list"], ["outbox", "NONE"]],
+    "itsdangerous": [["serve", "NONE"], ["invite", "NONE", "--list"], ["payments", "NONE"]],
     "argon2": [["serve", "NONE"], ["desk", "overview", "NONE"]],
 }  # fmt: skip
 """Packages, and calls that cannot do without; what they read is not there, so that it is clear

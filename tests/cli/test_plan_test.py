@@ -1,4 +1,4 @@
-"""`goldspan plan-test`: what it says, what it refuses."""
+"""`goldspan qualification`: what it says, what it refuses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from goldspan.workers import plan_test
 
 @pytest.fixture
 def run(monkeypatch, capfd):
-    """Run `goldspan plan-test`; gives exit code, output and messages."""
+    """Run `goldspan qualification`; gives exit code, output and messages."""
 
     def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "plan-test", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["goldspan", "qualification", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         out, err = capfd.readouterr()
@@ -73,7 +73,7 @@ def test_json_holds_everything(run):
         (["--bad", 0.6, "--good", 0.8, "--alpha", 0], 1, "--alpha must lie between"),
         (["--bad", 0.6, "--good", 0.8, "--price", -1], 1, "the price of a question"),
         (["--bad", 0.6, "--good", 0.8, "--prior", "4"], 2, "two numbers such as 4,2"),
-        (["--bad", 0.6, "--good", 0.61], 1, "raise --most"),
+        (["--bad", 0.6, "--good", 0.61], 1, "raise --max"),
         (["--bad", 1.6, "--good", 0.61], 1, "--bad must be a chance"),
         (["--bad", 0.6], 2, "--good"),
     ],

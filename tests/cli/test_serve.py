@@ -46,7 +46,7 @@ def test_it_serves_until_ctrl_c(tmp_path):
     process, said = started(write_plan(tmp_path), tmp_path / "out", "--no-loop")
     try:
         (setup,) = re.findall(r"http://127\.0\.0\.1:\d+/setup/\S+", said)
-        links = f"goldspan links {tmp_path / 'campaign.toml'} --workers ann,bob"
+        links = f"goldspan invite {tmp_path / 'campaign.toml'} --workers ann,bob"
         assert f"{links} --out {tmp_path / 'out'}" in said
         assert status_of(setup) == 200
         assert status_of(setup + "x") == 403

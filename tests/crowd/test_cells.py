@@ -142,7 +142,7 @@ def test_commands_guard_unless_they_are_told_not_to(flag, cell, tmp_path, monkey
     )
     calls = {
         "convert": [], "aggregate": [],
-        "control": ["--gold", str(tmp_path / "gold.csv"), "-n", "4"],
+        "gold-questions": ["--gold", str(tmp_path / "gold.csv"), "-n", "4"],
     }  # fmt: skip
     for command, words in calls.items():
         out = tmp_path / f"{command}.csv"

@@ -217,7 +217,9 @@ def test_what_is_no_size_is_refused(size):
         parse_size(size)
 
 
-@pytest.mark.parametrize("command", ["inspect", "convert", "agree", "aggregate", "select", "score"])
+@pytest.mark.parametrize(
+    "command", ["inspect", "convert", "agreement", "aggregate", "select", "score"]
+)
 def test_commands_name_their_option_and_take_it(command, tmp_path, capsys, monkeypatch):
     path = tmp_path / "crowd.csv.gz"
     path.write_bytes(gzip.compress(b"item,worker,label,text\n" + b"1,a,x,one\n2,b,y,two\n" * 1))

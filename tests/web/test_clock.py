@@ -289,7 +289,7 @@ def test_links_are_made_and_taken_back_beside_a_server(site, jump):
     answer(site.service, "ann")
     site.machine.wall += jump
     load_keys(site.folder / "out")
-    words = ["links", str(site.folder / "campaign.toml"), "--out", str(site.folder / "out")]
+    words = ["invite", str(site.folder / "campaign.toml"), "--out", str(site.folder / "out")]
     words.append("--json")
     made = CliRunner().invoke(command, [*words, "--workers", "dan", "--days", "2"])
     assert made.exit_code == 0, made.output
@@ -396,7 +396,7 @@ def test_the_clock_goes_on_from_the_last_event_whatever_the_wall_clock_shows(sit
 
 @pytest.mark.parametrize("jump", [0, HOUR, YEAR])
 def test_letters_settle_between_commands_that_run_alone(tmp_path, machine, jump):
-    """Each `goldspan outbox --send` is a process of its own, and writes nothing while it waits."""
+    """Each `goldspan payments --send` is a process of its own, and writes nothing as it waits."""
     service = open_served(tmp_path)
     service.ledger.record("note", "sent", {}, service.clock())
     sent, settle = service.clock(), 90 * MINUTE

@@ -101,7 +101,7 @@ class Place:
         self.hands = [Hand(f"w{n}", random.Random(f"{seed} {n}")) for n in range(N_HANDS)]
 
     def come_in(self, url: str) -> None:
-        """Make links with `goldspan links`, and open them."""
+        """Make links with `goldspan invite`, and open them."""
         from goldspan.web import Entrance, ServerSettings
 
         setting = open_setting(read_plan(self.plan), self.plan.parent)

@@ -113,7 +113,7 @@ def _page(plan: Plan) -> Iterator[str]:
     yield f"title: {page.title or plan.name}"
     name = "link" if provider is None else provider.name
     named = ", ".join(plan.crowd.annotators)
-    links = f"personal links for {named}" if named else "personal links: `goldspan links`"
+    links = f"personal links for {named}" if named else "personal links: `goldspan invite`"
     yield f"provider: {links if name == 'link' else name}"
     if page.training:
         yield f"practice: {page.training} control questions, with the right answer shown"

@@ -1,4 +1,4 @@
-"""`goldspan agree`: how well the workers agree."""
+"""`goldspan agreement`: how well the workers agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, say, steps, table
 
 
-def agree(
+def agreement(
     source: r.Input,
     plot: Annotated[
         str | None, typer.Option(help="Write the box plots: a .svg, .png or .pdf.")
@@ -45,9 +45,9 @@ def agree(
 
     Examples:
 
-      goldspan agree answers.tsv.gz
+      goldspan agreement answers.tsv.gz
 
-      goldspan agree labels.csv --gold truth.csv --plot agreement.svg --json
+      goldspan agreement labels.csv --gold truth.csv --plot agreement.svg --json
     """
     check_outputs(plot, inputs=[source], overwrite=overwrite)
     if plot:
@@ -58,13 +58,13 @@ def agree(
         strip=strip, rename_workers=rename_worker,
         max_decompressed=max_decompressed,
     )  # fmt: skip
-    from goldspan.crowd import agreement
+    from goldspan.crowd import agreement as measure
 
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
         step("comparing the workers")
-        found = agreement(crowd, policy=policy)
+        found = measure(crowd, policy=policy)
         step("drawing")
         if plot:
             from goldspan.report import agreement_figure, save_figure

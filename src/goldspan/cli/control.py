@@ -1,4 +1,4 @@
-"""`goldspan control`: choose control questions, or see whether those in use have leaked."""
+"""`goldspan gold-questions`: choose control questions, or see whether those in use have leaked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPTIONS = {"read it with gold=… or a `gold` column": "pass --gold, or add a c
 """What messages say of arguments, and of options."""
 
 
-def control(
+def gold_questions(
     source: r.Input,
     n: Annotated[
         int | None,
@@ -48,7 +48,7 @@ def control(
     check: Annotated[
         bool, typer.Option("--check", help="Choose none: see whether those with gold have leaked.")
     ] = False,
-    most_shown: Annotated[
+    max_shown: Annotated[
         int | None,
         typer.Option(
             min=1,
@@ -75,12 +75,12 @@ def control(
 
     Examples:
 
-      goldspan control answers.csv --gold truth.csv -n 20 -o control.csv
+      goldspan gold-questions answers.csv --gold truth.csv -n 20 -o control.csv
 
-      goldspan control answers.csv --gold control.csv --check
+      goldspan gold-questions answers.csv --gold control.csv --check
     """
     choosing = {"-n": n, "--hard": hard, "--seed": seed, "-o": output}
-    _check_usage({"--most-shown": most_shown}, choosing, check=check)
+    _check_usage({"--max-shown": max_shown}, choosing, check=check)
     check_outputs(output, inputs=[source, gold], overwrite=overwrite)
     r.check_files(output=output)
     options = r.Reading(
@@ -97,7 +97,7 @@ def control(
         found: ControlSet | LeakReport
         if check:
             with in_options(_OPTIONS):
-                found = check_leaks(crowd, **_given(most_shown=most_shown))
+                found = check_leaks(crowd, **_given(most_shown=max_shown))
         else:
             with in_options(_OPTIONS):
                 found = choose_control(

@@ -5,18 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from goldspan.cli import desk_view as view
 from goldspan.cli import reading as r
 from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say, warn
+from goldspan.cli.renamed import Group, renamed_options
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
 
+
+class _Commands(Group):
+    old_names: ClassVar = {"doubts": "uncertain"}
+
+
 desk = typer.Typer(
+    cls=_Commands,
     help="The requester's desk, without a browser.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -76,14 +83,14 @@ def agreement(source: Plan, out: Out = "out", store: Store = None, json: r.AsJso
 
 
 @desk.command(short_help="The items whose labels are least certain.")
-def doubts(
+def uncertain(
     source: Plan, out: Out = "out", store: Store = None, limit: Limit = 20, json: r.AsJson = False
 ) -> None:
     """List the items whose labels are least certain, those decided aside.
 
     Examples:
 
-      goldspan desk doubts campaign.toml --limit 5
+      goldspan desk uncertain campaign.toml --limit 5
     """
     with _open(source, out, store, look=True) as at:
         _show(at.doubts(limit), view.doubts, as_json=json)
@@ -168,21 +175,21 @@ def stop(
         _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
 
-@desk.command(short_help="Keep, drop or test a worker.")
+@desk.command(cls=renamed_options({"--why": "--reason"}), short_help="Keep, drop or test a worker.")
 def judge(
     source: Plan, worker: WorkerId,
     verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="keep, drop or test.")],
-    why: Annotated[str, typer.Option(help="For your own record.")] = "",
+    reason: Annotated[str, typer.Option(help="For your own record.")] = "",
     out: Out = "out", store: Store = None, json: r.AsJson = False,
 ) -> None:  # fmt: skip
     """Decide about a worker; it goes before the verdict of the rules.
 
     Examples:
 
-      goldspan desk judge campaign.toml ann drop --why "always the first label"
+      goldspan desk judge campaign.toml ann drop --reason "always the first label"
     """
     with _open(source, out, store) as at:
-        _show(at.judge(worker, verdict, why), view.decision, as_json=json)
+        _show(at.judge(worker, verdict, reason), view.decision, as_json=json)
 
 
 @desk.command(short_help="Decide what an item's labels are.")

@@ -247,7 +247,7 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     if due >= UNIT:
         raise UnsettledError(
             f"{worker} has earned {from_micro(due)} {setting.plan.prices.currency} that was not "
-            "sent: `goldspan outbox PLAN --earned --send` pays it, or give --unsettled if it is "
+            "sent: `goldspan payments PLAN --earned --send` pays it, or give --unsettled if it is "
             "settled elsewhere; nothing was changed"
         )
 

@@ -151,7 +151,7 @@ def init(
 
     write_text(path, [text])
     serve = shlex.join(["goldspan", "serve", out])
-    links = shlex.join(["goldspan", "links", out, "--workers", "dora"])
+    links = shlex.join(["goldspan", "invite", out, "--workers", "dora"])
     if json:
         emit_json({
             "plan": out, "source": source, "items": read.pool.n_items, "first": _first(read),

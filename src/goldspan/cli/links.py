@@ -1,4 +1,4 @@
-"""`goldspan links`: the personal links of workers, made and taken back without a server."""
+"""`goldspan invite`: the personal links of workers, made and taken back without a server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from goldspan.web.security.sessions import Link
 
 
-def links(
+def invite(
     source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
     workers: Annotated[
         list[str] | None,
@@ -65,13 +65,13 @@ def links(
 
     Examples:
 
-      goldspan links campaign.toml --workers ann,bob --days 14
+      goldspan invite campaign.toml --workers ann,bob --days 14
 
-      goldspan links campaign.toml --addresses team.csv --mail letters
+      goldspan invite campaign.toml --addresses team.csv --mail letters
 
-      goldspan links campaign.toml --list
+      goldspan invite campaign.toml --list
 
-      goldspan links campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
+      goldspan invite campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
     check_part("server")
     from goldspan.web.providers.outbox import read_addresses

@@ -1,4 +1,4 @@
-"""`goldspan outbox`: approvals, rejections and bonuses for a provider's workers, sent once."""
+"""`goldspan payments`: approvals, rejections and bonuses for a provider's workers, sent once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Desk(NamedTuple):
     outbox: Outbox
 
 
-def outbox(
+def payments(
     source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
     approve: Annotated[
         list[str] | None,
@@ -40,7 +40,7 @@ def outbox(
     reject: Annotated[
         list[str] | None,
         typer.Option(
-            help="Do not take the work of these; with --why and --category.",
+            help="Do not take the work of these; with --reason and --category.",
             metavar="NAMES",
             show_default=False,
         ),
@@ -48,7 +48,7 @@ def outbox(
     bonus: Annotated[
         list[str] | None,
         typer.Option(
-            help="Pay more, once for every --why: ann=1.50",
+            help="Pay more, once for every --reason: ann=1.50",
             metavar="NAME=AMOUNT",
             show_default=False,
         ),
@@ -56,9 +56,9 @@ def outbox(
     earned: Annotated[
         bool, typer.Option("--earned", help="Pay what answers earned beyond the rewards.")
     ] = False,
-    why: Annotated[str, typer.Option(help="The reason of a rejection or a bonus.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason of a rejection or a bonus.")] = "",
     category: Annotated[str, typer.Option(help="Of a rejection: LOW_EFFORT, …")] = "OTHER",
-    again: Annotated[
+    retry: Annotated[
         list[str] | None,
         typer.Option(
             help="Send letters again that were refused, by id.", metavar="ID", show_default=False
@@ -79,22 +79,22 @@ def outbox(
 
     Examples:
 
-      goldspan outbox campaign.toml --approve all --send
+      goldspan payments campaign.toml --approve all --send
 
-      goldspan outbox campaign.toml --bonus 5f2b9c0e8d3a4b1c6e7f8a9d=1.50 --why "week 1" --send
+      goldspan payments campaign.toml --bonus 5f2b9c0e8d3a4b1c6e7f8a9d=1.50 --reason "week 1" --send
 
-      goldspan outbox campaign.toml --list
+      goldspan payments campaign.toml --list
     """
     names = {"approve": listed(approve, "--approve"), "reject": listed(reject, "--reject")}
     amounts = key_values(bonus, "--bonus ann=1.50")
-    if (names["reject"] or amounts) and not why.strip():
-        raise typer.BadParameter("a rejection and a bonus need a reason: --why")
+    if (names["reject"] or amounts) and not reason.strip():
+        raise typer.BadParameter("a rejection and a bonus need a reason: --reason")
     check_part("server")
     with _open(source, out, store) as desk:
-        written = [_reopen(desk, name) for name in listed(again, "--again") or []]
+        written = [_reopen(desk, name) for name in listed(retry, "--retry") or []]
         written += [_approve(desk, name) for name in _everybody(desk, names["approve"])]
-        written += [_reject(desk, name, why, category) for name in names["reject"] or []]
-        written += [_bonus(desk, name, amount, why) for name, amount in amounts.items()]
+        written += [_reject(desk, name, reason, category) for name in names["reject"] or []]
+        written += [_bonus(desk, name, amount, reason) for name, amount in amounts.items()]
         written += _earned(desk) if earned else []
         done = _send(desk) if send else 0
         letters = desk.outbox.letters()

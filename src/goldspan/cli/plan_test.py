@@ -1,4 +1,4 @@
-"""`goldspan plan-test`: how long a qualification test must be, before anybody is paid."""
+"""`goldspan qualification`: how long a qualification test must be, before anybody is paid."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BAR = 30
 _OPTIONS = {
     "w_bad": "--bad",
     "w_good": "--good",
-    "`most`": "--most",
+    "`most`": "--max",
     "alpha": "--alpha",
     "beta": "--beta",
 }
 """What messages call arguments, and the options."""
 
 
-def plan_test(
+def qualification(
     bad: Annotated[
         float, typer.Option(help="How often a bad worker is right: a guesser 1 / number of labels.")
     ],
@@ -41,7 +41,9 @@ def plan_test(
             metavar="A,B", help="The pool is Beta(A, B): say how good those are who pass."
         ),
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Questions that a test may have.")] = 1000,
+    most: Annotated[
+        int, typer.Option("--max", min=1, help="Questions that a test may have.")
+    ] = 1000,
     sequential: Annotated[
         bool, typer.Option("--sequential", help="List when the test that stops early stops.")
     ] = False,
@@ -54,11 +56,11 @@ def plan_test(
 
     Examples:
 
-      goldspan plan-test --bad .6 --good .8
+      goldspan qualification --bad .6 --good .8
 
-      goldspan plan-test --bad .25 --good .8 --price 0.05 --candidates 100
+      goldspan qualification --bad .25 --good .8 --price 0.05 --candidates 100
 
-      goldspan plan-test --bad .6 --good .8 --sequential --prior 4,2 --json
+      goldspan qualification --bad .6 --good .8 --sequential --prior 4,2 --json
     """
     from goldspan import workers
 

@@ -72,7 +72,7 @@ def serve(
 
       goldspan serve campaign.toml --public-url https://labels.example.org
 
-      goldspan links campaign.toml --workers ann,bob
+      goldspan invite campaign.toml --workers ann,bob
     """
     check_part("server")
     from goldspan.campaign import read_plan
@@ -116,7 +116,7 @@ def serve(
                 entrance.links.move(settings.public_url)
                 people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
-                links = command_line(["links", source, "--workers", names], out, store)
+                links = command_line(["invite", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
                 try:
                     service.start(loop=not no_loop)

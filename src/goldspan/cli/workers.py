@@ -56,7 +56,9 @@ def workers(
             show_default=False,
         ),
     ] = None,
-    sure: Annotated[float, typer.Option(help="Probability that settles keep and drop.")] = 0.9,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that settles keep and drop.")
+    ] = 0.9,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -142,7 +144,7 @@ def workers(
         crowd = options.read(source, step.part)
         found = review_workers(
             crowd, source=by, method=method, measure=measure, budget=limit, prices=priced,
-            score=score, threshold=threshold, sure=sure, random_state=seed,
+            score=score, threshold=threshold, sure=confidence, random_state=seed,
             runner=Threads(threads), progress=step.round, step=step,
         )  # fmt: skip
         _write(found, output, plot, target)

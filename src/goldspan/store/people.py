@@ -391,7 +391,7 @@ def forget(
         before = buried(connection, who)
         if before is None:
             raise InputError(
-                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
+                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan invite "
                 "PLAN --list` and the desk list the workers; nothing was changed"
             )
         return Forgotten(before, {}, _kept(connection, before))

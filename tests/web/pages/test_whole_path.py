@@ -273,7 +273,7 @@ def test_from_a_file_of_ones_own_to_a_tagger(tmp_path, goldspan, enter):
         desk.fill("#again", PASSWORD)
         desk.keyboard.press("Enter")
         desk.wait_for_url(re.compile("/desk"))
-        (doubt, *_) = json.loads(goldspan("desk", "doubts", "plan.toml", "--json"))
+        (doubt, *_) = json.loads(goldspan("desk", "uncertain", "plan.toml", "--json"))
         review(desk, desk.url.partition("/desk")[0], doubt["item"], known, kinds)
         for name in ("label-studio.json", "gold.conll"):
             goldspan("desk", "export", "plan.toml", name, "-o", name)

@@ -67,7 +67,7 @@ class ProlificOptions(Section):
             come in under any name.
         approve: Whether a submission that awaits review is approved, unless its worker was dropped.
         reward: What Prolific pays for a submission; what a worker's answers earned beyond that of
-            all their submissions is sent by `goldspan outbox --earned`.
+            all their submissions is sent by `goldspan payments --earned`.
         send: Whether the server sends letters by itself.
         settle_minutes: How long a bonus of which no answer came may take to be listed, before it is
             sent again.

@@ -1,0 +1,262 @@
+"""The `goldspan` command: which commands there are, and how a command line begins and ends.
+
+Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 3 `verify` found a damaged store, 130
+interrupted. Messages go to standard error, results to standard output.
+The module of a command is imported when the command is called, and not for the list of `--help`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from goldspan import __version__
+from goldspan.cli.compiling import notice
+from goldspan.cli.output import leave_quietly, warn
+from goldspan.cli.renamed import Group, renamed_options
+from goldspan.errors import GoldspanError, InputError
+from goldspan.old_name import OldNameWarning
+
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Campaigns": {
+        "init": ("init", "Write a plan to label your own texts, or the example."),
+        "plan": ("plan", "What a campaign's plan will do, and what it costs."),
+        "run": ("run", "Run a whole campaign: pool, crowd and budget to gold, model and bill."),
+        "serve": ("serve", "Serve a campaign: a page for annotators, a desk for the requester."),
+        "desk": ("desk", "The requester's desk, without a browser."),
+        "report": ("report", "Write the report of a campaign, also while it runs."),
+    },
+    "A campaign's store and payments": {
+        "verify": ("verify", "Check that a campaign's store agrees with its log."),
+        "backup": ("backup", "Copy a campaign into one file, also while it is served."),
+        "restore": ("backup", "Restore a campaign from a backup."),
+        "forget": ("forget", "Erase a person from a campaign, or show what is stored of them."),
+        "payments": ("outbox", "Approvals, rejections and bonuses at the provider, sent once."),
+    },
+    "Answers": {
+        "aggregate": ("aggregate", "Aggregate a crowd's answers to gold, with a confidence."),
+        "score": ("score", "Precision, recall and F1 against the truth."),
+        "agreement": ("agree", "How well the annotators agree."),
+    },
+    "People": {
+        "workers": ("workers", "Whom to keep, drop or test more, and which team to choose."),
+        "next": ("next", "Which items need another answer, and from whom."),
+        "qualification": ("plan_test", "How long a qualification test must be."),
+        "gold-questions": ("control", "Choose gold questions, or see whether they have leaked."),
+        "bill": ("bill", "What every worker gets, and what all of it costs."),
+        "invite": ("links", "Personal links for the annotators of a served campaign."),
+    },
+    "Items": {
+        "select": ("select", "Choose the items of a pool that are worth labelling."),
+        "simulate": ("simulate", "Let simulated workers answer items whose truth is known."),
+    },
+    "Models": {
+        "train": ("train", "Train a tagger on labelled items."),
+        "tag": ("tag", "Label text with a trained tagger."),
+        "tagger": ("tagger", "Look into a trained tagger."),
+    },
+    "Files": {
+        "inspect": ("inspect", "What a file holds, what is wrong with it, what to run next."),
+        "convert": ("convert", "Convert to another encoding or another format."),
+        "check": ("check", "Check whether tags are well-formed."),
+    },
+}
+"""The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
+OLD_COMMANDS = {
+    "agree": "agreement",
+    "plan-test": "qualification",
+    "control": "gold-questions",
+    "links": "invite",
+    "outbox": "payments",
+}
+"""What commands were called until version 0.2."""
+OLD_OPTIONS = {
+    "workers": {"--sure": "--confidence"},
+    "qualification": {"--most": "--max"},
+    "gold-questions": {"--most-shown": "--max-shown"},
+    "payments": {"--why": "--reason", "--again": "--retry"},
+}
+"""What options were called until version 0.2."""
+_INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
+
+
+def _epilog(name: str) -> str | None:
+    """Return the lists at the end of a command's help, from the registries."""
+    if name == "simulate":
+        from goldspan.simulation.registry import WORKERS
+
+        return f"Kinds of workers: {', '.join(WORKERS)}. --list says what each does."
+    if name not in {"aggregate", "inspect", "convert"}:
+        return None
+    from goldspan.crowd.registry import FORMATS
+
+    formats = f"Formats: {', '.join(FORMATS)}"
+    if name != "aggregate":
+        return formats
+    from goldspan.aggregation.registry import METHODS, TEXTS
+
+    methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
+    methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
+    return "\n\n".join(["Methods:", *methods, formats])
+
+
+class _Loaded(MutableMapping[str, Any]):
+    """The commands by name, each built from its module when it is looked up."""
+
+    def __init__(self) -> None:
+        self.table = {name: one for group in GROUPS.values() for name, one in group.items()}
+        self.built: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.built:
+            module, summary = self.table[name]
+            found = getattr(import_module(f"goldspan.cli.{module}"), name.replace("-", "_"))
+            if not isinstance(found, typer.Typer):
+                function, found = found, typer.Typer(add_completion=False)
+                cls = renamed_options(OLD_OPTIONS.get(name, {}))
+                register = found.command(name, cls=cls, short_help=summary, epilog=_epilog(name))
+                register(function)
+            self.built[name] = typer.main.get_command(found)
+            self.built[name].name = name
+        return self.built[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self.built[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self.table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+class _Commands(Group):
+    """All commands; their list is in plain text: Rich would double the time that it takes."""
+
+    old_names = OLD_COMMANDS
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        hidden, self.commands = self.commands, _Loaded()
+        self.commands.update(hidden)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, without building the commands."""
+        del ctx
+        return list(self.commands)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Typer itself would end in silence after Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            warn(_INTERRUPTED)
+            raise typer.Exit(130) from None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by what they are for."""
+        del ctx
+        width = max(map(len, self.commands))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                rows = [(name.ljust(width), text) for name, (_, text) in commands.items()]
+                formatter.write_dl(rows)
+
+
+app = typer.Typer(
+    name="goldspan",
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        print(f"goldspan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """From a crowd of imperfect annotators to gold.
+
+    To label your own texts: goldspan init FILE --labels NAMES
+
+    If you already have annotations: goldspan inspect FILE
+    """
+    del version
+
+
+@app.command(hidden=True, context_settings={"ignore_unknown_options": True})
+def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+    """Say where the replications of papers are: they were a command until version 0.2."""
+    raise InputError(
+        "the replications of papers are beside the package now: in a checkout of goldspan, run "
+        f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"
+    )
+
+
+def main(commands: typer.Typer = app) -> None:
+    """Run a command line and end the process with the right code."""
+    warnings.formatwarning = _one_line
+    try:
+        code = _run(commands)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_quietly()
+    sys.exit(code)
+
+
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Format a warning of an old name as a message to whoever typed the command."""
+    if issubclass(category, OldNameWarning):
+        return f"goldspan: {message}\n"
+    return _usual(message, category, filename, lineno, line)
+
+
+_usual = warnings.formatwarning
+
+
+def _run(commands: typer.Typer) -> int | str | None:
+    try:
+        with notice.shown():
+            commands()
+    except SystemExit as end:
+        return end.code
+    except GoldspanError as error:
+        warn(f"goldspan: {error}")
+        return 1
+    except KeyboardInterrupt:
+        warn(_INTERRUPTED)
+        return 130
+    except MemoryError:
+        warn("goldspan: not enough memory for this input")
+        return 1
+    return 0
