@@ -10,7 +10,15 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import goldspan
-from campaign.tiny import SPANS, campaign_of, ledger_of, setting_of, write_files, write_spans
+from campaign.tiny import (
+    SPANS,
+    campaign_of,
+    ledger_of,
+    setting_of,
+    telling,
+    write_files,
+    write_spans,
+)
 from goldspan.campaign import Campaign, CampaignRecord, Decision, Steps, write_exports
 from goldspan.campaign.plan import Redundancy
 from goldspan.errors import InputError
@@ -252,7 +260,7 @@ def test_a_model_that_cannot_learn_costs_no_label_and_no_bill(folder):
     setting = setting_of(folder, model=model, select={"batch": 5})
     told = []
     ledger = ledger_of(setting, folder / "few.sqlite")
-    campaign = Campaign(setting, ledger, tell=told.append)
+    campaign = Campaign(setting, ledger, on_event=telling(told))
     assert campaign.run().rule == "pool"
     rounds = list(ledger.records("round").values())
     assert "neighbours cannot learn from the items: Expected n_neighbors" in told[2]
@@ -296,7 +304,7 @@ def test_a_campaign_that_ended_labels_what_is_added_to_its_pool(folder, monkeypa
             patch.setattr("goldspan.campaign.changing._keep", die)
             Campaign(setting, ledger).run()
     told = []
-    assert Campaign(setting, ledger, tell=told.append).run().rule == "pool"
+    assert Campaign(setting, ledger, on_event=telling(told)).run().rule == "pool"
     assert "changed: 10 items were added to the pool" in told
     record = CampaignRecord.of(ledger)
     assert [one["items"] for one in record.rounds] == [10, 20, 30]

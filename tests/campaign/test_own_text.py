@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from campaign.tiny import ledger_of, plan_of
+from campaign.tiny import ledger_of, plan_of, telling
 from goldspan.campaign import Campaign, Waiting, as_begun, open_setting, read_plan
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
@@ -39,7 +39,7 @@ def setting_of(folder, file, **more):
 def run(setting, ledger):
     """Run a campaign until it waits, and return what it told."""
     told = []
-    assert isinstance(Campaign(setting, ledger, tell=told.append).run(), Waiting)
+    assert isinstance(Campaign(setting, ledger, on_event=telling(told)).run(), Waiting)
     return told
 
 

@@ -9,15 +9,23 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from campaign.tiny import SPANS, campaign_of, plan_of, setting_of, toml, write_files, write_spans
+from campaign.tiny import (
+    SPANS,
+    campaign_of,
+    plan_of,
+    setting_of,
+    telling,
+    toml,
+    write_files,
+    write_spans,
+)
 from goldspan.campaign import describe_plan, read_plan
 from goldspan.campaign.changing import plan_in_force
 from goldspan.campaign.course import course
 from goldspan.campaign.results import CampaignRecord, Findings, write_exports
 from goldspan.campaign.stopping import outlook
 from goldspan.cli import app
-from goldspan.cli.run_view import view
-from goldspan.cli.run_watch import Course
+from goldspan.cli.live import Status, draw
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import UNLIMITED
 from goldspan.report.campaign import render
@@ -126,7 +134,7 @@ def test_another_annotator_may_join_while_it_runs_and_nothing_else_of_the_crowd(
     more = {**crowd, "annotators": ["ann", "ben", "cleo"]}
     second = unpaid_campaign(folder, crowd=more, redundancy=redundancy)
     told = []
-    second.tell = told.append
+    second.on_event = telling(told)
     second.run()
     assert "changed: crowd.annotators was ['ann', 'ben'] and is ['ann', 'ben', 'cleo']" in told
     assert plan_in_force(second.ledger)["crowd"]["annotators"] == ["ann", "ben", "cleo"]
@@ -142,7 +150,7 @@ def test_an_unpaid_campaign_labels_its_whole_pool(folder):
     told = []
     control = {"n": 4, "gold": "truth.csv", "share": 0.2}
     campaign = unpaid_campaign(folder, redundancy={"min": 3, "max": 3}, control=control)
-    campaign.tell = told.append
+    campaign.on_event = telling(told)
     decision = campaign.run()
     assert decision.rule == "pool"
     record = CampaignRecord.of(campaign.ledger)
@@ -223,7 +231,7 @@ def test_the_live_view_has_no_row_of_money(folder):
 
     campaign = unpaid_campaign(folder)
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(view(Course.of(campaign.setting, campaign.ledger)))
+    console.print(draw(Status.of(campaign.setting, campaign.ledger)))
     shown = console.export_text()
     assert "answers" in shown
     assert "money" not in shown

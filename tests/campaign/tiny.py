@@ -94,6 +94,11 @@ def ledger_of(setting, place):
     )  # fmt: skip
 
 
+def telling(lines):
+    """Return an observer that adds what it hears to a list of lines."""
+    return lambda event: lines.extend(event.lines())
+
+
 def campaign_of(folder, place=None, **sections):
     """Make a campaign over a new ledger."""
     setting = setting_of(folder, **sections)

@@ -17,6 +17,7 @@ from goldspan.archives import RAISE
 from goldspan.campaign.awaiting import awaited, missing_answers
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.control import failure
+from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
 from goldspan.campaign.judging import Admission, kept
 from goldspan.campaign.plan import key_of
 from goldspan.campaign.protocols import Waiting
@@ -45,10 +46,12 @@ class Places:
     Args:
         setting: The campaign.
         ledger: Where it is kept.
+        on_event: Hears of the answers that count.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
+    def __init__(self, setting: Setting, ledger: Ledger, on_event: OnEvent) -> None:
         self.setting, self.ledger, self._left = setting, ledger, ledger.totals().left
+        self._on_event = on_event
         rows, crowd = ledger.slots().to_pylist(), ledger.crowd()
         self._free = {row["item"]: row["places"] - row["leased"] - row["filled"] for row in rows}
         items, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
@@ -76,6 +79,7 @@ class Places:
         self._free[item] -= 1
         self._left -= receipt.cost
         self._given[item, worker] = list(labels)
+        _tell(receipt, self._on_event)
         return TAKEN
 
     def _send(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> Receipt:
@@ -214,6 +218,12 @@ def time_after(setting: Setting, n_answers: int) -> int:
     return BEGIN + round(1000 * setting.plan.crowd.seconds * n_answers)
 
 
+def _tell(receipt: Receipt, on_event: OnEvent) -> None:
+    """Tell of an answer that counts, once."""
+    if receipt.counts and not receipt.repeated:
+        on_event(AnswerTaken(receipt.cost))
+
+
 class Simulated:
     """Simulated workers.
 
@@ -227,14 +237,18 @@ class Simulated:
         self.workers = list(read_team(list(setting.plan.crowd.workers)))
         self._n_answers = ledger.n_answers
         self._asked: dict[str, set[str]] = {}
+        self._on_event: OnEvent = lambda _: None
 
     def now(self) -> int:
         """Return the time that the answers took so far."""
         return time_after(self.setting, self._n_answers)
 
-    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+    def collect(
+        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
+    ) -> Waiting | None:
         """Ask for every open place, item by item."""
         del name
+        self._on_event = on_event
         self._read()
         rows = self.ledger.slots().to_pylist()
         missing = {row["item"]: row["wanted"] - row["filled"] for row in rows}
@@ -260,6 +274,7 @@ class Simulated:
         receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), given)
         self._asked[worker].add(item)
         self._n_answers += not receipt.repeated
+        _tell(receipt, self._on_event)
         return receipt.counts
 
     def _control(self, worker: str) -> None:
@@ -290,6 +305,7 @@ class Simulated:
         self.ledger.record("bar", worker, {"why": why}, self.now())
         self.ledger.bar(worker, self.now())
         self._barred.add(worker)
+        self._on_event(WorkerDropped(worker, why))
 
     def _read(self) -> None:
         """Read from the ledger who has answered what, and who is asked nothing more."""
@@ -356,14 +372,18 @@ class Replayed:
         self._n_answers = ledger.n_answers
         self._asked: set[tuple[str, str]] = set()
         self._barred: set[str] = set()
+        self._on_event: OnEvent = lambda _: None
 
     def now(self) -> int:
         """Return the time that the answers took so far."""
         return time_after(self.setting, self._n_answers)
 
-    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+    def collect(
+        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
+    ) -> Waiting | None:
         """Fill the open places with recorded answers, as far as there are any."""
         del name
+        self._on_event = on_event
         self._read()
         rows = self.ledger.slots().to_pylist()
         missing = {row["item"]: row["wanted"] - row["filled"] for row in rows}
@@ -386,6 +406,7 @@ class Replayed:
         receipt = self.ledger.submit(key_of(item, worker), worker, item, labels, given)
         self._asked.add((item, worker))
         self._n_answers += not receipt.repeated
+        _tell(receipt, self._on_event)
         return receipt.counts
 
     def _read(self) -> None:
@@ -489,13 +510,15 @@ class Files:
         """Return the campaign's time."""
         return self._clock()
 
-    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+    def collect(
+        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
+    ) -> Waiting | None:
         """Read what has come back, write the tasks that are left, say what is missing."""
         path = self.out / f"tasks-{name}.jsonl"
         if self.admission.items:
             self._write(self.out / f"{TEST}.jsonl", TEST, dict.fromkeys(self.admission.items, 1))
         is_there = self._is_there(path)
-        self._take_all()
+        self._take_all(on_event)
         missing = missing_answers(self.ledger, items)
         if missing and not is_there:
             self._write(path, name, self._needed(missing))
@@ -560,19 +583,19 @@ class Files:
             return single | {"attributes": self.setting.cells(n)}
         return single | {"text": pool.given[n]}
 
-    def _take_all(self) -> None:
+    def _take_all(self, on_event: OnEvent) -> None:
         """Take what has come back: answers to the test first, then those of who has taken it."""
         self._told.clear()
         self.admission.judge(self.now())
         test = set(self.admission.items)
         rows = self._rows()
-        self._take([row for row in rows if row["item"] in test])
+        self._take([row for row in rows if row["item"] in test], on_event)
         self.admission.judge(self.now())
-        self._take([row for row in rows if row["item"] not in test])
+        self._take([row for row in rows if row["item"] not in test], on_event)
 
-    def _take(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _take(self, rows: Sequence[Mapping[str, Any]], on_event: OnEvent) -> None:
         """Take the answers that find a place, in their order; count those that do not."""
-        places, barred = Places(self.setting, self.ledger), self._barred()
+        places, barred = Places(self.setting, self.ledger, on_event), self._barred()
         for row in rows:
             item, worker, labels = row["item"], row["worker"], row["labels"]
             before = places.given(item, worker)
@@ -669,9 +692,11 @@ class Web:
             self._now = open_clock(self.ledger)
         return self._now()
 
-    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
+    def collect(
+        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
+    ) -> Waiting | None:
         """Return what is missing; nothing where the money or the time is used up."""
-        del name
+        del name, on_event  # answers come in other threads
         self.ledger.expire(self.now())
         missing = missing_answers(self.ledger, items)
         where = "people answer in their browsers: goldspan serve"

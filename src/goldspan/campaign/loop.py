@@ -15,6 +15,16 @@ from goldspan.aggregation import Consensus
 from goldspan.campaign.awaiting import HOUR
 from goldspan.campaign.changing import begin, reopened
 from goldspan.campaign.crowds import Files, Replayed, Simulated, Web
+from goldspan.campaign.events import (
+    AskedAgain,
+    CampaignEvent,
+    Decided,
+    OnEvent,
+    PlanChanged,
+    RoundEnded,
+    RoundOpened,
+    WorkerDropped,
+)
 from goldspan.campaign.judging import Aggregating, judge, kept, right_share, value_of_asking
 from goldspan.campaign.model import make_model
 from goldspan.campaign.protocols import (
@@ -356,7 +366,6 @@ _WHY = {
     MONEY: "the money does not pay for another item",
     POOL: "no item of the pool is left to pick",
 }
-Tell = Callable[[str], None]
 
 
 class Campaign:
@@ -366,15 +375,22 @@ class Campaign:
         setting: The plan and its files.
         ledger: Where everything is kept.
         steps: The six steps; the plan's by default.
-        tell: Who is told, a line at a time.
+        on_event: Hears what happens, see `goldspan.campaign.events`.
+        stop_requested: Asked between two steps whether to stop there; the campaign then ends with
+            a KeyboardInterrupt, and a new one goes on from there.
     """
 
     def __init__(
-        self, setting: Setting, ledger: Ledger, steps: Steps | None = None, tell: Tell | None = None
+        self,
+        setting: Setting,
+        ledger: Ledger,
+        steps: Steps | None = None,
+        on_event: OnEvent = lambda _: None,
+        stop_requested: Callable[[], bool] = lambda: False,
     ) -> None:
         self.setting, self.ledger = setting, ledger
         self.steps = steps or Steps.of(setting, ledger)
-        self.tell: Tell = tell or (lambda _: None)
+        self.on_event, self.stop_requested = on_event, stop_requested
         self.progress = Progress(setting, ledger, self.steps)
         self._has_begun = False
         self._opened = ""
@@ -441,7 +457,7 @@ class Campaign:
             return
         now = self.steps.label.now()
         for line in begin(self.setting, self.ledger, now):
-            self.tell(line)
+            self._hear(PlanChanged(line))
         stay = kept(self.ledger)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             if worker not in stay:
@@ -465,10 +481,11 @@ class Campaign:
         items = list(picks["items"])
         if not items:
             why = _WHY.get(picks["stopped"], picks["stopped"])
-            self._kept("stop", name, lambda: asdict(ended(picks["stopped"], why, {})))
+            decision = self._kept("stop", name, lambda: asdict(ended(picks["stopped"], why, {})))
+            self._hear(Decided(decision["stop"], decision["why"]))
             return None
         if self._opened != name:  # as above: whoever answers would wait meanwhile
-            self.tell(f"round {number}: {len(items)} items to label")
+            self._hear(RoundOpened(number, len(items)))
             least = self.setting.plan.redundancy.min
             self.ledger.open_batch(name, items, least, self.steps.label.now())
             self._opened = name
@@ -479,10 +496,9 @@ class Campaign:
             if self.progress.crowd.n_items:
                 self._judge(name)
             facts = self._kept("round", name, lambda: self._facts(number, name))
-        self.tell(_line(number, facts))
-        if facts.get("note"):
-            self.tell(f"  no model: {facts['note']}")
-        self._kept("stop", name, self._decide)
+        self._hear(RoundEnded(number, facts))
+        decision = self._kept("stop", name, self._decide)
+        self._hear(Decided(decision["stop"], decision["why"]))
         return None
 
     def _pick(self, number: int) -> dict[str, Any]:
@@ -502,12 +518,13 @@ class Campaign:
             self._adjust(waves[-1])
         while not waves or waves[-1]["more"]:
             key = f"{name}.{len(waves) + 1}"
-            waiting = self.steps.label.collect(key, items)
+            waiting = self.steps.label.collect(key, items, self._hear)
             if waiting is not None:
                 return waiting
             closed = {item for wave in waves for item in wave["closed"]}
             with self.progress.still():
                 waves.append(self._kept("wave", key, partial(self._next_wave, items, closed)))
+            self._hear(AskedAgain(len(waves[-1]["more"])))
             self._adjust(waves[-1])
         return None
 
@@ -542,8 +559,8 @@ class Campaign:
         for worker in (one for one in body["drop"] if one not in stay):
             if worker not in barred:
                 why = body["workers"][worker]["why"]
-                self.tell(f"  {worker} is asked no more: {why}")
                 self.ledger.record("bar", worker, {"why": why}, self.steps.label.now())
+                self._hear(WorkerDropped(worker, why))
             self.ledger.bar(worker, self.steps.label.now())
 
     def _verdicts(self, barred: set[str]) -> dict[str, Any]:
@@ -591,25 +608,29 @@ class Campaign:
     def _decide(self) -> dict[str, Any]:
         return asdict(self.steps.stop.decide(list(self.ledger.records("round").values())))
 
+    def _hear(self, event: CampaignEvent) -> None:
+        """Tell the observer of an event; between two steps, the campaign can stop here."""
+        self.on_event(event)
+        self.check_stop()
+
+    def check_stop(self) -> None:
+        """End here, between two steps, if that was asked for.
+
+        Raises:
+            KeyboardInterrupt: It was.
+        """
+        if self.stop_requested():
+            raise KeyboardInterrupt
+
     def _kept(self, kind: str, name: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """Return a decision as it was kept, or make it and keep it."""
         if name not in self.ledger.records(kind):
-            self.ledger.record(kind, name, make(), self.steps.label.now())
+            self.check_stop()
+            made = make()
+            self.check_stop()  # what was interrupted while it was made is not kept
+            self.ledger.record(kind, name, made, self.steps.label.now())
         return self.ledger.records(kind)[name]
 
 
 def _plain(measure: Any) -> dict[str, Any] | None:
     return None if measure is None else asdict(measure)
-
-
-def _line(number: int, facts: Mapping[str, Any]) -> str:
-    from goldspan.money import from_micro
-
-    score = facts["score"]
-    shown = "" if score is None else f", {facts['model']} {100 * score['value']:.1f}"
-    if score is not None:
-        shown += f" ({100 * score['low']:.1f} to {100 * score['high']:.1f})"
-    answers = f"{facts['items']} items, {facts['answers']} answers"
-    if facts["cap"] is not None:
-        answers += f", spent {from_micro(facts['spent'])} of {from_micro(facts['cap'])}"
-    return f"round {number}: {answers}{shown}"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
+from goldspan.campaign.events import OnEvent
 from goldspan.crowd import Crowd
 from goldspan.selection import Pool
 
@@ -148,8 +149,11 @@ class Label(Protocol):
         """Return the time in milliseconds since 1970."""
         ...
 
-    def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
-        """Get answers for the open places of items of a batch; None when nothing is awaited."""
+    def collect(self, name: str, items: Sequence[str], on_event: OnEvent) -> Waiting | None:
+        """Get answers for the open places of items of a batch; None when nothing is awaited.
+
+        `on_event` hears of every answer that counts, and may end the campaign after it.
+        """
         ...
 
 

@@ -62,6 +62,15 @@ def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
     return "\n".join(lines)
 
 
+def plural(n: int, word: str) -> str:
+    """Write a number of things.
+
+    >>> plural(1, "item"), plural(2000, "item")
+    ('1 item', '2,000 items')
+    """
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
 def csv_text(rows: Any, *, raw: bool) -> str:
     """Return an Arrow table as CSV, a heading and a line per row; `raw` as of `crowd.cells`."""
     from goldspan.crowd.cells import csv_text as written

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli import reading as r
+from goldspan.cli.live import Status, interruptible, shown
 from goldspan.cli.output import check_part, emit_json, say, warn
 from goldspan.cli.report import PAGE, missing_for_pages, write_page
-from goldspan.cli.run_view import shown
-from goldspan.cli.run_watch import Course, watched
 from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
@@ -67,15 +66,19 @@ def run(
             open_store(setting, out, store, _begin(setting), private=False, new=new) as ledger,
         ):
             setting = as_begun(setting, ledger)
-            course = Course.of(setting, ledger)
-            with shown(course, quiet=json) as tell, watched(ledger, course.hear) as kept:
-                campaign = Campaign(setting, kept, tell=tell)
+            status = Status.of(setting, ledger)
+            with shown(status, quiet=json) as display, interruptible() as interrupted:
+                campaign = Campaign(
+                    setting, ledger, on_event=display.hear, stop_requested=interrupted
+                )
                 campaign.begin()
                 new.keep()
                 found = campaign.run()
-                tell("writing")
+                display.show("writing")
+                result = campaign.progress.result
+                campaign.check_stop()  # a second Ctrl-C leaves an unfinished result
                 files = [str(path) for path in write_exports(campaign, out, raw_csv=raw_csv)]
-                findings = Findings.of(ledger, campaign.progress.result)
+                findings = Findings.of(ledger, result)
                 files += [] if lacks else [write_page(findings, out)]
             if isinstance(found, Waiting):
                 _wait(found, command_line(again, out, store), files, as_json=json)

@@ -48,7 +48,7 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
         if not crowd.is_classification:
             return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
         return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
-    source = open_source(gold, max_decompressed=options.max_decompressed)
+    source = open_source(gold, options.text_encoding, options.max_decompressed)
     if crowd.is_classification and not source.is_folder:
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
     other = get_format(guess_format(source)).read(source, plain)

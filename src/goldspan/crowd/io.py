@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
@@ -12,11 +12,14 @@ from typing import Any, Protocol
 
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.names import check_names
-from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.options import ReadOptions, reading_options
 from goldspan.crowd.registry import FORMATS
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.plugins import plugins
+
+READING = frozenset(reading_options())
+"""The names of the options of `read_crowd`."""
 
 
 class Format(Protocol):
@@ -77,120 +80,54 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
     raise FormatError([Fault(message, file=source.name, kind="format")])
 
 
-def read_crowd(
-    source: Any,
-    *,
-    format: str | None = None,  # noqa: A002 - the word users know
-    gold: Any = None,
-    encoding: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    workers: Iterable[str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    missing: Iterable[str] | None = None,
-    altered: str = "missing",
-    repeated: str = "last",
-    unknown: str = "raise",
-    strict: bool = False,
-    offsets: str = "codepoint",
-    tokens: str = "fine",
-    cut: str = "split",
-    overlapping: str = "longest",
-    unlabelled: str = "refuse",
-    strip: bool = False,
-    rename_workers: Mapping[str, str] | None = None,
-    delimiter: str | None = None,
-    text_encoding: str | None = None,
-    max_decompressed: int | str | None = None,
-    progress: Callable[[int, int], Any] | None = None,
-) -> Crowd:
+def read_crowd(source: Any, **options: Any) -> Crowd:
     r"""Read a crowd: items, workers, their answers, and gold if there is some.
 
     Args:
         source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
             binary file; a DataFrame of any make, a Hugging Face `Dataset`, or a list of dicts.
-        format: "wide", "long", "span-table", "tag-columns", "folder", "spans", "label-studio",
-            "doccano", "prodigy", "brat", "mturk", "parquet" or "conll"; guessed from the content
-            by default. A DataFrame is "long", "span-table", "tag-columns" or "wide".
-        gold: A second file, folder or DataFrame with the known tags.
-        encoding: Encoding of the tags; guessed by default.
-        columns: Names of columns by role, for example {"item": "question", "worker": "user"}.
-        workers: Worker columns of a wide table; of other formats the workers to keep.
-        labels: New names for labels, {"person": "PER"}; an empty name drops the label.
-        missing: Cells that mean "no label"; by default `?`, empty, NA, NaN, null.
-        altered: What becomes of a label on a token that the worker's file shows cut or altered:
-            "missing" (default), "keep" (forced onto the whole token) or "drop-sentence".
-        repeated: Which of several answers of one worker to one item counts: "last" or "first".
-        unknown: What becomes of a string that is no tag of the encoding: "raise" (default), or
-            "outside": listed in the import report and read as `O`.
-        strict: Refuse an input with faults that could otherwise be aligned or listed.
-        offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
-        tokens: How texts are cut whose file names no tokens: "fine" (default), "space" or
-            "words"; see `goldspan.spans.tokenize`.
-        cut: Character spans that begin or end within a token: "split" (default) cuts the token
-            there, "expand" takes the whole token, "contract" leaves it out, "error" refuses.
-        overlapping: Which of the spans of one answer stays where several overlap: "longest"
-            (default), "outermost", or "refuse".
-        unlabelled: What becomes of a file with items that nobody labelled, no gold either:
-            "refuse" (default) or "keep", for pools. goldspan's own formats are always kept.
-        strip: Take white space and quotation marks off the ends of labels and of workers' ids.
-        rename_workers: Other ids for workers, {"Ann": "ann"}; what two have answered becomes one
-            worker's.
-        delimiter: Of a table; guessed by default.
-        text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
-            be that.
-        max_decompressed: Most bytes that a compressed file, an archive or a Parquet file may
-            become in memory, as a number or as text such as "20GiB"; by default 4 GiB, and beyond
-            256 MiB no more than 100 times its size.
-        progress: Called with (done, total) now and then by readers that may take long.
+        options: The fields of `ReadOptions`: format, gold, encoding, columns, workers, labels,
+            missing, altered, repeated, unknown, strict, offsets, tokens, cut, overlapping,
+            unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed and
+            progress. A DataFrame is of the format "long", "span-table", "tag-columns" or "wide".
 
     Returns:
         The crowd; `crowd.import_report` says what was found and decided.
 
     Raises:
-        FormatError: The input is refused; every fault is listed with its place.
-        UnknownNameError: An option has no such value.
+        FormatError: The input is rejected; every fault is listed with its place.
+        UnknownNameError: There is no such option, or it has no such value.
 
     >>> crowd = read_crowd(b"token\tann\tbob\nParis\tB-LOC\tO\n", format="wide")
     >>> crowd.answers_of("1")
     {'ann': ['B-LOC'], 'bob': ['O']}
     """
-    defaults = ReadOptions()
-    options = ReadOptions(
-        encoding=encoding,
-        columns=dict(columns or {}),
-        workers=None if workers is None else tuple(workers),
-        labels=dict(labels or {}),
-        missing=defaults.missing if missing is None else tuple(missing),
-        altered=altered,
-        repeated=repeated,
-        unknown=unknown,
-        strict=strict,
-        offsets=offsets,
-        tokens=tokens,
-        cut=cut,
-        overlapping=overlapping,
-        strip=strip,
-        rename_workers=dict(rename_workers or {}),
-        delimiter=delimiter,
-        max_decompressed=max_decompressed,
-        progress=progress,
-    )
-    source = _opened_rows(source, format)
+    _check_options(options)
+    return _read(source, ReadOptions(**options))
+
+
+def _check_options(names: Iterable[str]) -> None:
+    """Reject what is not an option of a reader."""
+    for name in sorted(names):
+        if name not in READING:
+            raise UnknownNameError("reading option", name, sorted(READING))
+
+
+def _read(source: Any, options: ReadOptions) -> Crowd:
+    source = _opened_rows(source, options.format)
     if is_dataframe(source):
         from goldspan.crowd.formats.tables import read_table
 
-        crowd = read_table(source, options, format)
+        crowd = read_table(source, options, options.format)
     else:
-        opened = open_source(source, text_encoding, max_decompressed)
-        name = format or guess_format(opened, columns)
+        opened = open_source(source, options.text_encoding, options.max_decompressed)
+        name = options.format or guess_format(opened, options.columns)
         crowd = get_format(name).read(opened, options)
-    crowd = check_names(_with_labels(crowd, unlabelled), options)
-    if gold is not None:
+    crowd = check_names(_with_labels(crowd, options.unlabelled), options)
+    if options.gold is not None:
         from goldspan.crowd.gold import attach_gold
 
-        known = hasattr(type(gold), "tagged_by_id") or is_dataframe(rows_as_table(gold))
-        given = gold if known else open_source(gold, text_encoding, max_decompressed)
-        crowd = attach_gold(crowd, given, options, refine=True)
+        crowd = attach_gold(crowd, options.gold, options, refine=True)
     return crowd
 
 
@@ -210,9 +147,7 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     1
     """
     reading = {name: value for name, value in reading.items() if value is not None}
-    unknown = sorted(reading.keys() - READING)
-    if unknown:
-        raise UnknownNameError("reading option", unknown[0], sorted(READING))
+    _check_options(reading)
     if hasattr(type(data), "as_gold"):
         data = data.as_gold()
     if not isinstance(data, Crowd):
@@ -241,10 +176,6 @@ def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crow
         if type(error) is not InputError:
             raise
         raise InputError(f"{argument}: {error}") from None
-
-
-READING = frozenset(read_crowd.__kwdefaults__ or ())
-"""The options of `read_crowd`."""
 
 
 def write_crowd(
@@ -436,8 +367,6 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
         if not any("as gold" in one for one in report.notes) and report.format != "conll":
             return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
         return crowd
-    if unlabelled not in UNLABELLED:
-        raise UnknownNameError("rule for items without labels", unlabelled, UNLABELLED)
     if report.format in OWN_FORMATS or unlabelled == "keep":
         return crowd
     message = (
@@ -453,5 +382,4 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
     raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])
 
 
-UNLABELLED = ("refuse", "keep")
 OWN_FORMATS = ("parquet", "spans")

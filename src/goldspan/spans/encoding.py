@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from goldspan.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # --------------------------------------------------------------------------------------------------
 # The span encodings: what each prefix does, and how a tag is read (paper 004, section 2).
@@ -22,6 +23,28 @@ class Role(IntEnum):
     INSIDE = 2
     END = 3
     SINGLE = 4
+
+
+class Span(NamedTuple):
+    """A typed stretch of tokens.
+
+    Attributes:
+        type: For example "PER".
+        start: First token.
+        end: One past the last token.
+
+    >>> Span("PER", 2, 4).tokens
+    range(2, 4)
+    """
+
+    type: str
+    start: int
+    end: int
+
+    @property
+    def tokens(self) -> range:
+        """The tokens of the span."""
+        return range(self.start, self.end)
 
 
 class Encoding(NamedTuple):
@@ -198,6 +221,8 @@ def pair_table(
         `LINKED` says that two tags continue one span when only begin and end tags count (the
         `boundaries` policy).
     """
+    import numpy as np  # the help texts of the command line name encodings and do without it
+
     role = np.concatenate([[Role.OUTSIDE], roles]).astype(np.int8)
     kind = np.concatenate([[-1], types]).astype(np.int16)
     before, now = role[:, None], role[None, :]

@@ -22,36 +22,11 @@ from goldspan.spans.encoding import (
     TYPE_CHANGE,
     Encoding,
     Role,
+    Span,
     TagFault,
     get_encoding,
     read_tag,
 )
-
-# --------------------------------------------------------------------------------------------------
-# A typed stretch of tokens.
-
-
-class Span(NamedTuple):
-    """A typed stretch of tokens.
-
-    Attributes:
-        type: For example "PER".
-        start: First token.
-        end: One past the last token.
-
-    >>> Span("PER", 2, 4).tokens
-    range(2, 4)
-    """
-
-    type: str
-    start: int
-    end: int
-
-    @property
-    def tokens(self) -> range:
-        """The tokens of the span."""
-        return range(self.start, self.end)
-
 
 # --------------------------------------------------------------------------------------------------
 # Reading the spans and the faults of one sequence (paper 004, section 4.1).

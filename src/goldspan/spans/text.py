@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
-from goldspan.spans.parsing import Span
+from goldspan.spans.encoding import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

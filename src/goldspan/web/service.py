@@ -22,6 +22,7 @@ from goldspan.campaign import (
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.crowds import Web
+from goldspan.campaign.events import CampaignEvent
 from goldspan.campaign.results import Findings
 from goldspan.campaign.stopping import Stopping
 from goldspan.crowd.atomic import NewPlaces
@@ -45,6 +46,11 @@ log = logging.getLogger("goldspan.web")
 Report = Callable[[Findings, Path], None]
 TROUBLE = "trouble.json"
 """The file in the campaign's folder that says what stops its loop, while a server runs."""
+
+
+def _log_event(event: CampaignEvent) -> None:
+    for line in event.lines():
+        log.info(line)
 
 
 class Service:
@@ -85,7 +91,7 @@ class Service:
             setting, ledger, label=Web(setting, ledger, clock),
             stop=Ending(Stopping(setting.plan), setting.plan, ledger),
         )  # fmt: skip
-        self.campaign = Campaign(setting, ledger, steps, tell=log.info)
+        self.campaign = Campaign(setting, ledger, steps, on_event=_log_event)
         self.people = People(setting, ledger)
         self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
         self.work = Work(
