@@ -61,7 +61,8 @@ def test_a_worker_model(example, crowd, monkeypatch):
     monkeypatch.setitem(METHODS, "bsc-shared", ("worker_model:BscShared", "all workers alike"))
     result = goldspan.aggregate(crowd, "bsc-shared")
     steps = np.diff(result.trace)
-    assert len(steps) > 1 and (steps >= -1e-9 * abs(result.trace[-1])).all()
+    assert len(steps) > 1
+    assert (steps >= -1e-9 * abs(result.trace[-1])).all()
     assert (result.confusion("ana") == result.confusion("gus")).all()
     assert goldspan.score(crowd, result).f1 > 0.8
     model, rng = module.SharedAccuracy(), np.random.default_rng(0)
@@ -110,7 +111,8 @@ def test_a_stopping_rule_for_items(example, crowd, monkeypatch):
     needed = 2 + (np.diff(crowd.offsets) >= 12)
     assert (finished == (np.diff(crowd.by_item.bounds) >= needed)).all()
     asked = next_answers(crowd, goldspan.aggregate(crowd), n=3, rule="enough_or_long(30)")
-    assert len(asked) == 3 and asked.rule.answers == 30
+    assert len(asked) == 3
+    assert asked.rule.answers == 30
 
 
 def test_a_stopping_rule_for_campaigns(example, root, tmp_path):

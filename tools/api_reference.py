@@ -1,7 +1,7 @@
-"""The API reference of the site: one page per package, made from the docstrings of its public names.
+"""The API reference of the site: a page per package, from the docstrings of its public names.
 
-MkDocs calls `on_config` and `on_files` when it builds the site (`hooks` in mkdocs.yml); nothing is written into `docs/`.
-Public are the names in `__all__` of `goldspan` and of its packages.
+MkDocs calls `on_config` and `on_files` when it builds the site (`hooks` in mkdocs.yml); nothing is
+written into `docs/`. Public are the names in `__all__` of `goldspan` and of its packages.
 
     python tools/api_reference.py PACKAGE     # print one page, for a look
 """
@@ -25,8 +25,8 @@ ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): (.*)$")
 TITLES = {"Args": "Parameters"}
 INDEX = """# API reference
 
-Generated from the docstrings. Public names are those in a package's `__all__`; everything else may change without notice. [Extending
-goldspan](../extending.md) shows the base classes at work.
+Generated from the docstrings. Public names are those in a package's `__all__`; everything else may
+change without notice. [Extending goldspan](../extending.md) shows the base classes at work.
 
 | package | |
 |---|---|
