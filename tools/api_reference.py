@@ -103,6 +103,9 @@ def signature_of(value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
+    kept = [one for name, one in found.parameters.items() if name != "self"]
+    back = inspect.Signature.empty if inspect.isclass(value) else found.return_annotation
+    found = found.replace(parameters=kept, return_annotation=back)
     short = re.sub(r"\b(?:numpy|typing|collections\.abc|pathlib)\.", "", str(found))
     short = short.replace("'", "") if "'" in short and '"' not in short else short
     if len(short) < 80:
@@ -114,7 +117,6 @@ def signature_of(value: Any) -> str:
             lines.append("    *,")
         lines.append(f"    {str(one).replace(chr(39), '')},")
         stars |= one.kind is one.VAR_POSITIONAL
-    back = found.return_annotation
     tail = "" if back is found.empty else f" -> {getattr(back, '__name__', back)}"
     return "(\n" + "\n".join(lines) + "\n)" + tail.replace("'", "")
 
