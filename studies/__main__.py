@@ -8,8 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from goldspan.cli import main
-from goldspan.cli import reading as r
-from goldspan.cli.output import Overwrite, check_outputs, emit_json, listed, say, steps
+from goldspan.cli.options import AsJson, Overwrite
+from goldspan.cli.output import (
+    check_files,
+    check_outputs,
+    emit_json,
+    listed,
+    say,
+    steps,
+)
 from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from studies import options_of, run_study
 from studies.registry import STUDIES, WITH_PICTURE
@@ -74,7 +81,7 @@ def study(
             rich_help_panel=_KEPT,
         ),
     ] = None,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:
     """Redo a paper's tables on real data, with our numbers beside the published ones.
 
@@ -88,7 +95,7 @@ def study(
 
       python -m studies rodrigues-2 --data ../shared/data --repeats 30 -o names.md --json
     """
-    r.check_files(output=output, plot=plot)
+    check_files(output=output, plot=plot)
     check_outputs(output, plot, overwrite=overwrite)
     given = {"methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}

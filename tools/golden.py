@@ -59,6 +59,7 @@ MASKS = {
     "*/files.*record.json.id": "holds a digest of the plan",
     "links-*/json.*.id": "drawn at random",
     "links-*/json.*.url": "signed with the server's secret",
+    "backup-json/json.head": "a hash of the whole log, with the versions of the packages",
     "verify/json.head": "a hash of the whole log, with the versions of the packages",
     "forget*/json.people.*.pseudonym": "drawn at random",
 }
@@ -73,7 +74,6 @@ MASKED_TEXTS = {
 
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
-    "restore": "prints one line; tests/store/test_copies.py compares the stores",
     "payments": "needs an account of a provider; tests/web/providers play one",
 }
 """Commands without a case, and why."""
@@ -442,6 +442,7 @@ def all_cases() -> dict[str, Case]:
         "tag-crf": Case(
             "tag crf.goldspan pool.txt -o crf.conll", ("crf.conll",), ("train-crf",), as_json=False
         ),
+        "tag-json": Case("tag hmm.goldspan pool.txt -o hmm-2.conll", needs=("train-hmm",)),
         "tagger-hmm": Case("tagger inspect hmm.goldspan", needs=("train-hmm",)),
         "tagger-crf": Case("tagger inspect crf.goldspan", needs=("train-crf",)),
         "check-good": Case("check gold.conll", needs=("aggregate-conll",)),
@@ -464,6 +465,8 @@ def all_cases() -> dict[str, Case]:
         "backup": Case(
             "backup weather/out weather.sqlite", needs=("run-labels",), as_json=False
         ),
+        "backup-json": Case("backup weather/out weather-2.sqlite", needs=("run-labels",)),
+        "restore": Case("restore weather.sqlite restored", needs=("backup",)),
         "verify": Case("verify weather.sqlite", needs=("backup",)),
         "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
         "links-list": Case(f"invite {DESK} --list", needs=("links-make",)),
@@ -515,8 +518,8 @@ SUFFIX = {"parquet": ".parquet", "label-studio": ".json", "prodigy": ".jsonl", "
 QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
-    "run-labels", "backup", "verify", "links-*", "desk-*", "forget*", "method-mv-*", "method-ds",
-    "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm", "tagger-hmm",
+    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*", "method-ds",
+    "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm", "tag-json", "tagger-hmm",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 

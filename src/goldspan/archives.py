@@ -32,8 +32,6 @@ RATIO = 100
 """How many times its own size it may grow to by default, beyond `FREE`."""
 MAX_DEPTH = 3
 """How deep archives may be nested."""
-RAISE = ", or raise the limit with max_decompressed=… (a size such as 20GiB)"
-"""What messages say of the option, where there is one: a plan has none."""
 
 _CHUNK = 1 << 20
 _UNITS = {"": 0, "b": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
@@ -119,7 +117,8 @@ class Allowance:
         return TooLargeError(
             f"{show_size(self.packed)} decompress to more than {show_size(self.most)}, which is "
             "the limit, so that no small file can fill the memory: if it is right, decompress it "
-            f"first{RAISE}"
+            "first",
+            hint="max_decompressed",
         )
 
 

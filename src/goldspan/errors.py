@@ -1,13 +1,14 @@
 """The errors that goldspan raises: one small tree, every message complete in itself.
 
 A message says what was wrong, where (file, line, item, token, worker), what was seen, what is
-allowed, and how to mend it. Faults are collected and raised once.
+allowed, and how to fix it. Faults are collected and raised once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 
 class GoldspanError(Exception):
@@ -15,7 +16,29 @@ class GoldspanError(Exception):
 
 
 class InputError(GoldspanError, ValueError):
-    """The input is refused: the message lists what is wrong with it."""
+    """The input is rejected: the message lists what is wrong with it.
+
+    Attributes:
+        message: What is wrong, without the names of parameters that follow.
+        parameter: The parameter that the message is about, which begins with it; "" for none.
+        hint: A parameter that helps, named at the end; "" for none.
+
+    >>> error = InputError("must be above 0, not -1", parameter="per_answer")
+    >>> print(error)
+    per_answer must be above 0, not -1
+    >>> error.worded({"per_answer": "--per-answer"})  # as on the command line
+    '--per-answer must be above 0, not -1'
+    """
+
+    def __init__(self, message: str = "", *, parameter: str = "", hint: str = "") -> None:
+        self.message, self.parameter, self.hint = message, parameter, hint
+        super().__init__(self.worded({hint: hint}))
+
+    def worded(self, names: Mapping[str, str]) -> str:
+        """Return the message with other names for parameters; a hint without a name is left out."""
+        subject = f"{names.get(self.parameter, self.parameter)} " if self.parameter else ""
+        hint = f" (see {names[self.hint]})" if self.hint and self.hint in names else ""
+        return f"{subject}{self.message}{hint}"
 
 
 class UnavailableError(InputError, AttributeError):
@@ -86,7 +109,7 @@ class Fault:
     """One thing that is wrong with an input, and where.
 
     Attributes:
-        message: What was seen, what is allowed, how to mend it.
+        message: What was seen, what is allowed, how to fix it.
         file: Name of the file, "" when the input is not a file.
         line: Line in that file, counted from 1; 0 when unknown.
         item: Id of the item, "" when unknown.
@@ -119,16 +142,16 @@ class FaultsError(InputError):
 
     shown = 20
 
-    def __init__(self, faults: Sequence[Fault], headline: str = "") -> None:
+    def __init__(self, faults: Sequence[Fault], headline: str = "", *, hint: str = "") -> None:
         self.faults, self.headline = tuple(faults), headline
         lines = [str(fault) for fault in self.faults[: self.shown]]
         if len(self.faults) > self.shown:
             lines.append(f"… and {len(self.faults) - self.shown} more")
-        super().__init__("\n".join([headline, *lines] if headline else lines))
+        super().__init__("\n".join([headline, *lines] if headline else lines), hint=hint)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments."""
-        return type(self), (self.faults, self.headline)
+        return partial(type(self), hint=self.hint), (self.faults, self.headline)
 
 
 class FormatError(FaultsError):

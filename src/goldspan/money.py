@@ -15,7 +15,7 @@ UNLIMITED = MOST * MICRO
 """The cap, in millionths, of a campaign whose answers cost nothing: a store needs a number."""
 
 
-def to_micro(amount: Any, what: str = "an amount", most: int = MOST) -> int:
+def to_micro(amount: Any, what: str = "an amount", most: int = MOST, *, parameter: str = "") -> int:
     """Turn an amount of money into millionths.
 
     Args:
@@ -23,6 +23,7 @@ def to_micro(amount: Any, what: str = "an amount", most: int = MOST) -> int:
             as it is printed.
         what: Its name in messages.
         most: The largest amount that is taken, in units.
+        parameter: The parameter that it is a value of, for messages in place of `what`.
 
     Raises:
         InputError: It is no number, negative, too large, or finer than a millionth.
@@ -30,17 +31,21 @@ def to_micro(amount: Any, what: str = "an amount", most: int = MOST) -> int:
     >>> to_micro("0.05"), to_micro(3)
     (50000, 3000000)
     """
+
+    def refused(why: str) -> InputError:
+        return InputError(why if parameter else f"{what} {why}", parameter=parameter)
+
     try:
         value = None if isinstance(amount, bool) else Decimal(str(amount).strip())
     except InvalidOperation:
         value = None
     if value is None or not value.is_finite():
-        raise InputError(f"{what} must be a number such as 0.05, not {amount!r}")
+        raise refused(f"must be a number such as 0.05, not {amount!r}")
     if not 0 <= value <= most:
-        raise InputError(f"{what} must lie in 0 … {most:,}, not {amount}")
+        raise refused(f"must lie in 0 … {most:,}, not {amount}")
     micro = value * MICRO
     if micro != micro.to_integral_value():
-        raise InputError(f"{what} must be a whole number of millionths, not {amount}")
+        raise refused(f"must be a whole number of millionths, not {amount}")
     return int(micro)
 
 

@@ -103,7 +103,7 @@ def test_an_item_is_shown_with_its_answers_and_decided(run):
 
 
 def test_a_worker_is_judged(run):
-    assert run("judge", "cat", "drop", "--reason", "guesses") == "cat is asked nothing more\n"
+    assert run("judge", "cat", "drop", "--reason", "guesses") == "cat gets no more tasks\n"
     cat = next(row for row in json.loads(run("workers", "--json")) if row["worker"] == "cat")
     assert (cat["barred"], cat["decided"]) == (True, "drop")
     assert run("judge", "cat", "keep") == "cat goes on, whatever the rules say\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.cli import desk_view as view
+from goldspan.cli import desk as view
 
 NOW = {
     "title": "Names", "state": "waiting", "why": "", "error": "", "advice": "", "flags": 0,
@@ -18,13 +18,15 @@ NOW = {
 
 
 def test_the_overview_says_what_the_money_went_for():
-    said = view.overview(NOW)
+    said = view.overview_text(NOW)
     assert "items: 8 of 159 have answers" in said
     assert "spent on labels: 0.32, on practice, test and control: 0.28" in said
 
 
 def test_what_stops_the_campaign_stands_first_with_what_to_do():
-    said = view.overview({**NOW, "state": "failed", "error": "no room", "advice": "Make some."})
+    said = view.overview_text(
+        {**NOW, "state": "failed", "error": "no room", "advice": "Make some."}
+    )
     assert said.splitlines()[:3] == [
         "Names: trouble", "THE CAMPAIGN DOES NOT GO ON: no room", "Make some.",
     ]  # fmt: skip
@@ -32,14 +34,14 @@ def test_what_stops_the_campaign_stands_first_with_what_to_do():
 
 def test_what_changed_in_the_plan_and_what_waits_for_a_start_is_told():
     plan = {**NOW["plan"], "changes": ["budget.money was 3 and is 5"], "pending": ["stop.x"]}
-    said = view.overview({**NOW, "plan": plan})
+    said = view.overview_text({**NOW, "plan": plan})
     assert "changed: budget.money was 3 and is 5\n" in said
     assert "not in force until `goldspan serve` starts again: stop.x" in said
 
 
 def test_a_state_is_called_as_on_the_pages():
-    assert view.overview(NOW).startswith("Names: open\n")
-    assert view.overview({**NOW, "state": "ended", "why": "all done"}).startswith(
+    assert view.overview_text(NOW).startswith("Names: open\n")
+    assert view.overview_text({**NOW, "state": "ended", "why": "all done"}).startswith(
         "Names: ended (all done)\n"
     )
 
@@ -51,13 +53,13 @@ def test_a_state_is_called_as_on_the_pages():
      ({"used": 60.0, "left": 12.0}, "time: 2.5 days, 12.0 h left")],
 )  # fmt: skip
 def test_time_is_told_in_minutes_hours_or_days(hours, said):
-    assert said in view.overview({**NOW, "hours": hours})
+    assert said in view.overview_text({**NOW, "hours": hours})
 
 
 def test_long_labels_are_cut_as_texts_are():
     label = "a very long label that nobody wants to read twice, " * 3
     found = {"confidence": 0.5, "label": label}
-    said = view.doubts([{"item": "d1", "tokens": [], "text": "short", "found": found}])
+    said = view.uncertain_text([{"item": "d1", "tokens": [], "text": "short", "found": found}])
     assert max(len(line) for line in said.splitlines()) < 100
     assert "…" in said
 
@@ -66,7 +68,7 @@ def test_a_control_question_has_a_plain_number_of_answers():
     row = {"item": "d1", "text": "x", "answers": 3, "wanted": 1000, "confidence": None,
            "control": True, "gold": False, "flags": 0, "state": "open"}  # fmt: skip
     page = {"items": [row, {**row, "item": "d2", "wanted": 5, "control": False}], "more": False}
-    control, plain = view.items(page).splitlines()[1:]
+    control, plain = view.items_text(page).splitlines()[1:]
     assert control.split() == ["d1", "3", "control", "x"]
     assert plain.split() == ["d2", "3/5", "open", "x"]
 
@@ -75,8 +77,8 @@ def test_a_control_question_has_a_plain_number_of_answers():
 def test_agreement_of_one_worker_is_no_empty_table(value):
     names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
     measures = dict.fromkeys(names, value)
-    assert view.agreement({"measures": measures}) == view.agreement({"measures": None})
-    assert "alpha" in view.agreement({"measures": {**measures, "alpha": 0.0}})
+    assert view.agreement_text({"measures": measures}) == view.agreement_text({"measures": None})
+    assert "alpha" in view.agreement_text({"measures": {**measures, "alpha": 0.0}})
 
 
 def test_workers_are_told_with_what_is_counted_and_where_they_stand():
@@ -85,16 +87,18 @@ def test_workers_are_told_with_what_is_counted_and_where_they_stand():
     control = {"answered": 3, "right": 12, "total": 15, "unit": "marked words"}
     row = {"worker": "ann", "answers": 9, "earned": "0.45", "control": control,
            "verdict": verdict, "standing": "asked no more"}  # fmt: skip
-    head, ann = view.workers([row]).splitlines()
+    head, ann = view.workers_text([row]).splitlines()
     assert "standing" in head
     assert "12 of 15 marked words" in ann
     assert "  0.800  " in ann
     assert ann.endswith("asked no more  right in 80 %")
-    (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": "others"}}]).splitlines()
+    (_, ann) = view.workers_text([{**row, "verdict": {**verdict, "by": "others"}}]).splitlines()
     assert "~0.800" in ann  # no known label has shown it
-    (_, ann) = view.workers([{**row, "verdict": {**verdict, "measure": "agrees"}}]).splitlines()
+    (_, ann) = view.workers_text(
+        [{**row, "verdict": {**verdict, "measure": "agrees"}}]
+    ).splitlines()
     assert "agrees 0.800" in ann
-    (_, ann) = view.workers([{**row, "verdict": {**verdict, "by": ""}}]).splitlines()
+    (_, ann) = view.workers_text([{**row, "verdict": {**verdict, "by": ""}}]).splitlines()
     assert "0.800" not in ann
 
 
@@ -103,14 +107,14 @@ def test_a_span_is_shown_as_it_stands_in_the_text():
     spans = [{"type": "COMPANY", "start": 0, "end": 1}, {"type": "PRODUCT", "start": 1, "end": 3}]
     found = {"confidence": 0.5, "spans": spans, "alternatives": [{**spans[1], "confidence": 0.4}]}
     one = {"item": "d1", "text": text, "tokens": tokens, "starts": starts, "found": found}
-    assert "COMPANY[Dyson] PRODUCT[V15]" in view.doubts([one])
+    assert "COMPANY[Dyson] PRODUCT[V15]" in view.uncertain_text([one])
     answer = {"worker": "ann", "counts": True, "status": "accepted", "labels": spans}
     more = {"gold": spans, "known": None, "answers": [answer], "skipped": [], "flags": []}
-    said = view.item({**one, **more, "page": 1, "pages": 1})
+    said = view.item_text({**one, **more, "page": 1, "pages": 1})
     assert said.splitlines()[1:] == [
         "gold: COMPANY[Dyson] PRODUCT[V15]",
         "the answers say: COMPANY[Dyson] PRODUCT[V15] (0.500)",
         "  0.400  PRODUCT[V15]",
         "ann: COMPANY[Dyson] PRODUCT[V15]",
     ]
-    assert view.item({**one, **more, "page": 1, "pages": 2}).endswith("\nmore: --page 2")
+    assert view.item_text({**one, **more, "page": 1, "pages": 2}).endswith("\nmore: --page 2")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from goldspan.cli.inspect import inspect
+from goldspan.cli.files import inspect
 from goldspan.errors import FormatError
 from own_text import own_texts
 

@@ -15,7 +15,7 @@ WAITING = """
 import sys, time
 from pathlib import Path
 from goldspan.cli import main
-from goldspan.cli.reading import Reading
+from goldspan.cli.options import Reading
 
 def read(self, *rest):
     Path("reading").touch()

@@ -57,7 +57,7 @@ def test_links_are_made_shown_and_revoked(run, entrance):
     assert [link.worker for link in links] == ["ann", "Lee, Bob"]
     assert links[0].expires - links[0].issued == 2 * 86_400_000
 
-    assert run("--revoke", made[0]["id"]).stdout == f"{made[0]['id']} no longer holds\n"
+    assert run("--revoke", made[0]["id"]).stdout == f"{made[0]['id']} is revoked\n"
     with pytest.raises(Refused, match="taken back"):
         entrance.links._notes.now("link-revoked")
         entrance.links.read(tokens[0])

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from cli.test_cli import EXAMPLE, goldspan_run
-from goldspan.cli.parameters import method_params
+from goldspan.cli.answers import method_params
 from goldspan.errors import InputError, UnknownNameError
 
 

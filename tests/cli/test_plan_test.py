@@ -68,12 +68,16 @@ def test_json_holds_everything(run):
 @pytest.mark.parametrize(
     ("words", "code", "match"),
     [
-        (["--bad", 0.8, "--good", 0.6], 1, "--bad must be below --good, but 0.8 is not below 0.6"),
+        (
+            ["--bad", 0.8, "--good", 0.6],
+            1,
+            "--bad must be below the share of good workers",
+        ),
         (["--bad", 0.6, "--good", 0.61], 1, "about 20,475 questions"),
         (["--bad", 0.6, "--good", 0.8, "--alpha", 0], 1, "--alpha must lie between"),
         (["--bad", 0.6, "--good", 0.8, "--price", -1], 1, "the price of a question"),
         (["--bad", 0.6, "--good", 0.8, "--prior", "4"], 2, "two numbers such as 4,2"),
-        (["--bad", 0.6, "--good", 0.61], 1, "raise --max"),
+        (["--bad", 0.6, "--good", 0.61], 1, "or a longer test (see --max)"),
         (["--bad", 1.6, "--good", 0.61], 1, "--bad must be a chance"),
         (["--bad", 0.6], 2, "--good"),
     ],

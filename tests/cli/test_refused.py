@@ -25,7 +25,7 @@ def goldspan(*words):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
         patch.setattr("goldspan.web.serve", lambda *_: None)  # as if Ctrl-C came at once
-        patch.setattr("goldspan.cli.serve._log", lambda: None)
+        patch.setattr("goldspan.cli.campaign._log", lambda: None)
         with redirect_stderr(said), pytest.raises(SystemExit) as end:
             main()
     return end.value.code or 0, said.getvalue()
@@ -244,7 +244,7 @@ def test_changed_limits_are_in_force_before_anybody_is_let_in(begun, tmp_path):
         command = ["goldspan", "serve", *map(str, words), "--port", "0", "--no-loop"]
         patch.setattr(sys, "argv", command)
         patch.setattr("goldspan.web.serve", look)
-        patch.setattr("goldspan.cli.serve._log", lambda: None)
+        patch.setattr("goldspan.cli.campaign._log", lambda: None)
         with pytest.raises(SystemExit) as end:
             main()
     assert not end.value.code

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import app
-from goldspan.cli.served import command_line
+from goldspan.cli.options import Place
 from goldspan.old_name import variable
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
@@ -134,7 +134,7 @@ def test_a_campaign_with_files_ends_well_and_says_what_it_waits_for(plan, tmp_pa
 
 
 def test_the_command_that_goes_on_tells_no_password():
-    told = command_line(["run", "p.toml"], "out", "postgresql://ann:secret@host/name")
+    told = Place("p.toml", "out", "postgresql://ann:secret@host/name").command(["run", "p.toml"])
     assert told.startswith("goldspan run p.toml --out out --store")
     assert "secret" not in told
 

@@ -85,7 +85,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
         told.append(invoke(plan, "--port", "0", "--reset-password", "--no-loop"))
 
     monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
-    monkeypatch.setattr("goldspan.cli.serve._log", lambda: None)
+    monkeypatch.setattr("goldspan.cli.campaign._log", lambda: None)
     monkeypatch.setattr("goldspan.web.serve", meanwhile)
     words = ["serve", str(plan), "--out", str(tmp_path / "out"), "--port", "0", "--no-loop"]
     first = CliRunner().invoke(app, words)

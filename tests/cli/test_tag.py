@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from goldspan.cli.tag import tag
-from goldspan.cli.tagger import tagger as tagger_app
-from goldspan.cli.train import train
+from goldspan.cli.models import tag, train
+from goldspan.cli.models import tagger as tagger_app
 from goldspan.crowd import read_crowd
 from goldspan.errors import GoldspanError
 from goldspan.spans import tokenize

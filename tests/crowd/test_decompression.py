@@ -22,7 +22,7 @@ from goldspan.errors import FormatError, InputError
 from goldspan.selection.reading import read_pool
 
 TABLE = b"item,worker,label\n" + b"".join(b"%d,ann,x\n" % n for n in range(2000))
-OPTION = r"limit.*decompress it first, or raise the limit with max_decompressed=…"
+OPTION = r"limit.*decompress it first \(see max_decompressed\)"
 FEW = 20 << 20
 """More memory than this is not needed to find out that 1 MiB is exceeded."""
 
@@ -235,5 +235,5 @@ def test_commands_name_their_option_and_take_it(command, tmp_path, capsys, monke
         main()
     assert end.value.code == 1
     said = capsys.readouterr().err
-    assert "raise the limit with --max-decompressed (a size" in said
+    assert "decompress it first (see --max-decompressed)" in said
     assert "crowd.csv.gz" in said

@@ -175,7 +175,7 @@ def test_what_is_not_there_is_refused_by_its_name():
 
 
 def test_a_crowd_without_gold_says_how_to_get_some():
-    with pytest.raises(InputError, match="this crowd has no gold: read it with gold="):
+    with pytest.raises(InputError, match="this crowd has no gold: read it with the known labels"):
         small().tagged_by_id()
 
 

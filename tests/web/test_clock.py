@@ -24,7 +24,7 @@ from goldspan.campaign.clock import (
 )
 from goldspan.campaign.results import Findings
 from goldspan.cli import app as command
-from goldspan.cli.report import write_page
+from goldspan.cli.campaign import write_page
 from goldspan.store import open_ledger
 from goldspan.web import load_keys
 from goldspan.web.desk import views as items

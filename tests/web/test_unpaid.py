@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from goldspan.cli.desk_view import overview as overview_words
-from goldspan.cli.desk_view import workers as workers_words
+from goldspan.cli.desk import overview_text as overview_words
+from goldspan.cli.desk import workers_text as workers_words
 from goldspan.web.routes.pages import PAGES
 from web.desk.conftest import worked
 from web.desks import Served

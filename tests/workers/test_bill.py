@@ -145,7 +145,7 @@ def test_recorded_costs_are_compared_used_or_ignored():
     assert [line.base for line in used.lines] == [70_000, 100_000]
     assert "1 answers have no recorded cost" in str(used)
     assert make_bill(crowd, plan, recorded="ignore").notes == ()
-    with pytest.raises(InputError, match='recorded="use" needs answers with a cost'):
+    with pytest.raises(InputError, match="recorded use needs answers with a cost"):
         make_bill(single(("1", "a", "x", {})), plan, recorded="use")
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from goldspan.archives import RAISE
 from goldspan.campaign.awaiting import awaited, missing_answers
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.control import failure
@@ -452,7 +451,7 @@ def read_record(setting: Setting) -> Crowd:
     try:
         found = read_crowd(path, encoding=None if plan.is_single else plan.task.encoding)
     except InputError as error:
-        raise InputError(str(error).replace(RAISE, "")) from None
+        raise InputError(error.message) from None
     more = set(found.tagset.tags) - set(setting.codec.tags)
     if more:
         raise InputError(f"{key} has labels that the task has not: {', '.join(sorted(more))}")

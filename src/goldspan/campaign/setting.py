@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.archives import RAISE
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
 from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
@@ -198,7 +197,7 @@ def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
     try:
         return read()
     except InputError as error:
-        faults.append(Fault(f"{key}: {error}".replace(RAISE, "")))
+        faults.append(Fault(f"{key}: {error.message}"))
 
 
 def _pool(plan: Plan, folder: Path, tokens: str) -> PoolFile:

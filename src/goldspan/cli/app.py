@@ -1,6 +1,6 @@
 """The `goldspan` command: which commands there are, and how a command line begins and ends.
 
-Exit codes: 0 done, 1 the input was refused, 2 wrong usage, 3 `verify` found a damaged store, 130
+Exit codes: 0 done, 1 the input was rejected, 2 wrong usage, 3 `verify` found a damaged store, 130
 interrupted. Messages go to standard error, results to standard output.
 The module of a command is imported when the command is called, and not for the list of `--help`.
 """
@@ -16,54 +16,57 @@ from typing import Annotated, Any
 import typer
 
 from goldspan import __version__
+from goldspan.cli.commands import Group, command_with
 from goldspan.cli.compiling import notice
 from goldspan.cli.output import leave_quietly, warn
-from goldspan.cli.renamed import Group, renamed_options
 from goldspan.errors import GoldspanError, InputError
 from goldspan.old_name import OldNameWarning
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Campaigns": {
         "init": ("init", "Write a plan to label your own texts, or the example."),
-        "plan": ("plan", "What a campaign's plan will do, and what it costs."),
-        "run": ("run", "Run a whole campaign: pool, crowd and budget to gold, model and bill."),
-        "serve": ("serve", "Serve a campaign: a page for annotators, a desk for the requester."),
+        "plan": ("campaign", "What a campaign's plan will do, and what it costs."),
+        "run": (
+            "campaign",
+            "Run a whole campaign: pool, crowd and budget to gold, model and bill.",
+        ),
+        "serve": ("campaign", "Serve a campaign: a page for annotators, a desk for the requester."),
         "desk": ("desk", "The requester's desk, without a browser."),
-        "report": ("report", "Write the report of a campaign, also while it runs."),
+        "report": ("campaign", "Write the report of a campaign, also while it runs."),
     },
     "A campaign's store and payments": {
-        "verify": ("verify", "Check that a campaign's store agrees with its log."),
-        "backup": ("backup", "Copy a campaign into one file, also while it is served."),
-        "restore": ("backup", "Restore a campaign from a backup."),
-        "forget": ("forget", "Erase a person from a campaign, or show what is stored of them."),
-        "payments": ("outbox", "Approvals, rejections and bonuses at the provider, sent once."),
+        "verify": ("store", "Check that a campaign's store agrees with its log."),
+        "backup": ("store", "Copy a campaign into one file, also while it is served."),
+        "restore": ("store", "Restore a campaign from a backup."),
+        "forget": ("store", "Erase a person from a campaign, or show what is stored of them."),
+        "payments": ("contact", "Approvals, rejections and bonuses at the provider, sent once."),
     },
     "Answers": {
-        "aggregate": ("aggregate", "Aggregate a crowd's answers to gold, with a confidence."),
-        "score": ("score", "Precision, recall and F1 against the truth."),
-        "agreement": ("agree", "How well the annotators agree."),
+        "aggregate": ("answers", "Aggregate a crowd's answers to gold, with a confidence."),
+        "score": ("answers", "Precision, recall and F1 against the truth."),
+        "agreement": ("answers", "How well the annotators agree."),
     },
     "People": {
-        "workers": ("workers", "Whom to keep, drop or test more, and which team to choose."),
-        "next": ("next", "Which items need another answer, and from whom."),
-        "qualification": ("plan_test", "How long a qualification test must be."),
-        "gold-questions": ("control", "Choose gold questions, or see whether they have leaked."),
-        "bill": ("bill", "What every worker gets, and what all of it costs."),
-        "invite": ("links", "Personal links for the annotators of a served campaign."),
+        "workers": ("people", "Whom to keep, drop or test more, and which team to choose."),
+        "next": ("people:next_answers", "Which items need another answer, and from whom."),
+        "qualification": ("questions", "How long a qualification test must be."),
+        "gold-questions": ("questions", "Choose gold questions, or see whether they have leaked."),
+        "bill": ("people", "What every worker gets, and what all of it costs."),
+        "invite": ("contact", "Personal links for the annotators of a served campaign."),
     },
     "Items": {
-        "select": ("select", "Choose the items of a pool that are worth labelling."),
-        "simulate": ("simulate", "Let simulated workers answer items whose truth is known."),
+        "select": ("items", "Choose the items of a pool that are worth labelling."),
+        "simulate": ("items", "Let simulated workers answer items whose truth is known."),
     },
     "Models": {
-        "train": ("train", "Train a tagger on labelled items."),
-        "tag": ("tag", "Label text with a trained tagger."),
-        "tagger": ("tagger", "Look into a trained tagger."),
+        "train": ("models", "Train a tagger on labelled items."),
+        "tag": ("models", "Label text with a trained tagger."),
+        "tagger": ("models", "Look into a trained tagger."),
     },
     "Files": {
-        "inspect": ("inspect", "What a file holds, what is wrong with it, what to run next."),
-        "convert": ("convert", "Convert to another encoding or another format."),
-        "check": ("check", "Check whether tags are well-formed."),
+        "inspect": ("files", "What a file holds, what is wrong with it, what to run next."),
+        "convert": ("files", "Convert to another encoding or another format."),
+        "check": ("files", "Check whether tags are well-formed."),
     },
 }
 """The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
@@ -114,11 +117,13 @@ class _Loaded(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.built:
-            module, summary = self.table[name]
-            found = getattr(import_module(f"goldspan.cli.{module}"), name.replace("-", "_"))
+            home, summary = self.table[name]
+            module, _, attribute = home.partition(":")
+            attribute = attribute or name.replace("-", "_")
+            found = getattr(import_module(f"goldspan.cli.{module}"), attribute)
             if not isinstance(found, typer.Typer):
                 function, found = found, typer.Typer(add_completion=False)
-                cls = renamed_options(OLD_OPTIONS.get(name, {}))
+                cls = command_with(OLD_OPTIONS.get(name, {}))
                 register = found.command(name, cls=cls, short_help=summary, epilog=_epilog(name))
                 register(function)
             self.built[name] = typer.main.get_command(found)
@@ -210,7 +215,7 @@ def root(
 
 @app.command(hidden=True, context_settings={"ignore_unknown_options": True})
 def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
-    """Say where the replications of papers are: they were a command until version 0.2."""
+    """Raise an error that says where the replications of papers are: a command until 0.2."""
     raise InputError(
         "the replications of papers are beside the package now: in a checkout of goldspan, run "
         f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from goldspan.cli import desk_view as view
-from goldspan.cli import reading as r
-from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, not_held, say, warn
-from goldspan.cli.renamed import Group, renamed_options
+from goldspan.cli.campaign import write_findings
+from goldspan.cli.commands import Group, command_with
+from goldspan.cli.options import AsJson, Overwrite, Place, at_campaign, told_of_damage
+from goldspan.cli.output import check_outputs, check_part, emit_json, not_held, say, table, warn
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -28,11 +29,6 @@ desk = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-Plan = Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")]
-Out = Annotated[str, typer.Option(help="Folder of the campaign, with server.key.")]
-Store = Annotated[
-    str | None, typer.Option(metavar="URL", help="As for `goldspan serve`.", show_default=False)
-]
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 WorkerId = Annotated[str, typer.Argument(metavar="WORKER", help="A worker's id.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
@@ -40,69 +36,72 @@ Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
 
 @desk.callback()
 def root() -> None:
-    """Look at a campaign of workers in browsers, and decide, as at its desk.
+    """Watch and steer a campaign that is served, as at its desk in the browser.
 
     The commands act on the store: the server need not run; if it does, it sees what was decided.
     """
 
 
 @desk.command(short_help="How far it is: state, money, time, rounds.")
-def overview(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
-    """Say how far a campaign is.
+@at_campaign
+def overview(place: Place, json: AsJson = False) -> None:
+    """Show how far a campaign is.
 
     Examples:
 
       goldspan desk overview campaign.toml
     """
-    with _open(source, out, store) as at:
-        _show(at.overview(), view.overview, as_json=json)
+    with _open(place) as at:
+        _show(at.overview(), overview_text, as_json=json)
 
 
-@desk.command(short_help="Everybody who works, with verdicts.")
-def workers(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
-    """List the workers: answers, money, control questions, verdicts.
+@desk.command(short_help="The annotators, with verdicts.")
+@at_campaign
+def workers(place: Place, json: AsJson = False) -> None:
+    """List the annotators: answers, money, gold questions, verdicts.
 
     Examples:
 
       goldspan desk workers campaign.toml --json
     """
-    with _open(source, out, store, look=True) as at:
-        _show(at.workers(), view.workers, as_json=json)
+    with _open(place, look=True) as at:
+        _show(at.workers(), workers_text, as_json=json)
 
 
-@desk.command(short_help="How well the workers agree.")
-def agreement(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
-    """Say how well the workers agree.
+@desk.command(short_help="How well the annotators agree.")
+@at_campaign
+def agreement(place: Place, json: AsJson = False) -> None:
+    """Show how well the annotators agree.
 
     Examples:
 
       goldspan desk agreement campaign.toml
     """
-    with _open(source, out, store, look=True) as at:
-        _show(at.agreement(), view.agreement, as_json=json)
+    with _open(place, look=True) as at:
+        _show(at.agreement(), agreement_text, as_json=json)
 
 
-@desk.command(short_help="The items whose labels are least certain.")
-def uncertain(
-    source: Plan, out: Out = "out", store: Store = None, limit: Limit = 20, json: r.AsJson = False
-) -> None:
-    """List the items whose labels are least certain, those decided aside.
+@desk.command(short_help="Uncertain items, least confident first.")
+@at_campaign
+def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
+    """List the uncertain items, least confident first, without those already decided.
 
     Examples:
 
       goldspan desk uncertain campaign.toml --limit 5
     """
-    with _open(source, out, store, look=True) as at:
-        _show(at.doubts(limit), view.doubts, as_json=json)
+    with _open(place, look=True) as at:
+        _show(at.doubts(limit), uncertain_text, as_json=json)
 
 
 @desk.command(short_help="The items that were asked about.")
+@at_campaign
 def items(
-    source: Plan, out: Out = "out", store: Store = None,
+    place: Place,
     after: Annotated[str, typer.Option(help="Only those behind this item.")] = "",
     find: Annotated[str, typer.Option(help="Only those whose id or text holds this.")] = "",
     state: Annotated[str, typer.Option(help="all, open, done, flagged or gold.")] = "all",
-    limit: Limit = 50, json: r.AsJson = False,
+    limit: Limit = 50, json: AsJson = False,
 ) -> None:  # fmt: skip
     """List the items that were asked about, a page at a time.
 
@@ -110,58 +109,60 @@ def items(
 
       goldspan desk items campaign.toml --state flagged
     """
-    with _open(source, out, store, look=True) as at:
-        _show(at.items(after, find, state, limit), view.items, as_json=json)
+    with _open(place, look=True) as at:
+        _show(at.items(after, find, state, limit), items_text, as_json=json)
 
 
-@desk.command(short_help="All that is known of an item.")
+@desk.command(short_help="Everything that is known about an item.")
+@at_campaign
 def item(
-    source: Plan,
+    place: Place,
     name: Item,
     page: Annotated[int, typer.Option(min=1, help="Page of its answers, 50 on each.")] = 1,
-    out: Out = "out",
-    store: Store = None,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:
-    """Show an item: its answers, what they say together, what else it may be.
+    """Show an item: its answers, their consensus, and alternatives.
 
     Examples:
 
       goldspan desk item campaign.toml D017
     """
-    with _open(source, out, store, look=True) as at:
-        _show(at.item(name, page), view.item, as_json=json)
+    with _open(place, look=True) as at:
+        _show(at.item(name, page), item_text, as_json=json)
 
 
-@desk.command(short_help="Hand out no new tasks.")
-def pause(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
-    """Hand out no new tasks; answers that are under way are still taken.
+@desk.command(short_help="Assign no new tasks.")
+@at_campaign
+def pause(place: Place, json: AsJson = False) -> None:
+    """Assign no new tasks; answers in progress are still accepted.
 
     Examples:
 
       goldspan desk pause campaign.toml
     """
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.pause(), lambda _: "paused", as_json=json)
 
 
-@desk.command(short_help="Hand out tasks again.")
-def resume(source: Plan, out: Out = "out", store: Store = None, json: r.AsJson = False) -> None:
-    """Hand out tasks again after a pause.
+@desk.command(short_help="Assign tasks again.")
+@at_campaign
+def resume(place: Place, json: AsJson = False) -> None:
+    """Assign tasks again after a pause.
 
     Examples:
 
       goldspan desk resume campaign.toml
     """
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.pause(paused=False), lambda _: "going on", as_json=json)
 
 
-@desk.command(short_help="End the campaign with what there is.")
+@desk.command(short_help="End the campaign with the answers so far.")
+@at_campaign
 def stop(
-    source: Plan, out: Out = "out", store: Store = None,
+    place: Place,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """End the campaign for good: no new tasks, no new round.
 
@@ -171,30 +172,32 @@ def stop(
     """
     if not yes:
         typer.confirm("End the campaign? This cannot be taken back.", abort=True, err=True)
-    with _open(source, out, store) as at:
+    with _open(place) as at:
         _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
 
-@desk.command(cls=renamed_options({"--why": "--reason"}), short_help="Keep, drop or test a worker.")
+@desk.command(cls=command_with({"--why": "--reason"}), short_help="Keep, drop or test a worker.")
+@at_campaign
 def judge(
-    source: Plan, worker: WorkerId,
+    place: Place, worker: WorkerId,
     verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="keep, drop or test.")],
     reason: Annotated[str, typer.Option(help="For your own record.")] = "",
-    out: Out = "out", store: Store = None, json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Decide about a worker; it goes before the verdict of the rules.
+    """Decide about a worker; this overrides the verdict of the rules.
 
     Examples:
 
       goldspan desk judge campaign.toml ann drop --reason "always the first label"
     """
-    with _open(source, out, store) as at:
-        _show(at.judge(worker, verdict, reason), view.decision, as_json=json)
+    with _open(place) as at:
+        _show(at.judge(worker, verdict, reason), decision_text, as_json=json)
 
 
 @desk.command(short_help="Decide what an item's labels are.")
+@at_campaign
 def gold(
-    source: Plan, name: Item,
+    place: Place, name: Item,
     label: Annotated[
         str | None, typer.Option(help="The label, where an item has one.", show_default=False)
     ] = None,
@@ -205,7 +208,7 @@ def gold(
                      show_default=False),
     ] = None,
     nothing: Annotated[bool, typer.Option("--nothing", help="There is no span.")] = False,
-    out: Out = "out", store: Store = None, json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide what an item's labels are: from now on they are gold.
 
@@ -219,13 +222,14 @@ def gold(
     if sum(given) != 1:
         raise typer.BadParameter("say one of --label, --span and --nothing")
     answer = label if label is not None else [_span(text) for text in span or []]
-    with _open(source, out, store) as at:
-        _show(at.adjudicate(name, answer), view.gold, as_json=json)
+    with _open(place) as at:
+        _show(at.adjudicate(name, answer), gold_text, as_json=json)
 
 
 @desk.command(short_help="Write a file that can be downloaded.")
+@at_campaign
 def export(
-    source: Plan,
+    place: Place,
     name: Annotated[str, typer.Argument(metavar="FILE", help="gold.conll, answers.tsv, …")] = "",
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to.", show_default=False)
@@ -235,7 +239,7 @@ def export(
         typer.Option("--names", help="Name the workers; the campaign's log keeps that you did."),
     ] = False,
     overwrite: Overwrite = False,
-    out: Out = "out", store: Store = None, json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:  # fmt: skip
     """Write a file as the desk's downloads do, with pseudonyms but in bill.csv; or list them.
 
@@ -260,9 +264,9 @@ def export(
         raise typer.BadParameter("-o - is the file itself: leave out --json")
     if name == "report.html":
         check_part("report")
-    with _open(source, out, store, look=True) as at:
+    with _open(place, look=True) as at:
         if not name:
-            _show(at.exports(), view.exports, as_json=json)
+            _show(at.exports(), exports_text, as_json=json)
             return
         path = Path(output or name)
         made = at.export(name, names=names, by=f"{_user()}, with goldspan desk export")
@@ -279,16 +283,16 @@ def export(
 
 
 @contextmanager
-def _open(source: str, out: str, store: str | None, *, look: bool = False) -> Iterator[Desk]:
-    """Open the desk over the store of a campaign; with `look`, work the labels out."""
+def _open(place: Place, *, look: bool = False) -> Iterator[Desk]:
+    """Open the desk over the store of a campaign; with `look`, aggregate the labels."""
     check_part("server")
-    from goldspan.cli.report import write_findings
-    from goldspan.cli.served import check_served, place_in, told_of_damage
     from goldspan.web import load_keys, open_service
 
-    check_served(source, out, store)
-    with told_of_damage(store or place_in(out)):
-        service = open_service(source, out, load_keys(out), store, report=write_findings)
+    place.check_served()
+    with told_of_damage(place.address):
+        service = open_service(
+            place.plan, place.out, load_keys(place.out), place.store, report=write_findings
+        )
         try:
             service.ledger.check_facts()
             if look:
@@ -323,3 +327,214 @@ def _span(text: str) -> Any:
     if not (start.isdecimal() and end.isdecimal() and kind):
         raise typer.BadParameter(f"{text!r} must look like 0:2:PER")
     return Span(kind, int(start), int(end))
+
+
+# --------------------------------------------------------------------------------------------------
+# The results in words
+
+
+BRIEF = 60
+STATES = {"waiting": "open", "working": "computing", "failed": "trouble"}
+"""What the desk's pages call states that have another name in JSON."""
+TOO_FEW = "there are too few answers to say"
+
+
+def overview_text(now: dict[str, Any]) -> str:
+    """Return how far it is."""
+    money, items, answers = now["money"], now["items"], now["answers"]
+    why = now["why"]
+    state, hours = STATES.get(now["state"], now["state"]), now["hours"]
+    left = "" if hours["left"] is None else f", {_time(hours['left'])} left"
+    lines = [
+        f"{now['title']}: {state}{f' ({why})' if why else ''}",
+        *([f"THE CAMPAIGN DOES NOT GO ON: {now['error']}", now["advice"]] if now["error"] else []),
+        f"items: {items['answered']} of {items['pool']} have answers",
+        f"answers: {answers['counting']}, {answers['control']} of them control",
+        f"workers: {answers['workers']}",
+        *([] if money is None else _money(money)),
+        f"time: {_time(hours['used'])}{left}",
+    ]
+    lines += [f"reports: {now['flags']}"] if now["flags"] else []
+    lines += [f"changed: {line}" for line in now["plan"]["changes"]]
+    lines += [
+        f"in the plan file, not in force until `goldspan serve` starts again: {line}"
+        for line in now["plan"]["pending"]
+    ]
+    lines += [_round(one) for one in now["rounds"][-1:]]
+    return "\n".join([*lines, *_forecast(now["learning"], money)])
+
+
+def _money(money: dict[str, Any]) -> list[str]:
+    return [
+        f"money: {money['spent']} of {money['cap']} {money['currency']}".rstrip(),
+        f"spent on labels: {money['labels']}, on practice, test and control: {money['control']}",
+        f"reserved: {money['reserved']}, left: {money['left']}",
+    ]
+
+
+def workers_text(rows: list[dict[str, Any]]) -> str:
+    """List the workers."""
+    if not rows:
+        return "nobody has opened a task yet"
+    paid = any(one["earned"] is not None for one in rows)
+    head = ["worker", "answers", "earned", "control", "right", "95 % interval", "standing", "why"]
+    made = [head if paid else [name for name in head if name != "earned"]]
+    for one in rows:
+        test, found = one["control"], one["verdict"]
+        right = _right(found) if found and found["by"] else []
+        known = f"{test['right']:g} of {test['total']:g} {test['unit']}"
+        made.append([
+            one["worker"], str(one["answers"]), *([one["earned"]] if paid else []),
+            known if test["answered"] else "",
+            *(right or ["", ""]), one["standing"], found["why"] if found else "",
+        ])  # fmt: skip
+    return table(made, (1, 2, 3, 4) if paid else (1, 2, 3))
+
+
+def _right(found: dict[str, Any]) -> list[str]:
+    """Write how often a worker is right; a number that is agreement is marked."""
+    mark = "agrees " if found["measure"] == "agrees" else "" if found["by"] == "gold" else "~"
+    return [f"{mark}{found['mean']:.3f}", f"{found['low']:.3f}–{found['high']:.3f}"]
+
+
+def agreement_text(found: dict[str, Any]) -> str:
+    """Return how well they agree."""
+    if found["measures"] is None:
+        return TOO_FEW
+    names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
+    known = {name: found["measures"][name] for name in names}
+    rows = [[name, f"{value:.3f}"] for name, value in known.items() if _is_number(value)]
+    if not rows:
+        return TOO_FEW
+    return table([["measure", "value"], *rows], (1,))
+
+
+def uncertain_text(rows: list[dict[str, Any]]) -> str:
+    """List uncertain items."""
+    if not rows:
+        return "no item is uncertain"
+    made = [["item", "certain", "labels", "text"]]
+    for one in rows:
+        found = one["found"]
+        labels = _labels(found["label"] if "label" in found else found["spans"], one)
+        made.append(
+            [one["item"], f"{found['confidence']:.3f}", _brief(labels), _brief(one["text"])]
+        )
+    return table(made, (1,))
+
+
+def items_text(page: dict[str, Any]) -> str:
+    """List items."""
+    made = [["item", "answers", "certain", "state", "text"]]
+    for one in page["items"]:
+        sure = "" if one["confidence"] is None else f"{one['confidence']:.3f}"
+        marks = [name for name in ("gold", "control") if one[name]]
+        marks += [f"reports: {one['flags']}"] if one["flags"] else []
+        state = ", ".join(marks if one["control"] else [one["state"], *marks])
+        # A gold question has an assignment for everybody who may come: the number says nothing.
+        count = str(one["answers"]) if one["control"] else f"{one['answers']}/{one['wanted']}"
+        made.append([one["item"], count, sure, state, _brief(one["text"])])
+    more = f"\nmore: --after {page['items'][-1]['item']}" if page["more"] else ""
+    return f"{table(made, (1, 2))}{more}"
+
+
+def item_text(one: dict[str, Any]) -> str:
+    """Show an item."""
+    found = one["found"]
+    lines = [f"{one['item']}: {one['text']}"]
+    for name in ("gold", "known"):
+        lines += [f"{name}: {_labels(one[name], one)}"] if one[name] is not None else []
+    if found:
+        said = _labels(found["label"] if "label" in found else found["spans"], one)
+        lines.append(f"the answers say: {said} ({found['confidence']:.3f})")
+        for other in found["alternatives"]:
+            shown = other["label"] if "label" in other else _labels([other], one)
+            lines.append(f"  {other['confidence']:.3f}  {shown}")
+    for row in one["answers"]:
+        counts = "" if row["counts"] else f" ({row['status']}, does not count)"
+        lines.append(f"{row['worker']}: {_labels(row['labels'], one)}{counts}")
+    lines += [f"skipped by {row['worker']}: {row['reason']}" for row in one["skipped"]]
+    lines += [f"reported by {row['worker']}: {row['reason']} {row['note']}" for row in one["flags"]]
+    lines += [f"more: --page {one['page'] + 1}"] if one["page"] < one["pages"] else []
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def decision_text(body: dict[str, Any]) -> str:
+    """Return what was decided about a worker."""
+    said = {
+        "keep": "goes on, whatever the rules say",
+        "drop": "gets no more tasks",
+        "test": f"gets {body['questions']} more gold questions",
+    }
+    return f"{body['worker']} {said[body['verdict']]}"
+
+
+def gold_text(body: dict[str, Any]) -> str:
+    """Return what was decided about an item."""
+    shown = body["gold"] if isinstance(body["gold"], str) else f"{len(body['gold'])} spans"
+    return f"{body['item']} is gold: {shown}"
+
+
+def exports_text(rows: list[dict[str, str]]) -> str:
+    """List the files."""
+    return table([["file", "what"], *([one["name"], one["what"]] for one in rows)])
+
+
+def _labels(labels: Any, item: dict[str, Any]) -> str:
+    """Write labels; a span with its text."""
+    if labels is None or isinstance(labels, str):
+        return labels or ""
+    text, starts, tokens = item["text"], item["starts"], item["tokens"]
+    words = []
+    for one in labels:
+        last = one["end"] - 1
+        covered = text[starts[one["start"]] : starts[last] + len(tokens[last])]
+        words.append(f"{one['type']}[{_plain(covered)}]")
+    return " ".join(words) or "nothing"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _brief(text: str) -> str:
+    plain = _plain(text)
+    return plain if len(plain) <= BRIEF else f"{plain[: BRIEF - 1]}…"
+
+
+def _time(hours: float) -> str:
+    """Write hours, as the desk's pages do."""
+    if hours >= 48:
+        return f"{hours / 24:.1f} days"
+    return f"{hours:.1f} h" if hours >= 1 else f"{round(60 * hours)} min"
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _round(one: dict[str, Any]) -> str:
+    score = one["control"] or one["score"]
+    told = f", score {score['value']:.3f} ({score['low']:.3f}–{score['high']:.3f})" if score else ""
+    return f"round {one['round']}: {one['items']} items, {one['answers']} answers{told}"
+
+
+def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[str]:
+    """Return what more labels take: money, or answers where nobody is paid."""
+    found, lines = learning["forecast"] or {}, []
+
+    def takes(facts: dict[str, Any]) -> str:
+        if money is None:
+            return f"{facts['answers']} answers"
+        return f"{facts['cost']} {money['currency']}".rstrip()
+
+    if found.get("next"):
+        ahead = found["next"]
+        lines.append(
+            f"{ahead['items']} more items: score {ahead['score']:.3f} "
+            f"({ahead['low']:.3f}–{ahead['high']:.3f}) for {takes(ahead)}"
+        )
+    goal = found.get("to_target")
+    if goal and goal["cost" if money else "answers"] is not None:
+        lines.append(f"to the target {learning['target']:g}: {takes(goal)}")
+    return lines

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldspan.cli import reading as r
-from goldspan.cli.output import Overwrite, check_outputs, check_part, emit_json, listed, say
+from goldspan.cli.options import AsJson, Overwrite
+from goldspan.cli.output import check_files, check_outputs, check_part, emit_json, listed, say
 
 if TYPE_CHECKING:
     from goldspan.selection.reading import PoolFile
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a plan is made of.
+    """The facts that a plan is written from.
 
     Attributes:
         file: The texts, as the plan names them.
@@ -110,9 +110,9 @@ def init(
     example: Annotated[
         bool, typer.Option("--example", help="Write the example of the package to a folder.")
     ] = False,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:
-    """Look at a file of texts, write the plan of a campaign to label them, and say what follows.
+    """Look at a file of texts, write a plan to label them, and print the next steps.
 
     Annotators work in their browsers and are not paid. The plan is short and commented: edit it
     before the campaign begins.
@@ -138,7 +138,7 @@ def init(
         )
     people, each = _people(annotators, overlap)
     path = Path(out)
-    r.check_files(out=out)
+    check_files(out=out)
     check_outputs(out, inputs=[source], overwrite=overwrite)
     check_part("plan")
     read = _read(source, text_column, id_column)
@@ -264,17 +264,10 @@ def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int
 
 
 def _read(source: str, text: str | None, id_: str | None) -> PoolFile:
-    from goldspan.archives import RAISE
-    from goldspan.errors import InputError
     from goldspan.selection.reading import read_pool
 
     named: dict[str, Any] = _named(text, id_)
-    try:
-        return read_pool(source, **named)
-    except InputError as error:
-        # The plan that is written could not raise the limit either.
-        error.args = (str(error).replace(RAISE, ""), *error.args[1:])
-        raise
+    return read_pool(source, **named)
 
 
 def _named(text: str | None, id_: str | None) -> dict[str, str]:
@@ -288,7 +281,7 @@ def _columns(read: PoolFile) -> dict[str, str]:
 
 
 def _roles(read: PoolFile) -> dict[str, str]:
-    """Return the names of columns by role; none where the pool is no table."""
+    """Return the names of columns by role; none where the pool is not a table."""
     return dict(read.columns)
 
 
@@ -316,7 +309,7 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
 
 
 def _check(text: str, folder: Path) -> None:
-    """Reject what `goldspan serve` would refuse, before anything is written."""
+    """Reject what `goldspan serve` would reject, before anything is written."""
     import tomllib
 
     from goldspan.campaign import open_setting, read_plan

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -101,7 +101,7 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
     """Read a repeated option such as `--workers a,b`: rows of CSV, so that quotes hold a comma.
 
     Raises:
-        typer.BadParameter: A quote is not closed, or stands within a value.
+        typer.BadParameter: A quote is not closed, or is within a value.
 
     >>> listed(['ann,bob', '"Lee, Ann"'], "--workers")
     ['ann', 'bob', 'Lee, Ann']
@@ -114,13 +114,10 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
         rows = [row for text in lists for row in csv.reader([text], strict=True)]
     except csv.Error as error:
         raise typer.BadParameter(
-            f'{option}: {error}: a value with a comma stands in double quotes, "Lee, Ann"; a '
+            f'{option}: {error}: put a value with a comma in double quotes, "Lee, Ann"; a '
             "double quote in it is written twice"
         ) from None
     return [value for row in rows for value in row if value]
-
-
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
 
 
 def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overwrite: bool) -> None:
@@ -161,6 +158,31 @@ def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overw
             raise InputError(f"cannot write {output}: its folder is write-protected")
 
 
+def check_files(**outputs: str | None) -> None:
+    """Reject `-` for outputs that cannot go to standard output, by the names of their options.
+
+    Raises:
+        typer.BadParameter: One of them is `-`.
+    """
+    for option, path in outputs.items():
+        if path == "-":
+            name = option.replace("_", "-")
+            raise typer.BadParameter(f"--{name} cannot be standard output: give the name of a file")
+
+
+def check_there(*inputs: str | None) -> None:
+    """Reject inputs that are not there, before any work is done.
+
+    Raises:
+        InputError: One of them is not there.
+    """
+    from goldspan.errors import InputError
+
+    for path in inputs:
+        if path and path != "-" and not Path(path).exists():
+            raise InputError(f"{path}: there is no such file")
+
+
 _STORE = ("sqlalchemy", "alembic")
 _SERVER = ("fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2")
 _PARTS = {
@@ -171,7 +193,7 @@ _PARTS = {
     "campaign": ("campaign", "a campaign", ("pydantic", *_STORE)),
     "server": ("server", "the server", ("pydantic", *_STORE, *_SERVER)),
 }
-"""Optional parts: the extra that installs them, what they are called, the packages they take."""
+"""Optional parts: the extra that installs them, their name, the packages they need."""
 
 
 def check_part(name: str) -> None:
@@ -194,7 +216,7 @@ def check_part(name: str) -> None:
 
 
 class Steps:
-    """The steps of a command, told as they begin; says nothing unless it is given a bar."""
+    """The steps of a command, shown as they begin; nothing is shown without a bar."""
 
     def __init__(self, bar: Any = None, task: Any = None) -> None:
         self._bar, self._task, self._done = bar, task, -1
@@ -206,12 +228,12 @@ class Steps:
             self._bar.update(self._task, description=name, completed=self._done)
 
     def part(self, done: int, total: int) -> None:
-        """Say how far the present step is."""
+        """Show how far the present step is."""
         if self._bar and total:
             self._bar.update(self._task, completed=self._done + done / total)
 
     def round(self, done: int, total: int, objective: float, seconds_left: float) -> None:
-        """Say how far iterative work is (a `goldspan.protocols.Progress`)."""
+        """Show how far iterative work is (a `goldspan.protocols.Progress`)."""
         if self._bar:
             text = f"round {done}, objective {objective:,.1f}, at most {seconds_left:.0f} s left"
             self._bar.update(self._task, description=text, completed=self._done + done / total)
@@ -221,7 +243,7 @@ class Steps:
 def steps(total: int, *, quiet: bool = False) -> Iterator[Steps]:
     """Show a progress bar on standard error if the work takes longer than a second.
 
-    Nothing is shown where standard error is no terminal.
+    Nothing is shown where standard error is not a terminal.
     """
     if quiet or not sys.stderr.isatty():
         yield Steps()

@@ -212,7 +212,10 @@ class Crowd:
             UnavailableError: The crowd has no gold.
         """
         if self.gold is None:
-            raise UnavailableError("this crowd has no gold: read it with gold=… or a `gold` column")
+            raise UnavailableError(
+                "this crowd has no gold: read it with the known labels or a `gold` column",
+                hint="gold",
+            )
         return Tagged(self.gold, self.offsets)
 
     @cached_property

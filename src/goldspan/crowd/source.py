@@ -382,10 +382,10 @@ def _decode_legacy(data: bytes, name: str) -> str:
             f"the line is not UTF-8, but line {utf8[0]} is: two encodings are mixed; rewrite the "
             "file in one"
             if utf8
-            else "the line is neither UTF-8 nor cp1252: name its encoding with text_encoding=…"
+            else "the line is neither UTF-8 nor cp1252: name its encoding"
         )
         faults = [Fault(message, file=name, line=n, kind="text-encoding") for n in other]
-        raise FormatError(faults)
+        raise FormatError(faults, hint="" if utf8 else "text_encoding")
     return value
 
 

@@ -128,11 +128,11 @@ class PayPlan:
     def __post_init__(self) -> None:
         amounts = ("per_answer", "per_token", "per_minute_floor", "idle_minutes", "round_to")
         for name in amounts:
-            exact = Decimal(to_micro(getattr(self, name), name)) / MICRO
+            exact = Decimal(to_micro(getattr(self, name), parameter=name)) / MICRO
             object.__setattr__(self, name, exact)
         for name in ("idle_minutes", "round_to"):
             if not getattr(self, name):
-                raise InputError(f"{name} must be above 0")
+                raise InputError("must be above 0", parameter=name)
         object.__setattr__(self, "fee", to_percent(self.fee, "the fee"))
         if isinstance(self.bonuses, str | Bonus) or not isinstance(self.bonuses, Sequence):
             raise InputError(f"bonuses must be a list of rules such as {BONUS_HELP}")
@@ -417,7 +417,7 @@ def make_bill(
     spent = _milliseconds(answers, plan)
     cost = None if recorded == "ignore" or answers.cost is None else answers.cost
     if recorded == "use" and cost is None:
-        raise InputError('recorded="use" needs answers with a cost: the crowd has none')
+        raise InputError("use needs answers with a cost: the crowd has none", parameter="recorded")
     if plan.per_minute_floor and not (spent >= 0).any():
         raise InputError(
             "a pay per minute needs to know when answers were started and submitted, and no answer "
@@ -469,8 +469,9 @@ def _judge(
     if reliability is None:
         if crowd.gold is None or not (crowd.gold >= 0).any():
             raise InputError(
-                "a bonus needs to know who is right: read the crowd with gold, or pass "
-                "reliability=goldspan.workers.measure_reliability(crowd, result=…)"
+                "a bonus needs to know who is right: read the crowd with gold, or pass its "
+                "reliability, as `measure_reliability` returns it",
+                hint="gold",
             )
         from goldspan.workers.reliability import measure_reliability
 
@@ -554,5 +555,5 @@ def _compare(
     if there != planned:
         yield (
             f"the answers come with costs of {from_micro(there)}, by the plan they are "
-            f'{from_micro(planned)}: pass recorded="use" to pay those'
+            f"{from_micro(planned)}: recorded = use pays those"
         )

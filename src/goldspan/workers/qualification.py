@@ -455,12 +455,13 @@ def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:
     """
     for name, w in (("w_bad", w_bad), ("w_good", w_good)):
         if not 0 <= w <= 1:
-            raise InputError(f"{name} must be a chance in 0 … 1, such as 0.6, not {w}")
+            raise InputError(f"must be a chance in 0 … 1, such as 0.6, not {w}", parameter=name)
     for name, rate in (("alpha", alpha), ("beta", beta)):
         if not 0 < rate < 1:
             raise InputError(
-                f"{name} must lie between 0 and 1, such as 0.05, not {rate}: "
-                "no test of any length is never wrong"
+                f"must lie between 0 and 1, such as 0.05, not {rate}: "
+                "no test of any length is never wrong",
+                parameter=name,
             )
     if alpha + beta >= 1:
         raise InputError(
@@ -468,7 +469,10 @@ def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:
             "a coin without any question does as well"
         )
     if w_bad >= w_good:
-        raise InputError(f"w_bad must be below w_good, but {w_bad} is not below {w_good}")
+        raise InputError(
+            f"must be below the share of good workers, but {w_bad} is not below {w_good}",
+            parameter="w_bad",
+        )
 
 
 def check_candidates(candidates: int) -> int:
@@ -502,7 +506,8 @@ def _shortest(
     raise InputError(
         f"telling {w_good:g} from {w_bad:g} at error rates {alpha:g} and {beta:g} takes about "
         f"{_roughly(w_bad, w_good, alpha, beta):,} questions, and at most {most:,} are allowed: "
-        "let w_bad and w_good lie further apart, allow more errors, or raise `most`"
+        "tell apart workers who differ more, allow more errors, or a longer test",
+        hint="most",
     )
 
 

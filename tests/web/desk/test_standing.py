@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import goldspan.web
-from goldspan.cli.desk_view import STATES
+from goldspan.cli.desk import STATES
 from goldspan.web.desk.views import brief, standing
 from goldspan.web.desk_models import Overview
 from goldspan.workers.verdicts import AGREES, DIFFERS, DOUBTFUL, RELIABLE, UNCLEAR

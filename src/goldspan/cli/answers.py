@@ -1,4 +1,4 @@
-"""`goldspan aggregate`: from answers to gold."""
+"""Answers: aggregate them to gold, score labels against the truth, measure agreement."""
 
 from __future__ import annotations
 
@@ -6,33 +6,51 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldspan.cli import reading as r
-from goldspan.cli.output import (
+from goldspan.cli.options import (
+    AsJson,
+    Input,
+    NoText,
     Overwrite,
+    Policy,
+    RawCsv,
+    Reading,
+    ThreadCount,
+    method_names,
+    reads_crowd,
+)
+from goldspan.cli.output import (
+    check_files,
     check_outputs,
     check_part,
+    check_there,
     emit_json,
+    key_values,
     not_held,
     say,
     steps,
+    table,
     warn,
 )
-from goldspan.cli.parameters import method_params
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
 
+# --------------------------------------------------------------------------------------------------
+# goldspan aggregate
 
+
+@reads_crowd()
 def aggregate(
-    source: r.Input,
+    reading: Reading,
+    source: Input,
     method: Annotated[
         str,
         typer.Option(
             "--method",
             "-m",
             help="One of the methods listed below.",
-            autocompletion=r.method_names,
+            autocompletion=method_names,
         ),
     ] = "mv-token",
     output: Annotated[
@@ -56,19 +74,17 @@ def aggregate(
     known: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Known truth: it stands, and is learned from; --gold is scored."
+            metavar="FILE", help="Known truth: it is kept and learned from; --gold is only scored."
         ),
     ] = None,
     calibrate: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Known truth to make confidences honest with; labels stay (not votes).",
+            help="Known truth to calibrate confidences with; labels stay (not votes).",
         ),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
-    ] = None,
+    threads: ThreadCount = None,
     tagger: Annotated[
         str | None,
         typer.Option(
@@ -90,29 +106,10 @@ def aggregate(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Another parameter of the method. Repeatable."),
     ] = None,
-    no_text: r.NoText = False,
-    policy: r.Policy = "conlleval",
-    format: r.Format = None,  # noqa: A002 - the word users know
-    gold: r.Gold = None,
-    encoding: r.EncodingName = None,
-    columns: r.Columns = None,
-    workers: r.Workers = None,
-    label: r.Labels = None,
-    missing: r.Missing = None,
-    altered: r.Altered = "missing",
-    repeated: r.Repeated = "last",
-    strict: r.Strict = False,
-    offsets: r.Offsets = "codepoint",
-    cut: r.Cut = "split",
-    tokens: r.TokenRule = "fine",
-    overlapping: r.Overlapping = "longest",
-    strip: r.Strip = False,
-    rename_worker: r.RenameWorkers = None,
-    delimiter: r.Delimiter = None,
-    text_encoding: r.TextEncoding = None,
-    max_decompressed: r.MaxDecompressed = None,
-    raw_csv: r.RawCsv = False,
-    json: r.AsJson = False,
+    no_text: NoText = False,
+    policy: Policy = "conlleval",
+    raw_csv: RawCsv = False,
+    json: AsJson = False,
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
 
@@ -128,26 +125,20 @@ def aggregate(
     """
     from goldspan.aggregation.registry import canonical
 
-    inputs = [path for path in (source, gold, known, calibrate) if path]
+    inputs = [path for path in (source, reading.gold, known, calibrate) if path]
     outputs = (output, report, workers_table, tagger)
     check_outputs(*outputs, inputs=[*inputs, checkpoint], overwrite=overwrite)
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
     if report:
         check_part("report")
-    r.check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
-    r.check_there(known, calibrate)
+    check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
+    check_there(known, calibrate)
     if output == "-" and json:
         raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     _check_endings(output, workers_table)
     method = canonical(method)
     if tagger and "crf" not in method:
         raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf")
-    options = r.Reading(
-        format, gold, encoding, columns, workers, label, missing, altered, repeated, strict,
-        offsets, cut, delimiter, text_encoding, tokens=tokens, overlapping=overlapping,
-        strip=strip, rename_workers=rename_worker,
-        max_decompressed=max_decompressed,
-    )  # fmt: skip
     params = method_params(method, param, ties=ties, raw=raw, seed=seed)
     from goldspan.aggregation import get_aggregator
 
@@ -157,16 +148,16 @@ def aggregate(
     keep = FileCheckpoint(checkpoint) if checkpoint else None
     with steps(4 if calibrate else 3, quiet=json) as step:
         step(f"reading {source}")
-        crowd = options.read(source, step.part)
+        crowd = reading.read(source, step.part)
         _check_suits(output, crowd)
         step(f"aggregating with {method}")
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
         if calibrate:
-            from goldspan.aggregation.calibration import calibrate as honest
+            from goldspan.aggregation.calibration import calibrate as calibrated
 
             step("calibrating")
-            result = honest(result, calibrate)
+            result = calibrated(result, calibrate)
         step("writing")
         scored = _score(crowd, result, policy)
         lost = _write(result, output, report, scored, text=not no_text, raw_csv=raw_csv)
@@ -310,3 +301,173 @@ def _end(result: Consensus) -> str:
         return "interrupted"
     most = result.stop_reason in {"max_iter", "rounds"}
     return f"not converged: {'most rounds reached' if most else result.stop_reason}"
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan score
+
+
+@reads_crowd()
+def score(
+    reading: Reading,
+    predicted: Annotated[str, typer.Argument(help="The labels to score: CoNLL or a crowd's gold.")],
+    truth: Annotated[str, typer.Argument(help="The truth, in any format with gold.")],
+    policy: Policy = "conlleval",
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Resamples of items for a 95 % interval of F1, at least 100; 0 for none."
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    wrong: Annotated[bool, typer.Option("--wrong", help="List every wrong span.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Compare tags with the truth: precision, recall and F1 of spans, and token accuracy.
+
+    Items are matched by their ids (by order where no id is shared and the tokens are the same).
+    The policy for malformed tags and the encoding are printed above the numbers.
+
+    Examples:
+
+      goldspan score gold.conll truth.conll --policy conlleval --json
+
+      goldspan score gold.conll answers.tsv.gz --bootstrap 1000 --wrong
+    """
+    from goldspan.crowd.compare import aligned_sides
+    from goldspan.spans import score as compare
+    from goldspan.spans.scoring import MIN_RESAMPLES
+
+    if 0 < bootstrap < MIN_RESAMPLES:
+        raise typer.BadParameter(
+            f"--bootstrap must be 0 or at least {MIN_RESAMPLES}, not {bootstrap}: an interval of "
+            "fewer resamples means nothing"
+        )
+
+    found, gold = aligned_sides(reading.read(predicted), reading.read(truth))
+    result = compare(
+        gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
+    )
+    if json:
+        emit_json({"predicted": predicted, "truth": truth, **result.to_dict()})
+        return
+    say(str(result))
+    if wrong and result.wrong:
+        ids = list(gold.tagged_by_id())
+        rows = [[ids[w.item], w.side, w.type, f"[{w.start}, {w.end})"] for w in result.wrong]
+        say(table([["item", "side", "type", "tokens"], *rows]))
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan agreement
+
+
+@reads_crowd()
+def agreement(
+    reading: Reading,
+    source: Input,
+    plot: Annotated[
+        str | None, typer.Option(help="Write the box plots: a .svg, .png or .pdf.")
+    ] = None,
+    overwrite: Overwrite = False,
+    policy: Policy = "conlleval",
+    json: AsJson = False,
+) -> None:
+    """Measure how well the annotators agree with each other and with the gold.
+
+    Also known as inter-annotator agreement.
+
+    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and per
+    worker the answers and the F1.
+
+    Examples:
+
+      goldspan agreement answers.tsv.gz
+
+      goldspan agreement labels.csv --gold truth.csv --plot agreement.svg --json
+    """
+    check_outputs(plot, inputs=[source], overwrite=overwrite)
+    if plot:
+        check_part("picture")
+    from goldspan.crowd import agreement as measure
+
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        step("comparing the workers")
+        found = measure(crowd, policy=policy)
+        step("drawing")
+        if plot:
+            from goldspan.report import agreement_figure, save_figure
+
+            save_figure(agreement_figure(crowd, found), plot)
+    if json:
+        emit_json(found.to_dict())
+        return
+    say(str(found))
+    rows = found.workers.to_pylist()
+    rows.sort(key=lambda row: -row["answers"])
+    names = list(rows[0])
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    head = [name.replace("_", " ") for name in names]
+    say("")
+    say(table([head, *cells], right=tuple(range(1, len(names)))))
+    if plot:
+        say(f"written: {plot}")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.2f}" if isinstance(value, float) else str(value)
+
+
+# --------------------------------------------------------------------------------------------------
+# Parameters of a method
+
+
+_WORDS = {"true": True, "false": False, "none": None}
+_VOTES = "votes such as mv-token"
+
+
+def method_params(
+    method: str, param: list[str] | None, *, ties: str | None, raw: bool, seed: int | None
+) -> dict[str, Any]:
+    """Put together the parameters of a method.
+
+    Raises:
+        typer.BadParameter: A parameter is given twice, or does not look like NAME=VALUE.
+        InputError: An option is for other methods.
+        UnknownNameError: There is no such method.
+    """
+    params = {name: _value(text) for name, text in key_values(param, "NAME=VALUE").items()}
+    own: list[tuple[str, str, Any, str]] = []
+    own += [("--ties", "ties", ties, _VOTES)] if ties is not None else []
+    own += [("--raw", "legal", False, _VOTES)] if raw else []
+    own += [("--seed", "random_state", seed, "methods that draw")] if seed is not None else []
+    for option, name, value, meant in own:
+        if name in params:
+            raise typer.BadParameter(f"{option} and --param {name}=… are the same: leave one out")
+        _check_has(method, name, option, meant)
+        params[name] = value
+    return params
+
+
+def _check_has(method: str, name: str, option: str, meant: str) -> None:
+    from goldspan.aggregation import get_aggregator
+    from goldspan.errors import InputError
+
+    if name not in get_aggregator(method).parameter_names():
+        raise InputError(f"{option} is for {meant}, not for {method}: leave it out")
+
+
+def _value(text: str) -> Any:
+    """Read a parameter: true, false, none, a number, or a string."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

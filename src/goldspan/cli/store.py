@@ -1,10 +1,11 @@
-"""`goldspan forget`: erase a person from a campaign, or show all that is stored of them."""
+"""A campaign's store: verify it, copy it, restore it, erase a person from it."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from json import loads
 from pathlib import Path
@@ -12,13 +13,225 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldspan.cli import reading as r
-from goldspan.cli.output import check_part, emit_json, say, warn
+from goldspan.cli.options import STORE, AsJson, Overwrite, Place, Store, at_campaign, told_of_damage
+from goldspan.cli.output import check_outputs, check_part, emit_json, say, steps, warn
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
     from goldspan.store import SqlLedger
     from goldspan.store.people import Forgotten
+    from goldspan.store.verify import Tell, Verification
+
+# --------------------------------------------------------------------------------------------------
+# goldspan verify
+
+
+NOT_WHOLE = 3
+"""Exit code of a store that was read and is not what its log says."""
+_PARTS = ("pages", "log", "tables")
+
+
+def verify(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLAN|STORE",
+            help="The plan, campaign.toml; or the campaign's folder, a SQLite file (a backup too), "
+            "or postgresql://….",
+        ),
+    ],
+    out: Annotated[str, typer.Option(help="With a plan: the folder of the campaign.")] = "out",
+    store: Store = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HASH",
+            help="A head that was noted before: it must be that of an entry of the log.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Rows named of each table.")] = 20,
+    json: AsJson = False,
+) -> None:
+    """Compare a campaign's tables with its log, and run the database's own check.
+
+    The log's chain of hashes is followed from its first entry to its last, its entries are done
+    again in a temporary database, and every row of every table is compared. It may run beside
+    `goldspan serve`. Note the head that it prints, outside of the store: --head shows later
+    whether the log was written anew.
+
+    Exit codes: 0 the store is whole, 3 it is not, 1 it cannot be opened, 2 wrong usage.
+
+    Examples:
+
+      goldspan verify campaign.toml
+
+      goldspan verify monday.sqlite
+
+      goldspan verify out/ --head 3f5a… --json
+    """
+    check_part("store")
+    from goldspan.store.copies import opened_unchanged
+    from goldspan.store.verify import verify as check
+
+    place = place_of(source, out, store)
+    with opened_unchanged(place) as database, progress(quiet=json) as tell:
+        found = check(database, head=head, most=limit, tell=tell)
+    if json:
+        emit_json(found.to_dict())
+    else:
+        _tell(found)
+    if not found.is_whole:
+        raise typer.Exit(NOT_WHOLE)
+
+
+def place_of(source: str, out: str, store: str | None) -> str | Path:
+    """Return the store of a campaign that is named by its plan, its folder or its store."""
+    if store is not None:
+        return store
+    if "://" in source:
+        return source
+    path = Path(source)
+    if path.is_dir():
+        return path / STORE
+    return Path(out) / STORE if path.suffix == ".toml" else path
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[Tell]:
+    """Show how far a comparison with the log is, if it takes longer than a second."""
+    with steps(len(_PARTS), quiet=quiet) as step:
+        begun: list[str] = []
+
+        def tell(part: str, done: int, total: int) -> None:
+            if part not in begun:
+                begun.append(part)
+                step(f"checking the {part}")
+            step.part(done, total)
+
+        yield tell
+
+
+def _tell(found: Verification) -> None:
+    for note in found.notes:
+        warn(f"goldspan: {note}")
+    if found.is_whole:
+        log = f"the {found.n_events} entries of its log"
+        say(f"{found.where} is whole: its tables are what {log} say")
+        say(f"rows compared: {_counted(found.n_rows)}")
+        say(f"head: {found.head}")
+        return
+    say(f"{found.where} is not what its log says:")
+    for line in found.lines():
+        say(f"  {line}")
+    if found.head:
+        say(f"head: {found.head} (of the {found.n_events} entries that could be followed)")
+    say("keep this file as it is, and restore the newest backup that is whole: goldspan restore")
+
+
+def _counted(rows: dict[str, Any]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in rows.items() if count)
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan backup, goldspan restore
+
+
+def backup(
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The campaign's folder.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The copy.")],
+    store: Store = None,
+    damaged: Annotated[
+        bool, typer.Option("--damaged", help="Copy also what is not whole, and say what is wrong.")
+    ] = False,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Copy a campaign into one file, also while it is served: one moment of it, checked.
+
+    The copy's tables are compared with its log, as by `goldspan verify`; if they differ, nothing is
+    written, so that a damaged store does not replace a backup that is whole.
+
+    The server's secret is not in it: keep server.key of the folder too, or all links and sessions
+    end with a restore. For PostgreSQL use its own pg_dump.
+
+    Examples:
+
+      goldspan backup out/ monday.sqlite
+
+      goldspan backup out/ latest.sqlite --overwrite
+    """
+    check_part("store")
+    check_outputs(file, inputs=[str(Path(out) / STORE)], overwrite=overwrite)
+    from goldspan.store import backup_ledger, open_ledger
+
+    place = store or Path(out) / STORE
+    with told_of_damage(place), open_ledger(place) as ledger, progress(quiet=json) as tell:
+        found = backup_ledger(ledger, file, damaged=damaged, tell=tell)
+    for line in found.lines():
+        warn(f"goldspan: {line}")
+    if not found.is_whole:
+        warn(f"goldspan: {file} is a copy of a damaged store: keep the backups made before it")
+    if json:
+        emit_json({"written": file, **found.to_dict()})
+        return
+    say(f"copied to {file}; head of its log: {found.head}")
+
+
+def restore(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A backup, written by `goldspan backup`.")
+    ],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="A folder without a campaign.")],
+    forgotten: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A list of the forgotten that is elsewhere: campaign.sqlite.forgotten.",
+            show_default=False,
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Restore a campaign's folder from a backup, after comparing all its tables with its log.
+
+    A damaged backup is rejected, and nothing is written.
+
+    Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
+    folder are read for that.
+
+    Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
+
+    Examples:
+
+      goldspan restore monday.sqlite again/
+    """
+    check_part("store")
+    from goldspan.crowd.atomic import NewPlaces
+    from goldspan.store import restore_ledger
+
+    place = Path(out) / STORE
+    with NewPlaces() as new:
+        new.folder(out)
+        new.expect(place)
+        with (
+            progress(quiet=json) as tell,
+            restore_ledger(file, place, lists=forgotten or (), tell=tell) as ledger,
+        ):
+            name, n, gone = ledger.name, ledger.n_events, ledger.forgotten()
+    n_forgotten = len({one["hash"] for one in gone})  # a copy may hold two pseudonyms of a person
+    if json:
+        facts = {"campaign": name, "entries": n, "forgotten": n_forgotten}
+        emit_json({"restored": str(place), **facts})
+        return
+    say(f"{place} holds the campaign {name!r}, {n} entries of its log")
+    if n_forgotten:
+        say(f"forgotten in it: {n_forgotten}")
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan forget
+
 
 UNIT = 10_000
 """Millionths of the currency unit that are not worth a bonus: a cent."""
@@ -27,14 +240,15 @@ LARGEST = 1 << 28
 
 
 class OldLog(StrEnum):
-    """What becomes of a log of before, which names people by their ids."""
+    """What becomes of an old log, which names people by their ids."""
 
     remove = "remove"
     keep = "keep"
 
 
+@at_campaign
 def forget(
-    source: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
+    place: Place,
     worker: Annotated[
         str | None,
         typer.Argument(
@@ -53,7 +267,7 @@ def forget(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     unsettled: Annotated[
@@ -70,11 +284,7 @@ def forget(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[str, typer.Option(help="Folder of the campaign.")] = "out",
-    store: Annotated[
-        str | None, typer.Option(metavar="URL", help="As for `goldspan serve`.", show_default=False)
-    ] = None,
-    json: r.AsJson = False,
+    json: AsJson = False,
 ) -> None:
     """Erase a person: id, links, provider records, words. Labels and amounts stay, by pseudonym.
 
@@ -95,13 +305,12 @@ def forget(
         raise typer.BadParameter("--show takes a WORKER")
     check_part("server")
     from goldspan.campaign.clock import wall_clock
-    from goldspan.cli.served import read_setting
     from goldspan.store.people import UnsettledError
     from goldspan.web.opening import open_store
 
-    setting = read_setting(source)
-    _check_there(source, out, store)
-    with open_store(setting, out, store, wall_clock()) as ledger:
+    setting = place.setting()
+    _check_there(place)
+    with open_store(setting, place.out, place.store, wall_clock()) as ledger:
         if show:
             emit_json(ledger.about(str(worker)))
             return
@@ -110,7 +319,7 @@ def forget(
         for name in names:
             try:
                 told.append(_forget(
-                    setting, ledger, name, source, out, store,
+                    setting, ledger, name, place,
                     dry=dry_run, yes=yes, unsettled=unsettled, old_log=old_log,
                 ))  # fmt: skip
             except UnsettledError as error:
@@ -126,24 +335,30 @@ def forget(
         say(_words(one, dry=dry_run))
 
 
-def _check_there(source: str, out: str, store: str | None) -> None:
-    """Reject a place without a campaign, and make nothing there."""
+def _check_there(place: Place) -> None:
+    """Reject a place without a campaign; create nothing."""
     from goldspan.errors import InputError
     from goldspan.store import open_ledger
-    from goldspan.web.opening import FILE
 
-    if store is None and not (Path(out) / FILE).is_file():
+    if place.store is None and not Path(place.address).is_file():
         raise InputError(
-            f"{out} holds no campaign: there is no {FILE} in it; give the --out and --store that "
-            f"`goldspan serve {source}` was started with"
+            f"{place.out} holds no campaign: there is no {STORE} in it; give the --out and "
+            f"--store that `goldspan serve {place.plan}` was started with"
         )
-    open_ledger(store or Path(out) / FILE).close()
+    open_ledger(place.address).close()
 
 
 def _forget(
-    setting: Setting, ledger: SqlLedger, who: str, source: str, out: str, store: str | None, *,
-    dry: bool, yes: bool, unsettled: bool, old_log: OldLog | None,
-) -> dict[str, Any]:  # fmt: skip
+    setting: Setting,
+    ledger: SqlLedger,
+    who: str,
+    place: Place,
+    *,
+    dry: bool,
+    yes: bool,
+    unsettled: bool,
+    old_log: OldLog | None,
+) -> dict[str, Any]:
     from goldspan.campaign.clock import CampaignClock
     from goldspan.store import export_ledger, scrub, write_list
     from goldspan.store.erasing import rebase
@@ -155,15 +370,15 @@ def _forget(
     if is_old and (dry or old_log is None):
         found = ledger.about(who)
         if not dry:
-            ledger.forget(who, clock())  # refuses, and says what to choose
+            ledger.forget(who, clock())  # raises, and says what to choose
         counts = {"records": len(found["records"])}
         result = Forgotten("", counts, {"answers": len(found["answers"])})
         return _told(who, result, [], old_log="would be replaced", erased=False)
     if is_old:
-        ledger.about(who)  # refuses who is not known, before anything is done
+        ledger.about(who)  # raises if unknown, before anything is done
         _confirm(f"Begin a new log, and {old_log} the old one, which names all workers?", yes=yes)
         if old_log == OldLog.keep:
-            kept_log = str(list_of(out, store).with_suffix(".old-log"))
+            kept_log = str(list_of(place.out, place.store).with_suffix(".old-log"))
             if not _is_kept(kept_log, ledger):  # it was interrupted after that
                 export_ledger(ledger, kept_log)
             Path(kept_log).chmod(0o700)
@@ -177,13 +392,13 @@ def _forget(
         if not result.again:
             _confirm(f"{_words(_told(who, result, []), dry=True)}\nForget {who}?", yes=yes)
         result = ledger.forget(who, clock(), unsettled=unsettled)
-        write_list(ledger.database, list_of(out, store))
+        write_list(ledger.database, list_of(place.out, place.store))
         erased = scrub(ledger.database)
     else:
         erased = False
-    left = list(_files(Path(out), person or who, result.pseudonym, dry=dry))
+    left = list(_files(Path(place.out), person or who, result.pseudonym, dry=dry))
     if (person or who) in setting.plan.crowd.annotators:
-        left.append(f"{source} (crowd.annotators)")
+        left.append(f"{place.plan} (crowd.annotators)")
     return _told(who, result, left, old_log=kept_log, erased=erased)
 
 
@@ -225,11 +440,7 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
 
 
 def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
-    """Reject to forget somebody whose answers earned more than was sent to the provider.
-
-    Raises:
-        UnsettledError: They did.
-    """
+    """Reject forgetting somebody whose answers earned more than was sent to the provider."""
     from goldspan.campaign.clock import CampaignClock
     from goldspan.money import from_micro
     from goldspan.store.people import UnsettledError

@@ -1,0 +1,506 @@
+"""A campaign: its plan, a run of it, its server and its report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli.compiling import notice
+from goldspan.cli.live import Status, interruptible, shown
+from goldspan.cli.options import (
+    STORE,
+    AsJson,
+    Overlap,
+    Place,
+    PublicUrl,
+    RawCsv,
+    Store,
+    at_campaign,
+    told_of_damage,
+)
+from goldspan.cli.output import check_part, emit_json, say, warn
+
+if TYPE_CHECKING:
+    from goldspan.campaign import CampaignRecord, Setting, Waiting
+    from goldspan.campaign.results import Findings
+    from goldspan.store import SqlLedger
+    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web.service import Service
+
+# --------------------------------------------------------------------------------------------------
+# goldspan plan check
+
+
+plan = typer.Typer(
+    help="Campaigns' plans.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@plan.callback()
+def root() -> None:
+    """Look at the plan of a campaign."""
+
+
+@plan.command(short_help="What a plan will do, and what it costs at least and at most.")
+def check(
+    source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, campaign.toml.")],
+    json: AsJson = False,
+) -> None:
+    """Show what a plan will do, and what it costs at least and at most.
+
+    All that is wrong with it is listed.
+
+    Examples:
+
+      goldspan plan check campaign.toml
+    """
+    check_part("plan")
+    from goldspan.campaign import describe_plan
+    from goldspan.campaign.course import course
+
+    setting = Place(source, "out", None).setting()
+    if json:
+        emit_json({"id": setting.key, **course(setting)})
+        return
+    for line in describe_plan(setting):
+        say(line)
+    for note in setting.notes:
+        say(f"pool: {note}")
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan run
+
+
+@at_campaign
+def run(
+    place: Place,
+    overlap: Overlap = None,
+    raw_csv: RawCsv = False,
+    json: AsJson = False,
+) -> None:
+    """Run a campaign until it stops, or until answers from outside are awaited.
+
+    It can be interrupted or killed at any moment: the same command goes on where it was, and ends
+    with the same files.
+
+    Examples:
+
+      goldspan plan check campaign.toml
+
+      goldspan run campaign.toml --out out
+
+      goldspan run campaign.toml --store postgresql://localhost/campaign --json
+    """
+    check_part("campaign")
+    from goldspan.campaign import Campaign, Waiting, as_begun
+    from goldspan.campaign.results import Findings, write_exports
+    from goldspan.crowd.atomic import NewPlaces
+    from goldspan.store.engine import HeldError
+    from goldspan.web.opening import open_store
+
+    setting = place.setting(overlap=overlap)
+    again = ["run", place.plan, *([] if overlap is None else ["--overlap", str(overlap)])]
+    again += ["--raw-csv"] * raw_csv
+    lacks = missing_for_pages()
+    if lacks:
+        warn(f"goldspan: there will be no {PAGE}: {lacks}")
+    try:
+        with (
+            told_of_damage(place.address),
+            NewPlaces(HeldError) as new,
+            open_store(
+                setting, place.out, place.store, _begin(setting), private=False, new=new
+            ) as ledger,
+        ):
+            setting = as_begun(setting, ledger)
+            status = Status.of(setting, ledger)
+            with shown(status, quiet=json) as display, interruptible() as interrupted:
+                campaign = Campaign(
+                    setting, ledger, on_event=display.hear, stop_requested=interrupted
+                )
+                campaign.begin()
+                new.keep()
+                found = campaign.run()
+                display.show("writing")
+                result = campaign.progress.result
+                campaign.check_stop()  # a second Ctrl-C leaves an unfinished result
+                files = [str(path) for path in write_exports(campaign, place.out, raw_csv=raw_csv)]
+                findings = Findings.of(ledger, result)
+                files += [] if lacks else [write_page(findings, place.out)]
+            if isinstance(found, Waiting):
+                _wait(found, place.command(again), files, as_json=json)
+            else:
+                _tell(findings.record, files, as_json=json)
+    except KeyboardInterrupt:
+        warn("goldspan: interrupted; everything is saved, the same command goes on where it was")
+        raise typer.Exit(130) from None
+
+
+def _begin(setting: Setting) -> int:
+    """Return the time at which a campaign begins, in milliseconds since 1970."""
+    from goldspan.campaign.clock import wall_clock
+    from goldspan.simulation.crowd import BEGIN
+
+    by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    return BEGIN if by_itself else wall_clock()
+
+
+def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
+    if as_json:
+        awaited = {"answers": found.answers, "items": found.items}
+        emit_json({"waiting": awaited, "files": files})
+        return
+    say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
+    say(f"written so far: {', '.join(files)}")
+    say(f"then run again: {command}")
+
+
+def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
+    if as_json:
+        emit_json({**record.to_dict(), "files": files})
+        return
+    for line in _summary(record):
+        say(line)
+    say(f"written: {', '.join(files)}")
+
+
+def _summary(record: CampaignRecord) -> Iterator[str]:
+    from goldspan.money import from_micro
+
+    money, counts = record.money, record.counts
+    control = f", {counts['control_answers']} of them to control questions"
+    shown = control if counts["control_answers"] else ""
+    items = f"{counts['items']} of {counts['pool']} items"
+    yield f"labelled: {items} by {counts['answers']} answers{shown}"
+    if money is not None:
+        unit = f" {money['currency']}" if money["currency"] else ""
+        yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
+    last: Any = record.rounds[-1] if record.rounds else None
+    if last is not None:
+        yield from _quality(last, "F1" if record.plan["task"]["types"] else "accuracy")
+    if money is not None:
+        each = f"{record.plan['redundancy']['max']} answers each"
+        if money["fixed"]:
+            fixed = f"{from_micro(money['fixed'])}{unit}, the same items with {each}"
+            yield f"saving: {100 * money['saving']:.0f} % of {fixed}"
+        yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
+    if record.stop is not None:
+        yield f"stopped: {record.stop['why']}"
+
+
+def _quality(last: Any, name: str) -> Iterator[str]:
+    """Return how good the labels and the model are, as far as it is known."""
+    truth, score = last["truth"], last["score"]
+    if truth is not None:
+        yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"
+        if truth["model"] is not None:
+            yield f"{name} of the model on the rest of the pool: {100 * truth['model']:.1f}"
+    if score is not None:
+        bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
+        yield f"{name} of the model as measured: {100 * score['value']:.1f} ({bounds})"
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan serve
+
+
+DAYS = 30
+"""How long the links of the plan's annotators hold."""
+
+
+@at_campaign
+def serve(
+    place: Place,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8080,
+    public_url: PublicUrl = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow other machines to connect without HTTPS.")
+    ] = False,
+    reset_password: Annotated[
+        bool,
+        typer.Option(
+            "--reset-password", help="Take the requester's password away and end all sessions."
+        ),
+    ] = False,
+    overlap: Overlap = None,
+    no_loop: Annotated[
+        bool, typer.Option("--no-loop", help="Accept answers, but decide nothing new.")
+    ] = False,
+) -> None:
+    """Serve a campaign: workers label in their browsers, the requester watches and decides.
+
+    At the first start it prints a link that holds once, to choose the requester's password, and a
+    personal link for each of the plan's annotators: links are shown once and stored nowhere.
+    Ctrl-C ends it; what was acknowledged is saved, and the same command goes on. A campaign has one
+    server.
+
+    Examples:
+
+      goldspan serve campaign.toml
+
+      goldspan serve campaign.toml --public-url https://labels.example.org
+
+      goldspan invite campaign.toml --workers ann,bob
+    """
+    check_part("server")
+    from goldspan.campaign import read_plan
+    from goldspan.crowd.atomic import NewPlaces
+    from goldspan.store.engine import HeldError
+    from goldspan.store.roles import serving
+    from goldspan.web import ServerSettings, create_app, load_keys, open_service
+    from goldspan.web import serve as run
+    from goldspan.web.running import check_exposure, listen
+    from goldspan.web.security.secret import FILE as SECRET
+    from goldspan.web.service import check_web
+
+    check_web(read_plan(place.plan, overlap=overlap))
+    if not insecure:
+        check_exposure(host, public_url or _url(host, port))
+    setting = place.setting(overlap=overlap)
+    lacks = missing_for_pages()
+    if lacks:
+        warn(f"goldspan: there will be no report: {lacks}")
+    # What is rejected before `keep` leaves neither a secret nor a store behind.
+    with (
+        told_of_damage(place.address),
+        listen(host, port) as listening,
+        NewPlaces(HeldError) as new,
+    ):
+        url = public_url or _url(host, listening.getsockname()[1])
+        new.folder(place.out, 0o700)
+        new.expect(Path(place.out) / SECRET)
+        settings = ServerSettings(load_keys(place.out), url)
+        report = None if lacks else write_findings
+        options: dict[str, Any] = {"report": report, "new": new}
+        service = open_service(setting, place.out, settings.keys, place.store, **options)
+        with _closing(service):
+            _log()
+            with serving(service.ledger.database, settings.public_url, service.deployment):
+                service.begin()
+                app = create_app(service, settings)
+                new.keep()
+                entrance = app.state.house.entrance
+                entrance.links.move(settings.public_url)
+                people = _still_known(service)
+                names = "NAME" if people else "ann,bob"
+                links = place.command(["invite", place.plan, "--workers", names])
+                _greet(entrance, settings, place.plan, links, people, reset=reset_password)
+                try:
+                    service.start(loop=not no_loop)
+                    with notice.beside_another_display():  # the log
+                        run(app, listening)
+                finally:
+                    service.stop()
+
+
+@contextmanager
+def _closing(service: Service) -> Iterator[None]:
+    """Close a campaign at the end, and say why the server ended."""
+    from goldspan.store.engine import LostError
+
+    try:
+        yield
+    except LostError:  # the log has said why
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        warn("goldspan: stopped; all answers are saved, the same command goes on")
+        raise typer.Exit(130) from None
+    finally:
+        service.close()
+
+
+def _still_known(service: Service) -> list[str]:
+    """Return the annotators of the plan who were not forgotten, and tell of the others."""
+    named, ledger = service.setting.plan.crowd.annotators, service.ledger
+    gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
+    if gone:
+        warn(
+            f"goldspan: {len(gone)} names in crowd.annotators are of people who were forgotten, "
+            "and get no link: take them out of the plan"
+        )
+    return [name for name in named if name not in gone]
+
+
+def _url(host: str, port: int) -> str:
+    """Return the address that is listened on."""
+    from goldspan.errors import InputError
+
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - to reject it
+        raise InputError(
+            f"{host} is every address of this machine, and none that people can type: say which "
+            "with --public-url https://…"
+        )
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _greet(
+    entrance: Entrance,
+    settings: ServerSettings,
+    source: str,
+    links: str,
+    annotators: Sequence[str],
+    *,
+    reset: bool,
+) -> None:
+    """Print where the server is, and the links of the requester and the annotators."""
+    account = entrance.account
+    say(f"goldspan serves {Path(source).name} at {settings.public_url}")
+    if reset or not account.has_password:
+        token = account.reset() if reset else account.open_setup()
+        say(f"choose the requester's password, once, within {settings.setup_minutes:.0f} minutes:")
+        say(f"  {settings.address(f'/setup/{token}')}")
+    else:
+        say(f"the requester logs in at {settings.address('/login')}")
+    known = {link.worker for link in entrance.links.all()}
+    new = [name for name in annotators if name not in known]
+    if new:
+        say(f"a personal link for each annotator, shown only now; it holds for {DAYS} days:")
+        width = max(map(len, new))
+        for link, token in entrance.links.make(new, DAYS):
+            say(f"  {link.worker.ljust(width)}  {settings.address(f'/w/{token}')}")
+    say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
+    say("Ctrl-C ends it")
+    sys.stdout.flush()  # the link must be seen now, also where the output is a file
+
+
+def _log() -> None:
+    """Write what happens to standard error; no line holds a token, a cookie or an answer."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name, level in (("goldspan", logging.INFO), ("uvicorn", logging.WARNING)):
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan report
+
+
+PAGE = "report.html"
+
+
+def report(
+    out: Annotated[str, typer.Argument(metavar="OUT", help="The folder of `goldspan run --out`.")],
+    store: Store = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="With the workers' ids in place of pseudonyms.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
+
+    Workers who came by a browser appear by pseudonyms, unless --names is given.
+
+    With --json the campaign's numbers are printed, and nothing is written.
+
+    Examples:
+
+      goldspan report out/
+
+      goldspan report out/ --store postgresql://localhost/campaign --json
+    """
+    check_part("campaign")
+    if not json:
+        check_part("report")
+    from goldspan.campaign.results import CampaignRecord, Findings
+
+    with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
+        ledger.check_facts()
+        if json:
+            record = CampaignRecord.of(ledger)
+            emit_json((record if names else without_names(ledger, record)).to_dict())
+            return
+        findings = Findings.of(ledger)
+        page = write_page(findings if names else without_names(ledger, findings), out)
+        say(f"written: {page}")
+
+
+def without_names(ledger: SqlLedger, what: Any) -> Any:
+    """Return a record, or findings, with pseudonyms in place of people's ids, if there are any."""
+    if not ledger.is_private:
+        return what
+    from goldspan.campaign.results import CampaignRecord
+    from goldspan.web.desk.downloads import Pseudonyms
+
+    names = Pseudonyms(None, "", ledger.pseudonyms)
+    return names.record(what) if isinstance(what, CampaignRecord) else names.findings(what)
+
+
+def open_campaign(out: str, store: str | None) -> SqlLedger:
+    """Open the ledger of a folder.
+
+    Raises:
+        InputError: It holds none, or one over which no campaign was run.
+    """
+    from goldspan.errors import InputError
+    from goldspan.store import open_ledger
+
+    place = store or str(Path(out) / STORE)
+    if store is None and not Path(place).is_file():
+        raise InputError(
+            f"{out} holds no campaign: there is no {STORE} in it; give the folder that "
+            "`goldspan run --out` wrote to, or --store for a campaign that is stored elsewhere"
+        )
+    ledger = open_ledger(place)
+    try:
+        is_begun = "plan" in ledger.records("plan")
+    except BaseException:
+        ledger.close()
+        raise
+    if not is_begun:
+        ledger.close()
+        raise InputError(f"{place} holds a campaign that never ran: `goldspan run` begins it")
+    return ledger
+
+
+def missing_for_pages() -> str:
+    """Return what the report of a campaign takes and is not installed; "" if all of it is."""
+    from goldspan.errors import MissingExtraError
+
+    try:
+        check_part("report")
+    except MissingExtraError as error:
+        return str(error)
+    return ""
+
+
+def write_findings(findings: Findings, path: Path) -> None:
+    """Write the report of a campaign to a file: what a server's downloads are given."""
+    from goldspan.report.campaign import write_campaign_report
+
+    write_campaign_report(
+        findings.record,
+        path,
+        result=findings.result,
+        tested=findings.tested,
+        against=findings.against,
+    )
+
+
+def write_page(findings: Findings, out: str) -> str:
+    """Write the report of a campaign into its folder, and give its path.
+
+    Raises:
+        InputError: The folder cannot be made, or the file not written.
+        MissingExtraError: What pictures and pages take is not installed.
+    """
+    from goldspan.errors import InputError
+
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {out}: {error.strerror}") from None
+    page = Path(out) / PAGE
+    write_findings(findings, page)
+    return str(page)

@@ -1,0 +1,375 @@
+"""Annotators of a served campaign: personal links, and payments at their provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from goldspan.cli.options import AsJson, Overwrite, Place, PublicUrl, at_campaign, told_of_damage
+from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
+
+if TYPE_CHECKING:
+    from goldspan.campaign import Setting
+    from goldspan.store import SqlLedger
+    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web.providers.outbox import Letter, Outbox
+    from goldspan.web.providers.protocol import Provider
+    from goldspan.web.security.sessions import Link
+
+# --------------------------------------------------------------------------------------------------
+# goldspan invite
+
+
+@at_campaign
+def invite(
+    place: Place,
+    workers: Annotated[
+        list[str] | None,
+        typer.Option(help="Make a link for each: ann,bob", metavar="NAMES", show_default=False),
+    ] = None,
+    addresses: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Workers and their e-mail addresses: worker,address a line.",
+            show_default=False,
+        ),
+    ] = None,
+    mail: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write a message to send per worker, with their link.",
+            show_default=False,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    days: Annotated[float, typer.Option(help="How many days the links are valid.")] = 30,
+    revoke: Annotated[
+        list[str] | None,
+        typer.Option(help="Revoke links, by id.", metavar="ID", show_default=False),
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show all links that were made.")] = False,
+    public_url: PublicUrl = None,
+    json: AsJson = False,
+) -> None:
+    """Make personal links for annotators, list or revoke them (after `goldspan serve`).
+
+    Whoever has a link is the worker: send each to one person. A link is shown once and stored
+    nowhere; if somebody has lost theirs, make a new one and revoke the old one.
+
+    Examples:
+
+      goldspan invite campaign.toml --workers ann,bob --days 14
+
+      goldspan invite campaign.toml --addresses team.csv --mail mails
+
+      goldspan invite campaign.toml --list
+
+      goldspan invite campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
+    """
+    check_part("server")
+    from goldspan.web.providers.outbox import read_addresses
+
+    known = {} if addresses is None else read_addresses(addresses)
+    names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
+    if not (names or gone or show):
+        raise typer.BadParameter("say --workers, --revoke or --list")
+    with (
+        _entrance(place, public_url) as (setting, entrance, settings),
+        _folder(mail, names, overwrite=overwrite) as written,
+    ):
+        for name in gone:
+            entrance.links.revoke(name)
+        made = entrance.links.make(names, days) if names else []
+        urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
+        every = entrance.links.all() if show else []
+        if written is not None:
+            _write_mails(written, setting, known, urls)
+    if json:
+        emit_json({
+            "made": [{**_facts_invite(link), "url": url} for link, url in urls],
+            "revoked": gone,
+            "links": [_facts_invite(link) for link in every],
+        })  # fmt: skip
+        return
+    for link, url in urls:
+        say(f"{link.worker}\t{url}" if mail is None else f"{link.worker}\ta message in {mail}")
+    for name in gone:
+        say(f"{name} is revoked")
+    if show:
+        say(_table_invite(every))
+
+
+@contextmanager
+def _entrance(
+    place: Place, public_url: str | None
+) -> Iterator[tuple[Setting, Entrance, ServerSettings]]:
+    """Open the store and the secret of a campaign that was begun."""
+    from dataclasses import replace
+
+    from goldspan.campaign.clock import CampaignClock, wall_clock
+    from goldspan.web import Entrance, ServerSettings, load_keys
+    from goldspan.web.opening import open_store, with_id
+
+    setting = place.setting()
+    place.check_served()
+    settings = ServerSettings(load_keys(place.out))
+    with open_store(setting, place.out, place.store, wall_clock()) as ledger:
+        settings = replace(settings, clock=CampaignClock(ledger))
+        setting = with_id(setting, ledger, settings.clock())
+        entrance = Entrance.of(ledger, setting.key, settings)
+        url = public_url or entrance.links.place() or settings.public_url
+        yield setting, entrance, replace(settings, public_url=url)
+
+
+@contextmanager
+def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
+    """Create the folder of the messages before any link is made: a link is shown once."""
+    from goldspan.crowd.atomic import NewPlaces
+    from goldspan.web.providers.outbox import check_new
+
+    if mail is None:
+        yield None
+        return
+    if not overwrite:
+        check_new(Path(mail), names)
+    with NewPlaces() as new:
+        new.folder(mail, 0o700)
+        yield Path(mail)
+
+
+def _write_mails(
+    folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
+) -> None:
+    from goldspan.web.pages import load_instructions
+    from goldspan.web.providers.outbox import Invitation, write_mails
+
+    page = setting.plan.page
+    text = load_instructions(setting.folder, page.instructions)
+    title = page.title or setting.plan.name
+    write_mails(folder, [
+        Invitation(link.worker, known.get(link.worker, ""), url, link.expires, title, text)
+        for link, url in urls
+    ])  # fmt: skip
+
+
+def _facts_invite(link: Link) -> dict[str, Any]:
+    return {
+        "id": link.id,
+        "worker": link.worker,
+        "issued": _day(link.issued),
+        "expires": _day(link.expires),
+        "revoked": link.revoked,
+    }
+
+
+def _table_invite(every: list[Link]) -> str:
+    rows = [["worker", "id", "made", "expires", ""]]
+    for one in every:
+        gone = "revoked" if one.revoked else ""
+        rows.append([one.worker, one.id, _day(one.issued), _day(one.expires), gone])
+    return table(rows)
+
+
+def _day(time: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan payments
+
+
+EVERYBODY = "all"
+
+
+class _Desk(NamedTuple):
+    """The campaign, and the queue of its payment requests."""
+
+    setting: Setting
+    ledger: SqlLedger
+    provider: Provider
+    outbox: Outbox
+
+
+@at_campaign
+def payments(
+    place: Place,
+    approve: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Approve the work of these; `all` for everybody.",
+            metavar="NAMES",
+            show_default=False,
+        ),
+    ] = None,
+    reject: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Reject the work of these; with --reason and --category.",
+            metavar="NAMES",
+            show_default=False,
+        ),
+    ] = None,
+    bonus: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pay more, once for every --reason: ann=1.50",
+            metavar="NAME=AMOUNT",
+            show_default=False,
+        ),
+    ] = None,
+    earned: Annotated[
+        bool, typer.Option("--earned", help="Pay what answers earned beyond the rewards.")
+    ] = False,
+    reason: Annotated[str, typer.Option(help="The reason of a rejection or a bonus.")] = "",
+    category: Annotated[str, typer.Option(help="Of a rejection: LOW_EFFORT, …")] = "OTHER",
+    retry: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Send requests again that the provider refused, by id.",
+            metavar="ID",
+            show_default=False,
+        ),
+    ] = None,
+    send: Annotated[bool, typer.Option("--send", help="Send the requests that wait.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List all requests.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Queue payment requests to the provider of a campaign's workers, list them, and send them.
+
+    A request that was queued is carried out once, however often this is run: a bonus has a reason,
+    and nobody is paid twice for the same reason. Without options the queue is listed.
+
+    Examples:
+
+      goldspan payments campaign.toml --approve all --send
+
+      goldspan payments campaign.toml --bonus 5f2b9c0e8d3a4b1c6e7f8a9d=1.50 --reason "week 1" --send
+
+      goldspan payments campaign.toml --list
+    """
+    names = {"approve": listed(approve, "--approve"), "reject": listed(reject, "--reject")}
+    amounts = key_values(bonus, "--bonus ann=1.50")
+    if (names["reject"] or amounts) and not reason.strip():
+        raise typer.BadParameter("a rejection and a bonus need a reason: --reason")
+    check_part("server")
+    with _open(place) as desk:
+        written = [_reopen(desk, name) for name in listed(retry, "--retry") or []]
+        written += [_approve(desk, name) for name in _everybody(desk, names["approve"])]
+        written += [_reject(desk, name, reason, category) for name in names["reject"] or []]
+        written += [_bonus(desk, name, amount, reason) for name, amount in amounts.items()]
+        written += _earned(desk) if earned else []
+        done = _send(desk) if send else 0
+        letters = desk.outbox.letters()
+    _tell(written, done if send else None, letters, show=show, json=json)
+
+
+@contextmanager
+def _open(place: Place) -> Iterator[_Desk]:
+    from goldspan.campaign.clock import open_clock, wall_clock
+    from goldspan.web.opening import open_store
+    from goldspan.web.providers.outbox import Outbox
+    from goldspan.web.providers.registry import open_provider
+
+    setting = place.setting()
+    place.check_served()
+    with (
+        told_of_damage(place.address),
+        open_store(setting, place.out, place.store, wall_clock()) as ledger,
+    ):
+        ledger.check_facts()
+        clock = open_clock(ledger, _settling(setting))
+        provider = open_provider(setting.plan, ledger, clock)
+        yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
+
+
+def _settling(setting: Setting) -> int:
+    """Return how many milliseconds without a server count: a payment may settle meanwhile."""
+    options = {} if setting.plan.provider is None else setting.plan.provider.options
+    minutes = options.get("settle_minutes", 60)
+    # What is not a number is rejected when the provider is opened.
+    return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
+
+
+def _everybody(desk: _Desk, names: list[str] | None) -> list[str]:
+    return desk.provider.workers() if names == [EVERYBODY] else names or []
+
+
+def _reopen(desk: _Desk, name: str) -> str:
+    desk.outbox.reopen(name)
+    return name
+
+
+def _approve(desk: _Desk, worker: str) -> str:
+    return desk.outbox.approve(worker, desk.provider.about(worker))
+
+
+def _reject(desk: _Desk, worker: str, why: str, category: str) -> str:
+    desk.provider.check_rejection(why.strip(), category)
+    return desk.outbox.reject(worker, desk.provider.about(worker), why.strip(), category)
+
+
+def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
+    from goldspan.money import to_micro
+
+    about = desk.provider.about(worker)
+    return desk.outbox.bonus(worker, about, to_micro(amount, "a bonus"), why.strip())
+
+
+def _earned(desk: _Desk) -> list[str]:
+    from goldspan.web.people import People
+
+    people, written = People(desk.setting, desk.ledger), []
+    for worker in desk.provider.workers():
+        owed = desk.provider.owed(worker, people[worker].earned)
+        written.append(desk.outbox.earned(worker, desk.provider.about(worker), owed))
+    return [name for name in written if name is not None]
+
+
+def _send(desk: _Desk) -> int:
+    from goldspan.errors import InputError
+    from goldspan.web.providers.outbox import send_all
+
+    courier = desk.provider.courier()
+    if courier is None:
+        raise InputError(f"provider.name is {desk.provider.name!r}, to which nothing can be sent")
+    return send_all(desk.outbox, courier.deliver)
+
+
+def _tell(
+    written: list[str], done: int | None, letters: list[Letter], *, show: bool, json: bool
+) -> None:
+    if json:
+        shown = [_facts_payments(one) for one in letters]
+        emit_json({"written": written, "done": done, "letters": shown})
+        return
+    for name in written:
+        say(f"queued: {name}")
+    if done is not None:
+        say(f"done: {done}")
+    if show or not (written or done is not None):
+        say(_table_payments(letters) if letters else "no payment requests")
+
+
+def _facts_payments(letter: Letter) -> dict[str, Any]:
+    from goldspan.money import from_micro
+
+    amount = from_micro(letter.amount) if letter.amount else None
+    told = {"id": letter.id, "act": letter.act, "worker": letter.worker, "amount": amount}
+    reason = letter.facts.get("why", "")
+    return {**told, "why": letter.why, "state": letter.state, "refused": reason}
+
+
+def _table_payments(letters: list[Letter]) -> str:
+    rows = [["state", "act", "worker", "amount", "id", ""]]
+    for facts in map(_facts_payments, letters):
+        cells = [facts[key] for key in ("state", "act", "worker", "amount", "id", "refused")]
+        rows.append([str(cell or "") for cell in cells])
+    return table(rows, (3,))

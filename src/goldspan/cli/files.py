@@ -1,0 +1,348 @@
+"""Files: what they hold, other encodings and formats, faults."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli.options import (
+    AsJson,
+    Input,
+    NoText,
+    Overwrite,
+    RawCsv,
+    Reading,
+    format_names,
+    reads_crowd,
+    reads_pool,
+)
+from goldspan.cli.output import check_outputs, emit_json, not_held, say, steps, table, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goldspan.crowd import Crowd
+    from goldspan.crowd.source import Source
+    from goldspan.selection.reading import PoolFile
+
+# --------------------------------------------------------------------------------------------------
+# goldspan inspect
+
+
+@reads_crowd(without=("tokens",), unlabelled="keep")
+@reads_pool
+def inspect(
+    reading: Reading,
+    pool: dict[str, Any],
+    source: Input,
+    show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 10,
+    json: AsJson = False,
+) -> None:
+    """Show what a file holds, answers or texts to label, and the command to run next.
+
+    Of answers it prints the format, tags, counts and first faults; of texts to label the columns
+    that were found, the items, their tokens, and what was left out.
+
+    Examples:
+
+      goldspan inspect answers.csv
+
+      goldspan inspect texts.csv --text-column sentence
+
+      goldspan inspect export.csv --columns item=question --columns worker=user
+    """
+    texts, opened = _as_pool(source, reading, pool)
+    if texts is not None:
+        _tell_pool(texts, source, pool, show, as_json=json)
+        return
+    with steps(1, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(opened, step.part)
+    facts = _facts(crowd)
+    command = _next_command(crowd, source, reading)
+    report = crowd.import_report
+    if json:
+        emit_json({**facts, "import": report.to_dict(max_faults=show), "next": command})
+        return
+    say(str(report))
+    for name, value in facts.items():
+        say(f"  {name.replace('_', ' ')}: {value}")
+    for fault in report.faults[:show]:
+        say(f"  {fault}")
+    if len(report.faults) > show:
+        say(f"  … and {len(report.faults) - show} more faults (--show {len(report.faults)})")
+    say(f"next: {command}")
+
+
+def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[PoolFile | None, Any]:
+    """Read a file as a pool if it is one, and else open it, once, to be read as a crowd."""
+    from goldspan.crowd.source import open_source
+    from goldspan.selection.reading import (
+        ATTRIBUTES,
+        CONLL,
+        CROWD,
+        FORMATS,
+        pool_format,
+        read_pool,
+    )
+
+    given = reading.given
+    opened = open_source(source, given["text_encoding"], given["max_decompressed"])
+    own = [one for one in FORMATS if one not in {CROWD, CONLL, ATTRIBUTES}]
+    is_about_crowds = any(given[name] for name in ("gold", "columns", "workers", "labels"))
+    kind = given["format"]
+    if kind is None and not is_about_crowds:
+        kind = _guess(lambda: pool_format(opened, named["text"]), opened)
+    if kind not in own:
+        return None, opened
+    return read_pool(opened, kind, **named), opened
+
+
+def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
+    """Return what a file is as a pool; None for a crowd."""
+    from goldspan.crowd.io import get_format, guess_format
+    from goldspan.errors import FormatError
+
+    try:
+        name = guess_format(opened)
+        is_crowd = name != "conll" and get_format(name).sniff(opened)
+    except FormatError:
+        is_crowd = False
+    try:
+        found = pool_format()
+    except FormatError:
+        if is_crowd:
+            return None
+        raise
+    # A table with labels but without annotators is a pool, whatever reads it as a crowd.
+    return None if is_crowd and found in {"jsonl", "json", "text"} else found
+
+
+def _tell_pool(
+    read: PoolFile, source: str, named: dict[str, Any], show: int, *, as_json: bool
+) -> None:
+    tokens, pool = named["tokens"], read.pool
+    facts: dict[str, object] = {"format": f"pool ({read.format})"}
+    facts |= {f"{role}_column": name for role, name in read.columns.items()}
+    if "id" not in read.columns and read.numbered:
+        facts["ids"] = "the number of the line or row: add new items at the end only"
+    facts |= {"items": pool.n_items, "tokens": int(pool.n_tokens.sum())}
+    facts["cut"] = tokens or ("given" if "tokens" in read.columns else "fine")
+    if read.format == "conll":
+        facts["cut"] = tokens or "given"
+    if pool.documents is not None:
+        facts["documents"] = len(pool.documents.unique())
+    names = list(dict.fromkeys(name for one in pool.attributes for name in one))
+    if names:
+        facts["attributes"] = names
+    if pool.n_items:
+        facts["first_item"] = f"{pool.item_ids[0].as_py()}: {str(pool.given[0])[:100]}"
+    options = ["--text-column", str(named["text"])] if named["text"] else []
+    words = ["goldspan", "init", source, "--labels", "LABEL,LABEL", *options]
+    command = " ".join(shlex.quote(word) for word in words)
+    if as_json:
+        emit_json({**facts, "notes": list(read.notes)[:show], "next": command})
+        return
+    for name, value in facts.items():
+        say(f"  {name.replace('_', ' ')}: {value}")
+    for note in read.notes[:show]:
+        say(f"  {note}")
+    say(f"next: {command}")
+
+
+def _facts(crowd: Crowd) -> dict[str, object]:
+    import numpy as np
+
+    facts: dict[str, object] = {
+        "format": crowd.import_report.format,
+        "encoding": crowd.tagset.encoding,
+        "types": list(crowd.tagset.types),
+        "items": crowd.n_items,
+        "tokens": crowd.n_tokens,
+        "workers": crowd.n_workers,
+        "answers": len(crowd.answers),
+        "labels": int(np.count_nonzero(crowd.answers.codes >= 0)),
+    }
+    if crowd.groups is not None:
+        facts["groups"] = len(crowd.groups.unique())
+    if crowd.gold is not None:
+        facts["gold_tokens"] = int(np.count_nonzero(crowd.gold >= 0))
+    if crowd.attributes is not None:
+        facts["attributes"] = crowd.attributes.column_names
+    if len(crowd.latest):
+        facts["answers_per_item"] = round(len(crowd.latest) / crowd.n_items, 2)
+    first = crowd.item_ids[0].as_py()
+    facts["first_item"] = f"{first}: {' '.join(crowd.tokens[0].as_py()[:12])}"
+    return facts
+
+
+def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
+    """Return the command that makes sense for this input, with the options that were needed."""
+    words = ["goldspan", "aggregate" if crowd.n_workers else "check", source, *reading.words()]
+    if crowd.n_workers:
+        single_labels = crowd.is_classification
+        words += ["--method", "ds" if single_labels else "bsc-seq"]
+        words += ["-o", "gold.csv" if single_labels else "gold.conll"]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan convert
+
+
+_TO = "Encoding of the output; the same by default. A format's name is understood as --to-format."
+
+
+@reads_crowd(without=("encoding",), unlabelled="keep")
+def convert(
+    reading: Reading,
+    source: Input,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
+    ] = None,
+    overwrite: Overwrite = False,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Encoding of the input; guessed by default.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", help=_TO)] = None,
+    to_format: Annotated[
+        str | None,
+        typer.Option(
+            help="Format of the output; by its ending by default.", autocompletion=format_names
+        ),
+    ] = None,
+    no_text: NoText = False,
+    repair: Annotated[
+        str | None,
+        typer.Option(
+            help="Read malformed tags by a policy (conlleval, strict, boundaries), not reject them."
+        ),
+    ] = None,
+    raw_csv: RawCsv = False,
+    json: AsJson = False,
+) -> None:
+    """Convert tags to another encoding, and crowds to another format.
+
+    Malformed tags are rejected, all of them listed, unless --repair says how to read them. What the
+    output format cannot hold is found by reading it back, and reported.
+
+    Examples:
+
+      goldspan convert x.conll --from IOB --to BIOES -o y.conll
+
+      goldspan convert answers.tsv.gz -o answers.parquet
+
+      goldspan convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
+
+      goldspan convert answers.tsv --to-format label-studio -o tasks.json
+    """
+    given, from_ = _sorted_out(reading.given["format"], from_, "--format", "--from")
+    reading = reading.but(format=given, encoding=from_)
+    to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
+    check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
+    from goldspan.crowd.convert import convert_crowd
+    from goldspan.crowd.io import write_crowd, write_to_stdout
+
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        step("converting")
+        before = crowd.tagset.encoding
+        if to or repair:
+            crowd = convert_crowd(crowd, to or before, repair or "raise")
+        step("writing")
+        only_gold = not crowd.n_workers
+        name = to_format or ("conll" if only_gold and output in {None, "-"} else None)
+        if output in {None, "-"}:
+            lost = write_to_stdout(crowd, name or "wide", text=not no_text, raw_csv=raw_csv)
+        else:
+            lost = write_crowd(crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv)
+    facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
+    if json and output not in {None, "-"}:
+        emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})
+        return
+    for what in lost:
+        warn(not_held(what))
+    if output not in {None, "-"}:
+        say(f"written: {output} ({before} to {crowd.tagset.encoding}, {crowd.n_items} items)")
+
+
+def _sorted_out(
+    format_: str | None, encoding: str | None, for_format: str, for_encoding: str
+) -> tuple[str | None, str | None]:
+    """Return format and encoding; the encoding's option may name a format too."""
+    from goldspan.crowd.registry import FORMATS
+    from goldspan.errors import UnknownNameError
+    from goldspan.spans import ENCODINGS, get_encoding
+
+    if encoding is None:
+        return format_, None
+    if encoding.casefold() in FORMATS:
+        if format_ is not None:
+            raise typer.BadParameter(
+                f"{for_encoding} {encoding} is a format, and {for_format} {format_} names another: "
+                f"{for_encoding} takes an encoding, such as BIO"
+            )
+        return encoding.casefold(), None
+    try:
+        get_encoding(encoding)
+    except UnknownNameError:
+        hint = f"formats are named by {for_format}: {', '.join(FORMATS)}"
+        raise UnknownNameError(f"encoding in {for_encoding}", encoding, ENCODINGS, hint) from None
+    return format_, encoding
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan check
+
+
+@reads_crowd(unknown="outside", unlabelled="keep")
+def check(
+    reading: Reading,
+    source: Input,
+    show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 20,
+    json: AsJson = False,
+) -> None:
+    """Check tags against the rules of their encoding: a CoNLL file, or a crowd with its gold.
+
+    Prints every fault with its place and exits with 1 if there is one. A tag that is not in the
+    encoding counts as O for the rules that its neighbours must keep.
+
+    Examples:
+
+      goldspan check gold.conll --encoding BIO
+
+      goldspan check answers.tsv.gz --show 5
+    """
+    from goldspan.crowd.convert import all_faults
+
+    crowd = reading.read(source)
+    faults = all_faults(crowd)
+    kinds = Counter((fault.worker, fault.kind) for fault in faults)
+    if json:
+        emit_json(
+            {
+                "file": source,
+                "encoding": crowd.tagset.encoding,
+                "faults": len(faults),
+                "by_column": [
+                    {"column": who, "kind": kind, "count": n} for (who, kind), n in kinds.items()
+                ],
+                "first": [str(fault) for fault in faults[:show]],
+            }
+        )
+    else:
+        for fault in faults[:show]:
+            say(str(fault))
+        if len(faults) > show:
+            say(f"… and {len(faults) - show} more (--show {len(faults)})")
+        if faults:
+            rows = [[who, kind, str(n)] for (who, kind), n in kinds.most_common()]
+            say(table([["column", "fault", "count"], *rows], right=(2,)))
+        name, size = crowd.tagset.encoding, crowd.n_tokens
+        say(f"{source}: {name}, {crowd.n_items} items, {size} tokens, {len(faults)} faults")
+    if faults:
+        raise typer.Exit(1)

@@ -1,0 +1,587 @@
+"""Taggers: train them, label text with them, look into them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+
+import typer
+
+from goldspan.cli.options import (
+    AsJson,
+    Input,
+    MaxDecompressed,
+    Overwrite,
+    Reading,
+    ThreadCount,
+    reads_crowd,
+)
+from goldspan.cli.output import check_files, check_outputs, emit_json, say, steps, table, warn
+
+if TYPE_CHECKING:
+    from goldspan.crowd import Crowd
+    from goldspan.selection.reading import PoolFile
+    from goldspan.tagger.base import Tagger
+    from goldspan.tagger.features import Text
+    from goldspan.tagger.parameters import Floats
+    from goldspan.tagger.streams import Item, Labelled
+
+# --------------------------------------------------------------------------------------------------
+# goldspan train
+
+
+@reads_crowd()
+def train(
+    reading: Reading,
+    source: Input,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where to write the tagger, such as ner.goldspan.")
+    ],
+    overwrite: Overwrite = False,
+    model: Annotated[str, typer.Option("--model", "-m", help="crf or hmm.")] = "crf",
+    templates: Annotated[
+        str | None,
+        typer.Option(
+            help="Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
+        ),
+    ] = None,
+    c2: Annotated[
+        float | None, typer.Option(help="crf: penalty of the squared weights (0.5 by default).")
+    ] = None,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="Leave out features that occur less often.")
+    ] = 1,
+    hash_bits: Annotated[
+        int, typer.Option(min=0, max=26, help="Hash features into 2 ** N numbers; 0 for none.")
+    ] = 0,
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Allow tag sequences that the encoding forbids.")
+    ] = False,
+    max_iter: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most steps of training (200 by default; hmm: 50 rounds)."),
+    ] = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Items to score; crf: training stops early on them."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="FILE", help="crf: a trained tagger to begin with.")
+    ] = None,
+    threads: ThreadCount = None,
+    json: AsJson = False,
+) -> None:
+    """Train a tagger on items whose tags are known, and write it to one file.
+
+    The file is read with every format that holds gold. Items tagged in part count for what is
+    known of them; items without any tag are left out. The result does not depend on the number of
+    threads. Ctrl-C ends training; the model as trained so far is written.
+
+    Examples:
+
+      goldspan train gold.conll -o ner.goldspan
+
+      goldspan train gold.conll -o ner.goldspan --validation dev.conll --c2 0.2
+
+      goldspan train gold.conll -o small.goldspan --model hmm
+    """
+    check_outputs(output, inputs=[source, validation, start], overwrite=overwrite)
+    check_files(output=output)
+    _check_start(start, model)
+    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
+    params = {name: value for name, value in chosen.items() if value is not None}
+    params |= {"min_count": min_count, "hash_bits": hash_bits, "hard": not soft}
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        data = _labelled_items(crowd)
+        if not soft:
+            _check_possible(data, crowd.tagset.encoding)
+        tagger = _make(model, params | {"encoding": crowd.tagset.encoding})
+        held_out = _held_out(reading.read(validation)) if validation else None
+        step(f"training a {model}")
+        from goldspan.runners import Threads
+
+        around: dict[str, Any] = {"runner": Threads(threads), "progress": step.round}
+        around |= {"start": _load(start), "validation": held_out}
+        interrupted = _fit(tagger, data, around)
+        step("writing")
+        tagger.save(output)
+    facts = _facts_train(tagger, data, held_out)
+    if json:
+        emit_json({"input": source, "output": output, **_counts(tagger, data), **facts})
+    else:
+        _tell(tagger, data, facts)
+        say(f"written: {output} ({Path(output).stat().st_size / 1e6:.1f} MB)")
+    if interrupted:
+        n_steps = facts.get("steps")
+        warn(f"goldspan: interrupted after {n_steps} steps; what is written is their result")
+        raise typer.Exit(130)
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Items to learn from; None means that a tag is not known."""
+
+    ids: list[str]
+    text: Text
+    tags: list[list[str | None]]
+    n_in_part: int
+    n_left_out: int
+
+
+def _labelled_items(crowd: Crowd) -> _Data:
+    """Return words and tags of the items of which some tag is known."""
+    import numpy as np
+
+    from goldspan.errors import InputError
+    from goldspan.tagger import Text
+
+    count = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
+    unknown = count[crowd.offsets[1:]] - count[crowd.offsets[:-1]]
+    useless = (unknown > 0) & (unknown == np.diff(crowd.offsets))
+    if useless.all():
+        raise InputError("there is no item of which a tag is known: read it with its gold")
+    kept = crowd.select_items(~useless) if useless.any() else crowd
+    groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
+    tags = kept.tagset.decode(kept.gold_tagged)
+    return _Data(
+        kept.item_ids.to_pylist(),
+        Text.of(kept.tokens_list, groups),
+        tags,
+        int(((unknown > 0) & ~useless).sum()),
+        int(useless.sum()),
+    )
+
+
+def _check_start(start: str | None, model: str) -> None:
+    """Reject a tagger to begin with where none is used."""
+    from goldspan.errors import InputError
+
+    if start and model == "hmm":
+        raise InputError("--start is for --model crf: an hmm is always refitted")
+
+
+def _check_possible(data: _Data, encoding: str) -> None:
+    """Reject tags that no well-formed sequence has; those of whole items are made well-formed."""
+    if not data.n_in_part:
+        return
+    import numpy as np
+
+    from goldspan.errors import InputError
+    from goldspan.spans import Codec
+    from goldspan.tagger.crf import Masks
+    from goldspan.tagger.kernels.training import first_without_path
+    from goldspan.tagger.targets import allowed_tags, named_tags
+
+    codec = Codec.from_tags(set(named_tags(data.tags)), encoding)
+    masks = Masks.of(codec, hard=True)
+    in_part = np.array([None in tags for tags in data.tags], np.float64)
+    allowed = allowed_tags(data.tags, codec)
+    chain = (masks.start, masks.step, masks.end)
+    item = first_without_path(data.text.offsets, in_part, allowed, *chain)
+    if item >= 0:
+        raise InputError(
+            f"item {data.ids[item]}: no well-formed sequence has the tags that are known of it: "
+            "fix them, or pass --soft to allow any sequence"
+        )
+
+
+def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
+    """Return words and tags of the items whose tags are all known."""
+    import numpy as np
+
+    from goldspan.errors import InputError
+
+    data = _labelled_items(crowd)
+    whole = np.array([None not in item for item in data.tags])
+    if not whole.any():
+        raise InputError("there is no item to validate on: their tags must all be known")
+    items = np.flatnonzero(whole)
+    return data.text.select(items), [data.tags[n] for n in items]
+
+
+def _fit(tagger: Tagger, data: _Data, around: dict[str, Any]) -> bool:
+    """Train, and say whether Ctrl-C ended it with something learnt."""
+    try:
+        tagger.fit(data.text, data.tags, **around)
+    except KeyboardInterrupt:
+        if "weights_" not in vars(tagger):
+            raise
+        return True
+    return False
+
+
+def _tell(tagger: Tagger, data: _Data, facts: dict[str, Any]) -> None:
+    if data.n_left_out:
+        warn(f"{data.n_left_out} items without any tag were left out")
+    if data.n_in_part:
+        warn(f"{data.n_in_part} items are tagged in part: what is known of them counts")
+    if tagger.n_repaired_:
+        warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
+    for name, value in facts.items():
+        say(f"  {name.replace('_', ' ')}: {value}")
+
+
+def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
+    return {
+        "items_left_out": data.n_left_out,
+        "items_in_part": data.n_in_part,
+        "tags_made_well_formed": tagger.n_repaired_,
+    }
+
+
+def _make(model: str, params: dict[str, Any]) -> Tagger:
+    from goldspan.errors import UnknownNameError
+    from goldspan.tagger.model_file import KINDS
+
+    if model not in KINDS:
+        raise UnknownNameError("model", model, KINDS)
+    return KINDS[model]().set_params(**params)
+
+
+def _load(path: str | None) -> Tagger | None:
+    if path is None:
+        return None
+    from goldspan.tagger import load_tagger
+
+    return load_tagger(path)
+
+
+def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "model": tagger.name,
+        "tags": list(tagger.codec_.tags),
+        "items": len(data.tags),
+        "tokens": data.text.n_tokens,
+        "features": tagger.features_.n_features,
+    }
+    seen = vars(tagger)
+    if seen["trace_"]:
+        n_steps = len(seen["trace_"]) - (tagger.name == "crf")  # which has its start there too
+        facts |= {"steps": n_steps, "stopped_by": seen["stop_reason_"]}
+        facts["objective"] = seen["trace_"][-1]
+    if held_out is not None:
+        name = "accuracy" if tagger.codec_.rules.is_plain else "f1"
+        facts[f"validation_{name}"] = round(100 * tagger.score(*held_out), 2)
+    return facts
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan tag
+
+
+_ENDINGS = {".jsonl": "jsonl", ".conll": "conll", ".conll03": "conll", ".tsv": "conll"}
+_ENDINGS |= {".bio": "conll", ".iob": "conll"}
+_WHOLE = {
+    ".csv", ".parquet", ".json", ".xlsx", ".xls", ".ods", ".pdf", ".doc", ".docx", ".odt", ".rtf",
+}  # fmt: skip
+
+
+def tag(
+    tagger: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `goldspan train`.")],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="Text, CoNLL or .jsonl (.gz too), or - for stdin.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Where to write (.gz too); stdout by default."),
+    ] = None,
+    overwrite: Overwrite = False,
+    format: Annotated[  # noqa: A002 - the word users know
+        str | None,
+        typer.Option(
+            "--format", "-f", help="Of the input: text, conll or jsonl; by its ending by default."
+        ),
+    ] = None,
+    to_format: Annotated[
+        str | None,
+        typer.Option(help="Of the output: conll or jsonl; by its ending by default."),
+    ] = None,
+    tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="How texts are cut: fine, space or words; by default as the tagger's training "
+            "texts were.",
+            show_default=False,
+        ),
+    ] = None,
+    max_decompressed: MaxDecompressed = None,
+    json: AsJson = False,
+) -> None:
+    """Tag a file of any size; only a few thousand tokens are in memory at a time.
+
+    In plain text a line is an item, and a blank line ends a document. CoNLL has a token in the
+    first column; JSON lines have `tokens` or `text`, and their other fields are kept. Tables with a
+    column of texts (.csv, .parquet) are read as a whole. The output
+    has every tag's probability (CoNLL) or every span's (JSON lines).
+
+    Examples:
+
+      goldspan tag ner.goldspan text.txt
+
+      goldspan tag ner.goldspan news.jsonl.gz -o tagged.jsonl.gz
+
+      cat text.txt | goldspan tag ner.goldspan - --to-format jsonl
+    """
+    check_outputs(output, inputs=[source, tagger], overwrite=overwrite)
+    if json and output in {None, "-"}:
+        raise typer.BadParameter("--json describes what was written: name a file, -o tagged.jsonl")
+    from goldspan.crowd.atomic import write_text
+    from goldspan.errors import UnknownNameError
+    from goldspan.spans.text import RULES
+    from goldspan.tagger import load_tagger
+    from goldspan.tagger.streams import READERS, conll_lines, json_lines, label, read_items
+
+    writers = {"conll": conll_lines, "jsonl": json_lines}
+    _check_ending(output, to_format)
+    given = format or _by_ending(source) or "text"
+    if given not in READERS:
+        raise UnknownNameError("format of texts", given, READERS)
+    wanted = to_format or _by_ending(output) or ("jsonl" if given == "jsonl" else "conll")
+    if wanted not in writers:
+        raise UnknownNameError("output format", wanted, writers)
+    model = load_tagger(tagger)
+    if tokens is not None and tokens not in RULES:
+        raise UnknownNameError("rule for tokens", tokens, RULES)
+    count = _Count()
+    with _opened(source) as file:
+        is_free = given == "jsonl" or format == "text"
+        checked = file if is_free else cast("TextIO", _NoTable(file, source))
+        rule = tokens or model.tokens_
+        is_whole = format is None and _is_pool(source)
+        whole = _of_pool(source, rule, max_decompressed) if is_whole else None
+        found = label(model, whole or read_items(checked, given, source, rule))
+        chunks = writers[wanted](count.of(found))
+        if output in {None, "-"}:
+            for chunk in chunks:
+                say(chunk.removesuffix("\n"))
+            return
+        write_text(str(output), chunks)
+    if json:
+        emit_json({"input": source, "output": output, **vars(count)})
+        return
+    say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
+
+
+def _is_pool(source: str) -> bool:
+    """Return whether a file is read as a whole, as a pool is: a table, JSON, or a rejected one."""
+    return Path(source.removesuffix(".gz")).suffix.lower() in _WHOLE
+
+
+def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[Item] | None:
+    """Read the texts of a table or of JSON; None if it is something else, to be read by lines."""
+    from goldspan.crowd.source import open_source
+    from goldspan.selection.reading import CROWD, pool_format, read_pool
+
+    file = open_source(source, max_decompressed=max_decompressed)
+    kind = pool_format(file)
+    return None if kind == CROWD else _items(read_pool(file, kind, otherwise=rule))
+
+
+def _items(read: PoolFile) -> Iterator[Item]:
+    from goldspan.tagger.streams import Item
+
+    pool = read.pool
+    for n, name in enumerate(pool.item_ids.to_pylist()):
+        words, text = pool.words(n), str(pool.given[n])
+        starts = pool.starts_of(n)
+        bounds = [(a, a + len(w)) for a, w in zip(starts, words, strict=True)]
+        yield Item(words, name, n, text, bounds, dict(read.fields[n]))
+
+
+class _NoTable:
+    """A text that must not begin with the header of a table: such columns hold no words."""
+
+    def __init__(self, file: TextIO, name: str) -> None:
+        self._file, self._name, self._line, self._is_seen = file, name, 1, False
+
+    def readline(self, most: int = -1) -> str:
+        """Return the next line."""
+        line = self._file.readline(most)
+        if not self._is_seen and line.strip() and not line.startswith("# "):
+            self._is_seen = True
+            _check_header(line, self._name, self._line)
+        self._line += 1
+        return line
+
+
+def _check_header(line: str, name: str, number: int) -> None:
+    """Reject the header of a wide or a long table, unless its first column holds the words."""
+    from goldspan.crowd.formats import long, wide
+    from goldspan.crowd.formats.wide import TOKEN
+    from goldspan.crowd.grid import header_names
+    from goldspan.crowd.source import Source
+    from goldspan.errors import Fault, FormatError
+
+    is_table = "\t" in line or Path(name.removesuffix(".gz")).suffix.lower() == ".csv"
+    header = Source(name, line.encode())
+    names = header_names(header)
+    if is_table and names[0].lower() not in TOKEN and (wide.sniff(header) or long.sniff(header)):
+        message = (
+            f"this is the header of a table of answers ({', '.join(names[:6])}), not of a text: "
+            "`goldspan convert FILE -o words.conll` writes one with the words in the first column "
+            "(without gold `goldspan aggregate FILE -o words.conll`)"
+        )
+        raise FormatError([Fault(message, name, number, kind="format")])
+
+
+def _check_ending(output: str | None, to_format: str | None) -> None:
+    """Reject a name whose ending says nothing, before any work is done."""
+    from goldspan.errors import InputError
+
+    if output not in {None, "-"} and not to_format and _by_ending(output) is None:
+        raise InputError(
+            f"{output}: the name must end in {', '.join(_ENDINGS)} (also .gz), or pass --to-format"
+        )
+
+
+class _Count:
+    """Counts what passes."""
+
+    def __init__(self) -> None:
+        self.items = self.tokens = self.spans = 0
+
+    def of(self, labelled: Iterator[Labelled]) -> Iterator[Labelled]:
+        for one in labelled:
+            self.items += 1
+            self.tokens += len(one.tags)
+            self.spans += len(one.spans)
+            yield one
+
+
+def _by_ending(name: str | None) -> str | None:
+    if name is None:
+        return None
+    return _ENDINGS.get(Path(name.removesuffix(".gz")).suffix.lower())
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[TextIO]:
+    """Open a file or standard input as UTF-8, with or without a byte order mark."""
+    from goldspan.errors import InputError
+
+    if source == "-":
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+        return
+    opener = gzip.open if source.endswith(".gz") else open
+    try:
+        raw = opener(source, "rb")
+    except OSError as error:
+        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
+    with raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
+        yield file
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan tagger inspect
+
+
+tagger = typer.Typer(help="Look into trained taggers.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@tagger.callback()
+def _root() -> None:
+    """Look into trained taggers."""
+
+
+@tagger.command()
+def inspect(
+    source: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `goldspan train`.")],
+    top: Annotated[int, typer.Option(min=0, help="Features to show per tag.")] = 8,
+    label: Annotated[list[str] | None, typer.Option(help="Show this tag only. Repeatable.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show what a tagger is: its tags, parameters, largest weights per tag, and steps.
+
+    A weight says how much a feature speaks for a tag; an HMM's are logarithms of probabilities,
+    less their mean over the tags.
+
+    Examples:
+
+      goldspan tagger inspect ner.goldspan
+
+      goldspan tagger inspect ner.goldspan --label B-PER --top 30 --json
+    """
+    from goldspan.errors import UnknownNameError
+    from goldspan.tagger import load_tagger
+
+    model = load_tagger(source)
+    tags = model.codec_.tags
+    for name in label or []:
+        if name not in tags:
+            raise UnknownNameError("tag", name, tags)
+    facts = _facts_tagger(model)
+    largest = {name: _largest(model, tags.index(name), top) for name in label or tags}
+    steps = _steps(model)
+    if json:
+        emit_json({**facts, "weights": largest, "steps": steps})
+        return
+    for name, value in facts.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        say(f"{name.replace('_', ' ')}: {shown}")
+    for name, rows in largest.items():
+        say(f"\n{name}")
+        if rows:
+            say(table([["  " + feature, f"{w:+.3f}"] for feature, w in rows], right=(1,)))
+    say("\nsteps from (row) to (column)")
+    say(table(_step_rows(steps), right=tuple(range(1, len(tags) + 2))))
+
+
+def _facts_tagger(model: Tagger) -> dict[str, Any]:
+    params = model.get_params()
+    params.pop("gazetteers")
+    templates = params.pop("templates")
+    return {
+        "model": model.name,
+        "encoding": model.codec_.encoding,
+        "tags": list(model.codec_.tags),
+        "features": model.features_.n_features,
+        "templates": [templates] if isinstance(templates, str) else list(templates),
+        "gazetteers": sorted(getattr(model.features_, "gazetteers", {})),
+        "documents": model.documents_,
+        **params,
+    }
+
+
+def _largest(model: Tagger, tag: int, top: int) -> list[tuple[str, float]]:
+    """Return the features that speak most for a tag, with their weights."""
+    import numpy as np
+
+    state = model.weights_.state
+    own: Floats = state[:, tag] - (state.mean(axis=1) if model.name == "hmm" else 0.0)
+    best = np.argsort(-own, kind="stable")[:top]
+    return [(model.features_.name(int(n)), float(own[n])) for n in best if own[n] > 0]
+
+
+def _steps(model: Tagger) -> dict[str, dict[str, float | None]]:
+    """Return the weights between tags; None where a step is impossible."""
+    from goldspan.tagger.crf import Masks
+
+    masks, w = Masks.of(model.codec_, hard=model.hard), model.weights_
+    tags = model.codec_.tags
+
+    def row(weights: Floats, allowed: Floats) -> list[float | None]:
+        return [float(x) if a else None for x, a in zip(weights, allowed, strict=True)]
+
+    found = {"<start>": dict(zip(tags, row(w.start, masks.start), strict=True))}
+    ends = row(w.end, masks.end)
+    for n, tag in enumerate(tags):
+        found[tag] = dict(zip(tags, row(w.step[n], masks.step[n]), strict=True))
+        found[tag]["<end>"] = ends[n]
+    return found
+
+
+def _step_rows(steps: dict[str, dict[str, float | None]]) -> list[list[str]]:
+    names = [*steps["<start>"], "<end>"]
+    rows = [["", *names]]
+    for tag, values in steps.items():
+        cells = [values.get(name) for name in names]
+        rows.append([tag, *("-" if value is None else f"{value:+.2f}" for value in cells)])
+    return rows

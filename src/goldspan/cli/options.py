@@ -1,0 +1,424 @@
+"""Options that several commands have: single ones, and groups that a decorator adds.
+
+A group takes the place of one parameter of the function: `@reads_crowd()` gives the option of every
+field of `goldspan.crowd.options.ReadOptions` to a command with a parameter `reading`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli.output import key_values, listed
+
+if TYPE_CHECKING:
+    from goldspan.campaign import Setting
+    from goldspan.crowd import Crowd
+    from goldspan.crowd.options import Option
+
+Function = Callable[..., None]
+STORE = "campaign.sqlite"
+"""The file of a campaign's folder that is its store, if no other is named."""
+
+# Single options.
+
+
+def method_names(incomplete: str) -> list[str]:
+    """Complete the name of a method."""
+    from goldspan.aggregation.registry import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def format_names(incomplete: str) -> list[str]:
+    """Complete the name of a format."""
+    from goldspan.crowd.registry import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+Input = Annotated[
+    str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
+NoText = Annotated[
+    bool,
+    typer.Option(
+        "--no-text",
+        help="Columns of tokens (conll, wide, long) without the items' texts and offsets.",
+    ),
+]
+RawCsv = Annotated[
+    bool,
+    typer.Option(
+        "--raw-csv",
+        help="Write cells of CSV as they are, also what a spreadsheet may take for a formula.",
+    ),
+]
+Policy = Annotated[
+    str,
+    typer.Option(help="How malformed tags are read: conlleval, strict, boundaries or raise."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+ThreadCount = Annotated[
+    int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
+]
+Overlap = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Answers per item, in place of what the plan says in redundancy.",
+        show_default=False,
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where the campaign is stored: sqlite:///FILE or postgresql://…; by default "
+        f"{STORE} in the folder.",
+        show_default=False,
+    ),
+]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="What people type: https://labels.example.org behind a proxy; by default the address "
+        "that the server listens on.",
+        show_default=False,
+    ),
+]
+MaxDecompressed = Annotated[
+    str | None,
+    typer.Option(
+        "--max-decompressed",
+        metavar="SIZE",
+        help="Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
+        "beyond 256MiB at most 100 times its size.",
+        show_default=False,
+    ),
+]
+
+
+# Groups of options.
+
+
+def adds(
+    name: str, options: Sequence[Parameter], make: Callable[[dict[str, Any]], Any]
+) -> Callable[[Function], Function]:
+    """Return a decorator that puts options in the place of a function's parameter.
+
+    Args:
+        name: The parameter.
+        options: The options, as parameters of a function for Typer.
+        make: Makes the parameter's value from those of the options, by their names.
+    """
+
+    def decorate(function: Function) -> Function:
+        own = signature(function, eval_str=True).parameters
+        every = [one for key in own for one in (options if key == name else [own[key]])]
+
+        @wraps(function)
+        def command(**given: Any) -> None:
+            mine = {one.name: given.pop(one.name) for one in options}
+            function(**given, **{name: make(mine)})
+
+        for_typer: Any = command
+        parameters = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in every]
+        for_typer.__signature__ = signature(function).replace(
+            parameters=parameters, return_annotation=None
+        )
+        for_typer.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return decorate
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a command reads a crowd.
+
+    Attributes:
+        given: Options by the names of `ReadOptions`, as they were given on the command line.
+        fixed: Those that the command itself sets.
+    """
+
+    given: Mapping[str, Any]
+    fixed: Mapping[str, Any]
+
+    @property
+    def gold(self) -> str | None:
+        """The second file, of known tags."""
+        return self.given.get("gold")
+
+    def read(self, source: Any, progress: Callable[[int, int], None] | None = None) -> Crowd:
+        """Read a crowd."""
+        from goldspan.crowd import read_crowd
+
+        return read_crowd(source, progress=progress, **self.options())
+
+    def but(self, **given: Any) -> Reading:
+        """Return it with other options."""
+        return replace(self, given={**self.given, **given})
+
+    def options(self) -> dict[str, Any]:
+        """Return the options as those of `read_crowd`."""
+        from goldspan.crowd.options import reading_options
+
+        known = reading_options()
+        found = {name: _value(known[name], value) for name, value in self.given.items()}
+        if "delimiter" in found:
+            found["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(*2 * (found["delimiter"],))
+        return {**found, **self.fixed}
+
+    def words(self) -> Iterator[str]:
+        """Yield the options that are not the default, as on the command line."""
+        from goldspan.crowd.options import ReadOptions, reading_options
+
+        known, usual = reading_options(), _defaults(ReadOptions)
+        for name, value in self.given.items():
+            flag = known[name].flags[0]
+            if value is True:
+                yield flag
+            elif value and value != usual[name]:
+                for one in value if isinstance(value, list) else [value]:
+                    yield from (flag, one)
+
+
+def reads_crowd(*, without: Collection[str] = (), **fixed: Any) -> Callable[[Function], Function]:
+    """Add the options with which a crowd is read, for a parameter `reading`.
+
+    Args:
+        without: Fields of `ReadOptions` that are no options of the command.
+        fixed: Fields that the command itself sets.
+    """
+    from goldspan.crowd.options import ReadOptions, reading_options
+
+    usual = _defaults(ReadOptions)
+    options = [
+        _parameter(name, *_typed(told, usual[name]))
+        for name, told in reading_options().items()
+        if told.flags and name not in without and name not in fixed
+    ]
+    return adds("reading", options, lambda given: Reading(given, fixed))
+
+
+def _defaults(made: type) -> dict[str, Any]:
+    """Return the defaults of a dataclass's fields; None for those that are made anew."""
+    return {one.name: None if one.default is MISSING else one.default for one in fields(made)}
+
+
+def _typed(told: Option, default: Any) -> tuple[Any, Any]:
+    """Return type and default of a reading option."""
+    text, repeatable = told.help, told.shape in {"pairs", "list", "repeat"}
+    if repeatable:
+        text += " Repeatable."
+    if told.shape == "list":
+        text += """ Put an id with a comma in double quotes: '"Lee, Ann",bob'."""
+    values: dict[str, Any] = {"help": text, "rich_help_panel": "Reading"}
+    if told.metavar:
+        values["metavar"] = told.metavar
+    if told.choices:
+        values["autocompletion"] = _completion(told.choices)
+    if repeatable:
+        return Annotated[list[str] | None, typer.Option(*told.flags, **values)], None
+    kind: Any = bool if told.shape == "flag" else str if default is not None else str | None
+    return Annotated[kind, typer.Option(*told.flags, **values)], default
+
+
+def _completion(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in choices if name.startswith(incomplete)]
+
+    return complete
+
+
+def _value(told: Option, value: Any) -> Any:
+    """Return the value of an option for `read_crowd`."""
+    if told.shape == "pairs":
+        return key_values(value, told.metavar or "OLD=NEW")
+    if told.shape == "list":
+        return listed(value, told.flags[0])
+    return value or None if told.shape == "repeat" else value
+
+
+_POOL = "Pools"
+
+
+def _pool_option(name: str, help_: str, **more: Any) -> Parameter:
+    kind = Annotated[str | None, typer.Option(help=help_, rich_help_panel=_POOL, **more)]
+    return _parameter(name, kind, None)
+
+
+reads_pool = adds(
+    "pool",
+    [
+        _pool_option("text_column", "Column that holds the texts.", metavar="NAME"),
+        _pool_option("id_column", "Column that holds the items' ids.", metavar="NAME"),
+        _pool_option(
+            "document_column", "Column that holds the documents of the items.", metavar="NAME"
+        ),
+        _pool_option(
+            "tokens",
+            "How texts are split: fine, space or given; by default given where the pool has "
+            "tokens, else fine.",
+            show_default=False,
+        ),
+    ],
+    lambda given: {name.removesuffix("_column"): value for name, value in given.items()},
+)
+"""Adds the options with which a pool is read, for a parameter `pool`: arguments of `read_pool`."""
+
+
+# The campaign that a command works on.
+
+
+@dataclass(frozen=True)
+class Place:
+    """A campaign: its plan, and where it is stored.
+
+    Attributes:
+        plan: The file of its plan.
+        out: Its folder.
+        store: Address of its store, if that is not in the folder.
+    """
+
+    plan: str
+    out: str
+    store: str | None
+
+    @property
+    def address(self) -> str | Path:
+        """Path or address of the store."""
+        return self.store or Path(self.out) / STORE
+
+    def setting(self, *, overlap: int | None = None) -> Setting:
+        """Read the plan with its files.
+
+        Every command begins so: what `goldspan run` rejects is therefore rejected by `goldspan
+        serve` in the same words, before it listens.
+
+        Raises:
+            InputError: The plan or its files are faulty.
+            MissingExtraError: What the plan takes is not installed.
+        """
+        from goldspan.campaign import open_setting, read_plan
+
+        plan, folder = read_plan(self.plan, overlap=overlap), Path(self.plan).parent
+        if plan.provider is not None:
+            from goldspan.web.providers.registry import check_provider
+
+            check_provider(plan)
+        if plan.page.instructions is not None:
+            from goldspan.web.pages import load_instructions
+
+            load_instructions(folder, plan.page.instructions)
+        return open_setting(plan, folder)
+
+    def check_served(self) -> None:
+        """Reject a place without a campaign or without the server's secret; create nothing.
+
+        Raises:
+            InputError: There is none.
+        """
+        from goldspan.errors import InputError
+        from goldspan.old_name import variable
+        from goldspan.store import open_ledger
+        from goldspan.web.security.secret import FILE as SECRET
+        from goldspan.web.security.secret import VARIABLE
+
+        start = (
+            f"start `goldspan serve {self.plan}` first, or give the --out and --store that it was "
+            "started with"
+        )
+        if self.store is None and not Path(self.address).is_file():
+            raise InputError(f"{self.out} holds no campaign: there is no {STORE} in it; {start}")
+        try:
+            open_ledger(self.address).close()
+        except InputError as error:
+            raise InputError(f"{str(error).removesuffix(': create one first')}; {start}") from None
+        if not (variable(VARIABLE) or (Path(self.out) / SECRET).is_file()):
+            raise InputError(
+                f"{self.out} holds no {SECRET}, the server's secret, and links signed by another "
+                f"would not hold; {start}"
+            )
+
+    def command(self, words: Sequence[str]) -> str:
+        """Return a command on the campaign, without the password of a database."""
+        from goldspan.store.opening import where_of
+
+        every = ["goldspan", *words, "--out", self.out]
+        if self.store is not None:
+            where = where_of(self.store)
+            every += ["--store", where if "***" in where else self.store]
+        return shlex.join(every)
+
+
+at_campaign = adds(
+    "place",
+    [
+        _parameter(
+            "source",
+            Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
+            Parameter.empty,
+        ),
+        _parameter(
+            "out",
+            Annotated[str, typer.Option(help="Folder of the campaign: its files and server.key.")],
+            "out",
+        ),
+        _parameter("store", Store, None),
+    ],
+    lambda given: Place(given["source"], given["out"], given["store"]),
+)
+"""Adds PLAN, --out and --store, for a parameter `place`."""
+
+
+@contextmanager
+def told_of_damage(address: str | Path | None) -> Iterator[None]:
+    """Turn a failure that a damaged store explains into a message; others stay what they are.
+
+    Numbers and words of a damaged page reach every part of a command, which may fail in any way.
+
+    Raises:
+        StoreError: The store is damaged.
+    """
+    from goldspan.errors import GoldspanError
+
+    try:
+        yield
+    except (GoldspanError, typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+        raise
+    except Exception as error:
+        why = None if address is None else _damage(address)
+        if why is None:
+            raise
+        raise why from error
+
+
+def _damage(address: str | Path) -> Exception | None:
+    """Return what is wrong with a store, None if nothing is."""
+    from goldspan.errors import GoldspanError
+    from goldspan.store import open_ledger
+    from goldspan.store.verify import check_whole
+
+    try:
+        with open_ledger(address) as ledger:
+            check_whole(ledger.database)
+    except GoldspanError as error:
+        return error
+    return None

@@ -1,0 +1,739 @@
+"""Annotators: how good they are, who answers what next, and what everybody is paid."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from goldspan.cli.options import (
+    AsJson,
+    Input,
+    Overwrite,
+    RawCsv,
+    Reading,
+    Seed,
+    ThreadCount,
+    method_names,
+    reads_crowd,
+)
+from goldspan.cli.output import (
+    check_files,
+    check_outputs,
+    check_part,
+    check_there,
+    csv_text,
+    emit_json,
+    listed,
+    plural,
+    say,
+    steps,
+    table,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from goldspan.aggregation import Consensus
+    from goldspan.crowd import Crowd
+    from goldspan.errors import Fault
+    from goldspan.workers import Bill, PayPlan, Review, Verdict
+    from goldspan.workers.asking import NextAnswers
+    from goldspan.workers.stopping import Rule
+
+# --------------------------------------------------------------------------------------------------
+# goldspan workers
+
+
+_SHOWN_WORKERS = 40
+_NAME = 14
+"""Characters of a worker's name that a line of 80 has room for."""
+_TEAM = "Team"
+_NO_GOLD = (
+    "no known labels: workers are compared with what the crowd says together, their own answers\n"
+    "among it; who errs as the others do agrees with them too. --gold tells who is right"
+)
+
+
+@reads_crowd()
+def workers(
+    reading: Reading,
+    source: Input,
+    by: Annotated[
+        str, typer.Option(help="What judges: gold, crowd, both, or auto: gold if there is enough.")
+    ] = "auto",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="How the crowd judges; by default ds, for tags bsc-seq.",
+            autocompletion=method_names,
+        ),
+    ] = None,
+    measure: Annotated[
+        str, typer.Option(help="accuracy, token_accuracy or span_f1; by default what suits.")
+    ] = "auto",
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="How often workers shall be right; by default halfway from chance to always.",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that settles keep and drop.")
+    ] = 0.9,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Workers per item, or with --prices money per item.", rich_help_panel=_TEAM
+        ),
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT|FILE",
+            help="Money per answer: one amount, or a table with columns worker and price.",
+            rich_help_panel=_TEAM,
+        ),
+    ] = None,
+    score: Annotated[
+        str,
+        typer.Option(help="posterior, unbiased (the paper's) or plugin.", rich_help_panel=_TEAM),
+    ] = "posterior",
+    target: Annotated[
+        float | None,
+        typer.Option(help="Accuracy to reach: what it costs.", rich_help_panel=_TEAM),
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(help="Draw intervals and cost curve: a .svg, .png or .pdf."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the table of workers, workers.csv.")
+    ] = None,
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    threads: ThreadCount = None,
+    json: AsJson = False,
+) -> None:
+    """Show whom to keep, drop or test more and why, and which team of workers to select.
+
+    Prints the best team within the budget and what its vote is worth: of single labels a model's
+    forecast, of tagged text measured on held-out gold. Then how often every worker is right, with a
+    95 % interval, quality flags (too fast, always the same label, answers at base rate, copying,
+    drift), and the cost curve.
+
+    Examples:
+
+      goldspan workers answers.csv --gold truth.csv --budget 7
+
+      goldspan workers answers.csv --method ds --threshold 0.8 -o workers.csv
+
+      goldspan workers answers.csv --gold truth.csv --prices prices.csv --budget 0.50 --target 0.95
+
+      goldspan workers tags.tsv.gz --by crowd --plot workers.svg --json
+    """
+    check_outputs(output, plot, inputs=[source, reading.gold], overwrite=overwrite)
+    check_files(output=output, plot=plot)
+    _check_usage(output, plot, target)
+    if plot:
+        check_part("picture")
+    if by == "gold" and method is not None:
+        raise typer.BadParameter("--method: by gold alone no method judges; --by both uses it")
+    from goldspan.runners import Threads
+    from goldspan.workers import review_workers
+
+    priced = read_prices(prices)
+    limit = _budget(budget, in_money=priced is not None)
+    with steps(6, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        found = review_workers(
+            crowd, source=by, method=method, measure=measure, budget=limit, prices=priced,
+            score=score, threshold=threshold, sure=confidence, random_state=seed,
+            runner=Threads(threads), progress=step.round, step=step,
+        )  # fmt: skip
+        _write_workers(found, output, plot, target)
+    _tell_workers(found, target, [path for path in (output, plot) if path], as_json=json)
+
+
+def _check_usage(output: str | None, plot: str | None, target: float | None) -> None:
+    if output and not output.endswith((".csv", ".csv.gz")):
+        raise typer.BadParameter("-o: the name must end in .csv or .csv.gz")
+    if plot and not plot.lower().endswith((".svg", ".png", ".pdf")):
+        raise typer.BadParameter("--plot: the name must end in .svg, .png or .pdf")
+    if target is not None and not 0 < target <= 1:
+        raise typer.BadParameter(f"--target is an accuracy between 0 and 1, not {target:g}")
+
+
+def _budget(text: str | None, *, in_money: bool) -> str | int | None:
+    """Read the budget: text stays where it is money."""
+    if text is None or in_money:
+        return text
+    if not text.isdecimal():
+        raise typer.BadParameter(
+            f"--budget is a whole number of workers per item, not {text}; money needs --prices"
+        )
+    return int(text)
+
+
+def _write_workers(
+    found: Review, output: str | None, plot: str | None, target: float | None
+) -> None:
+    if output:
+        from goldspan.crowd.atomic import write_text
+        from goldspan.crowd.cells import sheet_text
+
+        found_rows = found.to_arrow()
+        write_text(output, [sheet_text(found_rows.column_names, found_rows.to_pylist())])
+    if plot:
+        from goldspan.report import save_figure
+        from goldspan.report.workers import cost_curve, hiring_figure
+
+        figure = hiring_figure(found.verdicts, found.threshold, cost_curve(found, target))
+        save_figure(figure, plot)
+
+
+def _tell_workers(
+    found: Review, target: float | None, written: list[str], *, as_json: bool
+) -> None:
+    reach = None
+    if target is not None and found.forecast is not None:
+        reach = found.forecast.cost_to(target)
+    if as_json:
+        facts: dict[str, Any] = {"target": target, "reach": reach._asdict() if reach else None}
+        emit_json({**found.to_dict(), **facts, "written": written})
+        return
+    known = found.reliability
+    by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
+    say(
+        f"{known.measure.replace('_', ' ')} of {_workers(len(known))} by {by}; "
+        f"keep above {100 * found.threshold:g} %\n"
+    )
+    say(_answer(found))
+    if reach:
+        size = "" if reach.size is None else _workers(reach.size)
+        say(f"for {100 * (target or 0):g} %: {size or reach.reason}")
+    say("")
+    say(_verdicts(found))
+    if found.forecast is not None:
+        say("")
+        say(str(found.forecast))
+    for note in found.notes:
+        warn(note)
+    for path in written:
+        say(f"written: {path}")
+
+
+def _workers(n: int) -> str:
+    return f"{n} worker{'' if n == 1 else 's'}"
+
+
+def _answer(found: Review) -> str:
+    """Return which team to select, and how accurate its vote is expected to be."""
+    lines, expected = [str(found.team)], found.team_forecast
+    if expected is not None:
+        mean, low, high = (
+            f"{100 * float(values[0]):.1f}"
+            for values in (expected.accuracy, expected.low, expected.high)
+        )
+        what, label = "Expected accuracy of its vote", expected.label
+        if not expected.model_based:
+            what = f"Vote of {_workers(int(expected.sizes[0]))} chosen so"
+        lines += [f"{what}: {mean} % ({low} … {high})", f"  {label}"]
+    if found.contradiction:
+        lines.append(found.contradiction)
+    return "\n".join(lines)
+
+
+def _verdicts(found: Review) -> str:
+    """Lay out the workers, the best first, and then their quality flags."""
+    from goldspan.report.wording import shorten
+
+    kinds = ("keep", "look at", "test more", "drop")
+    from goldspan.workers.verdicts import best_first
+
+    order = best_first(found.verdicts)
+    by_crowd = found.reliability.source == "crowd"
+    right = "agrees %" if by_crowd else "right %"
+    rows = [["worker", "verdict", right, "95 % interval", "judged", "why"]]
+    for v in order[:_SHOWN_WORKERS]:
+        share, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
+        name = shorten(v.worker, _NAME)
+        rows.append([name, v.verdict, share, interval, f"{v.total:.0f}", _reason(v)])
+    lines = [table(rows, right=(2, 3, 4))]
+    if len(order) > _SHOWN_WORKERS:
+        lines.append(f"… and {len(order) - _SHOWN_WORKERS} more: -o workers.csv has them all")
+    counts = {kind: sum(v.verdict == kind for v in order) for kind in kinds}
+    lines += [
+        ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
+        f"P: probability of more than {100 * found.threshold:g} %; more: questions to settle it",
+        *([_NO_GOLD] if by_crowd else []),
+    ]
+    signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
+    if signs:
+        lines += ["", "quality flags:", *signs[:_SHOWN_WORKERS]]
+    if len(signs) > _SHOWN_WORKERS:
+        lines.append(f"  … and {len(signs) - _SHOWN_WORKERS} more")
+    return "\n".join(lines)
+
+
+def _reason(v: Verdict) -> str:
+    """Return a verdict's reason in the room that a terminal leaves; `why` has the sentence."""
+    p = ">0.99" if v.p_above > 0.995 else "<0.01" if v.p_above < 0.005 else f"{v.p_above:.2f}"
+    start = f"P {p}" if v.total else "unjudged"
+    if v.verdict == "look at":
+        return f"{start} but {v.signs[0].kind}"
+    if v.verdict == "test more":
+        return f"{start}, {'>1000' if v.more is None else v.more} more"
+    return start
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan next
+
+
+_SHOWN_NEXT = 10
+
+
+@reads_crowd()
+def next_answers(
+    reading: Reading,
+    source: Input,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Posterior at which an item is finished; 0.95 by default.", show_default=False
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(help='Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'),
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max",
+            min=1,
+            help="Most answers of an item; 7 by default, of fixed(n) n.",
+            show_default=False,
+        ),
+    ] = None,
+    fewest: Annotated[
+        int, typer.Option("--min", min=1, help="The rule finishes no item with fewer answers.")
+    ] = 1,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="How to aggregate; by default ds, for tagged tokens bsc-seq.",
+            autocompletion=method_names,
+        ),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Known truth to learn from; --gold is only compared."),
+    ] = None,
+    calibrate: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Known truth to calibrate confidences with."),
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT|FILE",
+            help="Money per answer: one amount, or a table with columns worker and price.",
+        ),
+    ] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID,ID,…",
+            help="Who can be asked, newcomers too; by default all workers of FILE. Repeatable.",
+        ),
+    ] = None,
+    per_worker: Annotated[
+        int | None, typer.Option(min=1, help="Most answers to ask of one worker.")
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("-n", min=0, help="Most items to ask about; all open ones by default."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write the list, .csv; - for stdout."),
+    ] = None,
+    overwrite: Overwrite = False,
+    seed: Annotated[int, typer.Option(help="Seed of the order among equals.")] = 0,
+    threads: ThreadCount = None,
+    raw_csv: RawCsv = False,
+    json: AsJson = False,
+) -> None:
+    """Show which items need another answer, whom to ask, and what it costs.
+
+    Items come in the order of what another answer is expected to tell; each takes the worker who
+    is expected to tell most for the money, of those who have not answered it.
+
+    Examples:
+
+      goldspan next answers.csv -n 100 -o next.csv
+
+      goldspan next answers.csv --confidence 0.99 --max 9 --prices 0.05 --per-worker 20
+
+      goldspan next answers.csv --prices prices.csv --ask ann,bob --json
+
+      goldspan next ratings.csv --rule "stable_average(0.5)"
+    """
+    inputs = [path for path in (source, reading.gold, known, calibrate) if path]
+    check_outputs(output, inputs=inputs, overwrite=overwrite)
+    check_there(known, calibrate)
+    if output == "-" and json:
+        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
+    if output and output != "-" and not output.endswith((".csv", ".csv.gz")):
+        raise typer.BadParameter("-o: the name must end in .csv or .csv.gz")
+    from goldspan.workers import next_answers as choose_next
+
+    stop = _rule(rule, confidence)
+    limit = _most(stop, fewest, most)
+    priced = read_prices(prices)
+    with steps(3, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        step("aggregating")
+        result = _aggregate(crowd, method, known, calibrate, threads, step.round)
+        step("choosing")
+        found = choose_next(
+            crowd, result, rule=stop, max_answers=limit, min_answers=fewest, prices=priced,
+            workers=listed(ask, "--ask"), per_worker_limit=per_worker, n=number,
+            random_state=seed,
+        )  # fmt: skip
+        if output:
+            _write_next(found, output, raw_csv=raw_csv)
+    _tell_next(found, result, output, as_json=json)
+
+
+def _rule(rule: str | None, confidence: float | None) -> Rule:
+    """Read the stopping rule: of --rule and --confidence only one can hold."""
+    from goldspan.workers.asking import CONFIDENCE
+    from goldspan.workers.stopping import get_rule
+
+    if rule is not None and confidence is not None:
+        raise typer.BadParameter(
+            f'--confidence {confidence:g} is the rule "confident({confidence:g})": leave it or '
+            "--rule out"
+        )
+    if rule is None:
+        rule = f"confident({CONFIDENCE if confidence is None else confidence})"
+    return get_rule(rule)
+
+
+def _most(rule: Rule, fewest: int, most: int | None) -> int:
+    """Return the most answers per item: what the rule needs and --min asks for must be allowed."""
+    from goldspan.workers.asking import MAX_ANSWERS
+    from goldspan.workers.stopping import Fixed
+
+    needed = rule.k if isinstance(rule, Fixed) else 1
+    limit = max(MAX_ANSWERS, needed) if most is None else most
+    if needed > limit:
+        raise typer.BadParameter(
+            f"--rule fixed({needed}) needs {needed} answers of an item, and --max {limit} ends at "
+            f"{limit}: raise --max, or leave it out"
+        )
+    if fewest > limit:
+        raise typer.BadParameter(f"--min {fewest} is more than --max {limit}: raise --max too")
+    return limit
+
+
+def _aggregate(
+    crowd: Crowd, method: str | None, known: str | None, calibrate: str | None,
+    threads: int | None, progress: Any,
+) -> Consensus:  # fmt: skip
+    from goldspan.aggregation import aggregate
+    from goldspan.runners import Threads
+
+    name = method or ("ds" if crowd.is_classification else "bsc-seq")
+    result = aggregate(crowd, name, gold=known, runner=Threads(threads), progress=progress)
+    if calibrate:
+        from goldspan.aggregation.calibration import calibrate as calibrated
+
+        return calibrated(result, calibrate)
+    return result
+
+
+def _write_next(found: NextAnswers, output: str, *, raw_csv: bool) -> None:
+    from goldspan.crowd.atomic import write_text
+
+    text = csv_text(found.to_arrow(), raw=raw_csv)
+    if output == "-":
+        say(text.rstrip("\n"))
+    else:
+        write_text(output, [text])
+
+
+def _tell_next(found: NextAnswers, result: Consensus, output: str | None, *, as_json: bool) -> None:
+    from goldspan.money import from_micro
+
+    cost = None if found.cost is None else from_micro(found.cost)
+    right = _finished_right(found, result)
+    if as_json:
+        facts = {"method": result.method, "items": found.crowd.n_items, "status": found.counts()}
+        facts |= {"to_ask": len(found), "cost": cost, "finished_right": right, "output": output}
+        emit_json({**facts, "next": found.to_arrow().to_pylist()})
+        return
+    tell = warn if output == "-" else say
+    finished, n_open = int(found.is_finished.sum()), found.counts()["open"]
+    tell(
+        f"{finished} of {plural(found.crowd.n_items, 'item')} {'is' if finished == 1 else 'are'} "
+        f"finished{':' if finished else ''}"
+    )
+    rows = [[reason, str(count)] for reason, count in found.counts().items() if reason != "open"]
+    if finished:
+        tell(table([row for row in rows if row[1] != "0"], right=(1,)))
+    if right is not None:
+        tell(f"of the finished ones with gold, {100 * right:.1f} % are right")
+    tell(f"{n_open} {'needs' if n_open == 1 else 'need'} another answer")
+    if len(found):
+        price = "" if cost is None else f", which {'costs' if len(found) == 1 else 'cost'} {cost}"
+        tell(f"{plural(len(found), 'answer')} to ask for{price}:")
+        tell(_list(found))
+    if output and output != "-":
+        tell(f"written: {output}")
+
+
+def _list(found: NextAnswers) -> str:
+    lines = [["item", "answers", "confidence", "worker", "gain"]]
+    for row in found.to_arrow().slice(0, _SHOWN_NEXT).to_pylist():
+        numbers = (f"{row['confidence']:.3f}", row["worker"], f"{row['gain']:.3f}")
+        lines.append([row["item"], str(row["answers"]), *numbers])
+    more = len(found) - _SHOWN_NEXT
+    return table(lines, right=(1, 2, 4)) + (f"\n… and {more} more" if more > 0 else "")
+
+
+def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
+    """Return the share of right items among the finished ones with gold, None without any."""
+    import numpy as np
+
+    from goldspan.workers.asking import right_items
+
+    right, known = right_items(result)
+    kept = found.is_finished & known
+    return float(np.mean(right[kept])) if kept.any() else None
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan bill
+
+
+_SHOWN_BILL = 20
+_PAY = "Pay"
+_JUDGE = (
+    "read the crowd with gold, or pass "
+    "reliability=goldspan.workers.measure_reliability(crowd, result=…)"
+)
+
+
+@reads_crowd()
+def bill(
+    reading: Reading,
+    source: Input,
+    per_answer: Annotated[
+        str | None, typer.Option(help="For every answer, such as 0.05.", rich_help_panel=_PAY)
+    ] = None,
+    per_token: Annotated[
+        str | None, typer.Option(help="For every labelled token.", rich_help_panel=_PAY)
+    ] = None,
+    per_minute_floor: Annotated[
+        str | None, typer.Option(help="Least pay per minute of work.", rich_help_panel=_PAY)
+    ] = None,
+    bonus: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="0.90:10% or 0.90:2.50, :20 behind it for at least 20 judged answers. Repeatable.",
+            rich_help_panel=_PAY,
+        ),
+    ] = None,
+    fee: Annotated[
+        str | None, typer.Option(help="Of the platform, such as 20%.", rich_help_panel=_PAY)
+    ] = None,
+    idle_minutes: Annotated[
+        str | None, typer.Option(help="The most that one answer counts as.", rich_help_panel=_PAY)
+    ] = None,
+    round_to: Annotated[
+        str | None,
+        typer.Option(help="Round every worker's pay up to this, 0.01.", rich_help_panel=_PAY),
+    ] = None,
+    currency: Annotated[
+        str | None, typer.Option(help="Its name, for print.", rich_help_panel=_PAY)
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A TOML file with all that.", rich_help_panel=_PAY),
+    ] = None,
+    attempts: Annotated[
+        str, typer.Option(help="Which repeated answers are paid: every or latest.")
+    ] = "every",
+    recorded: Annotated[
+        str, typer.Option(help="Costs that answers come with: compare, use or ignore.")
+    ] = "compare",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write a row per worker, bill.csv.")
+    ] = None,
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Make the bill of a crowd's answers, exact to the millionth.
+
+    Options here go before those of --plan. Of several bonuses that are due the largest is paid; who
+    deserves one is measured against the gold. A fee in percent is on all pay.
+
+    Examples:
+
+      goldspan bill answers.csv --per-answer 0.05 --fee 20% -o bill.csv
+
+      goldspan bill answers.csv --per-answer 0.05 --per-minute-floor 0.15
+
+      goldspan bill answers.csv --per-answer 0.05 --bonus "0.90:10%" --gold truth.csv
+
+      goldspan bill answers.csv --plan pay.toml --json
+    """
+    check_outputs(output, inputs=[source, reading.gold, plan], overwrite=overwrite)
+    check_files(output=output)
+    given = {
+        "per_answer": per_answer, "per_token": per_token, "per_minute_floor": per_minute_floor,
+        "bonuses": bonus, "fee": fee, "idle_minutes": idle_minutes, "round_to": round_to,
+        "currency": currency,
+    }  # fmt: skip
+    chosen = _plan(plan, {name: value for name, value in given.items() if value is not None})
+    said = {"per_answer", "per_token", "per_minute_floor"} & {n for n, v in given.items() if v}
+    if not chosen.pays and not said and recorded != "use":
+        raise typer.BadParameter("say what is paid: --per-answer 0.05, or --plan pay.toml")
+    from goldspan.workers import make_bill
+
+    with steps(2, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        step("adding up")
+        found = make_bill(crowd, chosen, attempts=attempts, recorded=recorded)
+        if output:
+            found.write(output)
+    if json:
+        emit_json({"output": output, **found.to_dict()})
+        return
+    _tell_bill(found, output, by_plan=recorded != "use")
+
+
+def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
+    """Put the options before the plan of the file."""
+    from dataclasses import replace
+
+    from goldspan.workers import PayPlan, read_plan
+
+    from_file = read_plan(path) if path else PayPlan()
+    return replace(from_file, **given)
+
+
+def _tell_bill(found: Bill, output: str | None, *, by_plan: bool) -> None:
+    say(str(found.plan) if found.plan.pays or by_plan else "costs as recorded")
+    names = ["worker", "answers", "tokens", "minutes", "base", "top_up", "bonus", "total"]
+    shown = sorted(found.rows(), key=lambda row: -float(row["total"]))[:_SHOWN_BILL]
+    rows = [[str(row[name]) for name in names] for row in shown]
+    say(
+        table(
+            [[name.replace("top_up", "floor") for name in names], *rows], right=tuple(range(1, 8))
+        )
+    )
+    if len(found.lines) > _SHOWN_BILL:
+        say(f"… and {len(found.lines) - _SHOWN_BILL} more: -o bill.csv has them all")
+    first, *notes = str(found).splitlines()
+    say(first)
+    for note in notes:
+        warn(note)
+    if output:
+        say(f"written: {output}")
+
+
+# --------------------------------------------------------------------------------------------------
+# The option --prices
+
+
+_COLUMNS = {"worker", "price"}
+
+
+def read_prices(text: str | None) -> dict[str, str] | str | None:
+    """Read one amount, or a table of workers and prices; it may price more workers than there are.
+
+    Raises:
+        InputError: It is neither.
+        FormatError: The table lacks a column, a price is not an amount, or a worker has two.
+    """
+    if text is None:
+        return None
+    if Path(text).is_file():
+        return _read_table(text)
+    from goldspan.errors import InputError
+    from goldspan.money import to_micro
+
+    try:
+        to_micro(text)
+    except InputError as error:
+        if any(sign.isdigit() for sign in text) and not Path(text).suffix[1:].isalpha():
+            raise InputError(f"--prices: {error}") from None
+        raise InputError(
+            f"--prices {text}: there is no such file; give one, or an amount such as 0.05"
+        ) from None
+    return text
+
+
+def _read_table(path: str) -> dict[str, str]:
+    from goldspan.errors import Fault, FormatError
+
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise FormatError([Fault(f"it is not UTF-8: {error.reason}", path)]) from None
+    rows = csv.reader(lines)
+    head = [name.strip() for name in next(rows, [])]
+    if not set(head) >= _COLUMNS:
+        seen = ", ".join(head) or "nothing"
+        message = f"a table of prices has columns worker and price with a comma between, not {seen}"
+        raise FormatError([Fault(message, path, 1, kind="header")])
+    found: dict[str, tuple[int, str]] = {}
+    faults: list[Fault] = []
+    for row in rows:
+        if not any(map(str.strip, row)):
+            continue
+        worker, price = _cells(head, row)
+        message = _fault(head, row, price, found.get(worker))
+        if message:
+            faults.append(Fault(message, path, rows.line_num, worker=worker, kind="price"))
+        found.setdefault(worker, (rows.line_num, price))
+    if faults:
+        raise FormatError(faults)
+    return {worker: price for worker, (_, price) in found.items()}
+
+
+def _cells(head: list[str], row: list[str]) -> tuple[str, str]:
+    """Return worker and price of a row, "" for a cell that is not there."""
+    cells = dict(zip(head, row, strict=False))
+    return cells.get("worker", "").strip(), cells.get("price", "").strip()
+
+
+def _fault(head: list[str], row: list[str], price: str, former: tuple[int, str] | None) -> str:
+    """Return what is wrong with a row, "" if nothing is."""
+    from goldspan.errors import InputError
+    from goldspan.money import to_micro
+
+    if len(row) != len(head):
+        return f"{len(row)} cells for {len(head)} columns"
+    if former is not None:
+        return f"the worker has a price already, {former[1] or 'none'} in line {former[0]}"
+    try:
+        to_micro(price, "a price")
+    except InputError as error:
+        return str(error)
+    return ""
