@@ -128,7 +128,7 @@ def format_names() -> list[str]:
 
     from goldspan.crowd.registry import FORMATS
 
-    return [name for name, home in FORMATS.items() if hasattr(import_module(home), "write")]
+    return [name for name, home in FORMATS.items() if hasattr(import_module(home.module), "write")]
 
 
 @contextmanager
@@ -518,8 +518,9 @@ SUFFIX = {"parquet": ".parquet", "label-studio": ".json", "prodigy": ".jsonl", "
 QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
-    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*", "method-ds",
-    "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm", "tag-json", "tagger-hmm",
+    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*",
+    "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
+    "tag-json", "tagger-hmm",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 

@@ -108,9 +108,9 @@ def test_only_the_best_paid_are_shown_of_many(run, tmp_path):
         (
             ["nothing.csv", "--per-answer", "1", "--bonus", "0.9:1"],
             1,
-            "give the known labels, --gold",
+            "give the known labels, or a reliability that was measured (see --gold)",
         ),
-        (["nothing.csv", "--per-minute-floor", "1"], 1, "leave out --per-minute-floor, or read"),
+        (["nothing.csv", "--per-minute-floor", "1"], 1, "--per-minute-floor needs to know when"),
         (["nothing.csv", "--recorded", "use"], 1, "--recorded use needs answers with a cost"),
         (["answers.csv", "--fee", "20%"], 2, "say what is paid"),
         (["answers.csv", "--plan", "none.toml"], 1, "cannot read none.toml"),

@@ -78,5 +78,5 @@ def test_without_gold_the_option_is_named(run, tmp_path):
     for words in ([], ["--check"]):
         code, _, err = run("a.csv", *words)
         assert code == 1
-        assert "pass --gold" in err
+        assert "(see --gold)" in err
         assert "gold=" not in err

@@ -55,7 +55,7 @@ def opened(folder):
 
 
 def test_letters_are_written_once_sent_once_and_shown(run, fake):
-    assert run().stdout == "the no payment requests\n"
+    assert run().stdout == "no payment requests\n"
     words = ("--approve", "all", "--bonus", f"{ANN}=1.5", "--reason", "week 1")
     for _ in range(2):
         assert len(json.loads(run(*words, "--json").stdout)["letters"]) == 2
@@ -96,7 +96,7 @@ def test_what_cannot_be_written_is_refused_with_the_reason(run, words, message):
     result = run(*words)
     assert result.exit_code != 0
     assert message in f"{result.output} {result.exception}"
-    assert run().stdout == "the no payment requests\n"
+    assert run().stdout == "no payment requests\n"
 
 
 def test_nothing_is_earned_beyond_the_reward_before_there_are_answers(run):

@@ -33,7 +33,8 @@ CALLS = {
     ],
     "agreement --plot": ["agreement", "crowd.csv", "--plot", "OUT.svg"],
     "bill": ["bill", "crowd.csv", "--per-answer", "0.05", "-o", "OUT.csv"],
-    "control": ["control", "crowd.csv", "--gold", "gold.csv", "-n", "4", "-o", "OUT.csv"],
+    "gold-questions": [
+        "gold-questions", "crowd.csv", "--gold", "gold.csv", "-n", "4", "-o", "OUT.csv"],
     "convert": ["convert", "crowd.csv", "-o", "OUT.parquet"],
     "init": ["init", "pool.txt", "--labels", "PERSON", "--out", "OUT.toml"],
     "next": ["next", "crowd.csv", "-o", "OUT.csv"],

@@ -12,7 +12,8 @@ from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.crowd.labels import guess_encoding, joined, read_labels, settle
 from goldspan.crowd.options import ALTERED, MISSING, ROLES, reading_options
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.spans import ENCODINGS, Codec, Span, write
+from goldspan.spans import Codec, Span, write
+from goldspan.spans.encoding import ENCODINGS
 
 SPANS = st.lists(
     st.tuples(st.sampled_from(["PER", "LOC", "a-b"]), st.integers(1, 3), st.integers(0, 2)),

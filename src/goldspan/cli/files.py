@@ -103,7 +103,8 @@ def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[Pool
 
 def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
     """Return what a file is as a pool; None for a crowd."""
-    from goldspan.crowd.io import get_format, guess_format
+    from goldspan.crowd.detection import guess_format
+    from goldspan.crowd.registry import get_format
     from goldspan.errors import FormatError
 
     try:
@@ -276,7 +277,7 @@ def _sorted_out(
     """Return format and encoding; the encoding's option may name a format too."""
     from goldspan.crowd.registry import FORMATS
     from goldspan.errors import UnknownNameError
-    from goldspan.spans import ENCODINGS, get_encoding
+    from goldspan.spans.encoding import ENCODINGS, get_encoding
 
     if encoding is None:
         return format_, None

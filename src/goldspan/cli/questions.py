@@ -30,10 +30,13 @@ _BAR = 30
 
 
 def qualification(
-    bad: Annotated[
-        float, typer.Option(help="How often a bad worker is right: a guesser 1 / number of labels.")
+    w_bad: Annotated[
+        float,
+        typer.Option(
+            "--bad", help="How often a bad worker is right: a guesser 1 / number of labels."
+        ),
     ],
-    good: Annotated[float, typer.Option(help="How often a good worker is right.")],
+    w_good: Annotated[float, typer.Option("--good", help="How often a good worker is right.")],
     alpha: Annotated[float, typer.Option(help="Largest chance that a bad worker passes.")] = 0.05,
     beta: Annotated[float, typer.Option(help="Largest chance that a good worker fails.")] = 0.1,
     price: Annotated[
@@ -71,7 +74,7 @@ def qualification(
     """
     from goldspan import workers
 
-    plan = workers.plan_test(bad, good, alpha, beta, most=most)
+    plan = workers.plan_test(w_bad, w_good, alpha, beta, most=most)
     passed = None if prior is None else plan.after_passing(_pair(prior))
     costs = None if price is None else _costs(plan, price, candidates)
     if json:

@@ -2,82 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from importlib import import_module
 from inspect import signature
-from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from goldspan.crowd.detection import read_source
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.names import check_names
 from goldspan.crowd.options import ReadOptions, reading_options
-from goldspan.crowd.registry import FORMATS
-from goldspan.crowd.source import Source, open_source
-from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
-from goldspan.plugins import plugins
+from goldspan.crowd.registry import FORMATS, get_writer
+from goldspan.errors import FormatError, InputError, UnknownNameError
 
 READING = frozenset(reading_options())
 """The names of the options of `read_crowd`."""
-
-
-class Format(Protocol):
-    """What a format module has; see `registry.py`."""
-
-    SUMMARY: str
-    SUFFIXES: tuple[str, ...]
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether the content looks like this format."""
-        ...
-
-    def read(self, source: Source, options: ReadOptions) -> Crowd:
-        """Read a crowd."""
-        ...
-
-    def write(self, crowd: Crowd, path: Path) -> None:
-        """Write a crowd."""
-        ...
-
-
-def formats() -> dict[str, str]:
-    """Return all formats by name, those of other packages last."""
-    others = plugins("goldspan.formats")
-    return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
-
-
-def get_format(name: str) -> Any:
-    """Import the module of a format.
-
-    Raises:
-        UnknownNameError: There is no such format; the message names them all.
-    """
-    if name in FORMATS:
-        return import_module(FORMATS[name])
-    if name not in formats():
-        raise UnknownNameError("format", name, formats())
-    return import_module(formats()[name])
-
-
-def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
-    """Guess the format of a source from its content, and from the columns that the user named.
-
-    Raises:
-        FormatError: It looks like none of them.
-    """
-    named = _table_with(source, columns or {})
-    if named:
-        return named
-    for name in chain(FORMATS, plugins("goldspan.formats")):
-        if get_format(name).sniff(source):
-            return name
-    # A broken JSON file looks like nothing; its reader says where it is broken.
-    by_ending = {".jsonl": "spans", ".json": "label-studio"}
-    if source.suffix in by_ending:
-        return by_ending[source.suffix]
-    message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
-    raise FormatError([Fault(message, file=source.name, kind="format")])
 
 
 def read_crowd(source: Any, **options: Any) -> Crowd:
@@ -103,7 +44,9 @@ def read_crowd(source: Any, **options: Any) -> Crowd:
     {'ann': ['B-LOC'], 'bob': ['O']}
     """
     _check_options(options)
-    return _read(source, ReadOptions(**options))
+    given = ReadOptions(**options)
+    crowd = read_source(source, given)
+    return crowd if given.gold is None else attach_gold(crowd, given.gold, given, refine=True)
 
 
 def _check_options(names: Iterable[str]) -> None:
@@ -111,24 +54,6 @@ def _check_options(names: Iterable[str]) -> None:
     for name in sorted(names):
         if name not in READING:
             raise UnknownNameError("reading option", name, sorted(READING))
-
-
-def _read(source: Any, options: ReadOptions) -> Crowd:
-    source = _opened_rows(source, options.format)
-    if is_dataframe(source):
-        from goldspan.crowd.formats.tables import read_table
-
-        crowd = read_table(source, options, options.format)
-    else:
-        opened = open_source(source, options.text_encoding, options.max_decompressed)
-        name = options.format or guess_format(opened, options.columns)
-        crowd = get_format(name).read(opened, options)
-    crowd = check_names(_with_labels(crowd, options.unlabelled), options)
-    if options.gold is not None:
-        from goldspan.crowd.gold import attach_gold
-
-        crowd = attach_gold(crowd, options.gold, options, refine=True)
-    return crowd
 
 
 def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
@@ -160,8 +85,6 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
         )
     if gold is None:
         return data
-    from goldspan.crowd.gold import attach_gold
-
     return attach_gold(data, gold, ReadOptions(), refine=True)
 
 
@@ -171,11 +94,11 @@ def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crow
         return read_crowd(data, **reading)
     except FormatError as error:
         headline = f"{argument} cannot be read" + (f": {error.headline}" if error.headline else ":")
-        raise FormatError(error.faults, headline) from None
+        raise FormatError(error.faults, headline, hint=error.hint) from None
     except InputError as error:
         if type(error) is not InputError:
             raise
-        raise InputError(f"{argument}: {error}") from None
+        raise InputError(f"{argument}: {error.message}", hint=error.hint) from None
 
 
 def write_crowd(
@@ -211,13 +134,9 @@ def write_crowd(
     Raises:
         InputError: The format cannot be written, or the path cannot be.
     """
-    from goldspan.crowd.losses import lost_in_file
-
     crowd = to_crowd(crowd, "crowd", **reading)
     name = format or _format_of(Path(path))
-    module = get_format(name)
-    if not hasattr(module, "write"):
-        raise InputError(f"format {name!r} can only be read")
+    module = get_writer(name)
     takes = signature(module.write).parameters
     given = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
     if text:
@@ -238,9 +157,6 @@ def write_to_stdout(
     raw_csv: bool = False,
 ) -> list[str]:
     """Write a crowd to standard output; returns what the format cannot hold."""
-    import sys
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
         lost = write_crowd(crowd, path, format=format, text=text, raw_csv=raw_csv)
@@ -254,132 +170,7 @@ def write_to_stdout(
 
 def _format_of(path: Path) -> str:
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    by_suffix = {
-        ".tsv": "wide",
-        ".csv": "long",
-        ".jsonl": "spans",
-        ".parquet": "parquet",
-        ".conll": "conll",
-        ".json": "label-studio",
-        "": "folder",
-    }
-    if suffix not in by_suffix:
-        raise InputError(f"{path}: the ending does not name a format: pass format=…")
-    return by_suffix[suffix]
-
-
-def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
-    """The sort of table that has the named columns in its header."""
-    from goldspan.crowd.formats.span_table import is_span_table
-    from goldspan.crowd.grid import header_names
-
-    if not columns or source.is_folder or source.is_parquet:
-        return None
-    cells = header_names(source)
-    if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
-        return None
-    if is_span_table(cells, columns):
-        return "span-table"
-    roles = {role for role, name in columns.items() if name in cells}
-    if "worker" in roles or {"item", "label"} <= roles:
-        return "long"
-    return "wide" if "token" in roles and "tag" not in columns else None
-
-
-def rows_as_table(source: Any) -> Any:
-    """Return a list of dicts as an Arrow table; anything else as it is.
-
-    Raises:
-        InputError: The list is empty, or a column mixes types.
-    """
-    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
-        return source
-    if not source:
-        raise InputError("the list of rows is empty: there is nothing to read")
-    import pyarrow as pa
-
-    columns = {str(name): None for row in source for name in row}
-    try:
-        return pa.table({name: [row.get(name) for row in source] for name in columns})
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"the list of dicts cannot be read: {why}: give every column values of one type"
-        ) from None
-
-
-def is_dataframe(source: Any) -> bool:
-    """Return whether something is a DataFrame of any make."""
-    if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
-        return False
-    # Asked of the type: a lazy frame would compute its columns.
-    return hasattr(type(source), "columns") or hasattr(type(source), "column_names")
-
-
-JSON_FORMATS = ("label-studio", "prodigy", "doccano", "spans")
-"""Formats whose records may also be given as a list of dicts."""
-
-
-def _opened_rows(source: Any, name: str | None) -> Any:
-    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source.
-
-    Raises:
-        InputError: It is a list of something else, or a dict.
-    """
-    if isinstance(source, Mapping):
-        names = ", ".join(map(str, list(source)[:5]))
-        hint = "pass one of its values, such as data['train'], if these are splits of a data set"
-        raise InputError(
-            f"cannot read a {type(source).__name__} ({names}): {hint}, or a list of dicts"
-        )
-    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
-        return source
-    nested = any(isinstance(value, list | dict) for row in source[:20] for value in row.values())
-    if name in JSON_FORMATS or (name is None and nested):
-        import json
-
-        try:
-            data = json.dumps(source, ensure_ascii=False, allow_nan=False).encode()
-        except (TypeError, ValueError) as error:
-            if name is not None:
-                raise InputError(f"the list of dicts cannot be written as JSON: {error}") from None
-            return rows_as_table(source)
-        opened = Source("<list>", data, text_encoding="utf-8")
-        fits = (one for one in JSON_FORMATS if get_format(one).sniff(opened))
-        if name is not None or next(fits, None) is not None:
-            return opened
-    return rows_as_table(source)
-
-
-def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
-    """Reject what holds neither answers nor gold; where there is gold only, say so.
-
-    goldspan's own formats may hold items alone: pools are written in them.
-
-    Raises:
-        FormatError: Nobody labelled anything.
-    """
-    report = crowd.import_report
-    if crowd.n_workers:
-        return crowd
-    if crowd.gold is not None and (crowd.gold >= 0).any():
-        note = "nobody's answers are in it: it is read as gold only"
-        if not any("as gold" in one for one in report.notes) and report.format != "conll":
-            return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
-        return crowd
-    if report.format in OWN_FORMATS or unlabelled == "keep":
-        return crowd
-    message = (
-        f"there are {crowd.n_items} items, but nobody's labels (0 workers), and no gold: is this "
-        f"the right file, and {report.format} its format? "
-    )
-    hints = {
-        "wide": "name the columns of the workers with workers=[…] (--workers)",
-        "long": "name the columns with columns={'worker': …, 'label': …} (--columns)",
-        "label-studio": "export completed annotations; predictions are not read",
-    }
-    hint = hints.get(report.format, "export the annotations too, not the texts alone")
-    raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])
-
-
-OWN_FORMATS = ("parquet", "spans")
+    for name, one in FORMATS.items():
+        if suffix in one.endings:
+            return name
+    raise InputError(f"{path}: the ending does not name a format: pass format=…")

@@ -127,7 +127,7 @@ class ReadOptions:
     labels: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "New name of a label: person=PER also turns B-person into B-PER; an empty name drops it.",
+            "New name of a label: person=PER also turns B-person into B-PER; no name drops it.",
             "--label",
             shape="pairs",
             metavar="OLD=NEW",
@@ -136,7 +136,7 @@ class ReadOptions:
     missing: tuple[str, ...] = field(
         default=MISSING,
         metadata=option(
-            "A cell that means no label, as an empty one always does; by default ?, NA, NaN and null.",
+            "A cell that means no label, as an empty one does; by default ?, NA, NaN and null.",
             "--missing",
             shape="repeat",
         ),
@@ -144,7 +144,7 @@ class ReadOptions:
     altered: str = field(
         default="missing",
         metadata=option(
-            "Labels on tokens that the worker's file shows cut or altered: missing, keep (put on the "
+            "Labels on tokens that the worker's file shows cut or altered: missing, keep (on the "
             "whole token) or drop-sentence.",
             "--altered",
             shape="choice",
@@ -203,8 +203,8 @@ class ReadOptions:
     cut: str = field(
         default="split",
         metadata=option(
-            "Character spans that begin or end within a token: split (the token is cut there), expand "
-            "(take the whole token), contract (leave it out) or error.",
+            "Character spans that begin or end within a token: split (the token is cut there), "
+            "expand (take the whole token), contract (leave it out) or error.",
             "--cut",
             shape="choice",
             what="rule for cut tokens",
@@ -214,8 +214,8 @@ class ReadOptions:
     overlapping: str = field(
         default="longest",
         metadata=option(
-            "Which spans of one answer stay where several overlap: longest, outermost (the one that "
-            "begins first) or refuse.",
+            "Which spans of one answer stay where several overlap: longest, outermost (the one "
+            "that begins first) or refuse.",
             "--overlapping",
             shape="choice",
             what="rule for overlapping spans",
@@ -261,8 +261,8 @@ class ReadOptions:
     max_decompressed: int | str | None = field(
         default=None,
         metadata=option(
-            "Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and beyond "
-            "256MiB at most 100 times its size.",
+            "Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
+            "beyond 256MiB at most 100 times its size.",
             "--max-decompressed",
             metavar="SIZE",
         ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # --------------------------------------------------------------------------------------------------
-# The span encodings: what each prefix does, and how a tag is read (paper 004, section 2).
+# The span encodings: what each prefix does, and how a tag is read.
 
 
 class Role(IntEnum):
@@ -124,7 +124,7 @@ def get_encoding(name: str | Encoding) -> Encoding:
 
 
 class TagFault(NamedTuple):
-    """Why a string is no tag of an encoding."""
+    """Why a string is not a tag of an encoding."""
 
     kind: str
     message: str

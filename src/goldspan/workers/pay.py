@@ -420,8 +420,9 @@ def make_bill(
         raise InputError("use needs answers with a cost: the crowd has none", parameter="recorded")
     if plan.per_minute_floor and not (spent >= 0).any():
         raise InputError(
-            "a pay per minute needs to know when answers were started and submitted, and no answer "
-            "has both: leave out per_minute_floor, or read the times (columns started, submitted)"
+            "needs to know when answers were started and submitted, and no answer has both: leave "
+            "it out, or read the times (columns started, submitted)",
+            parameter="per_minute_floor",
         )
     base = _base(answers, plan, cost if recorded == "use" else None)
     lines = _lines(crowd, plan, answers, spent, base, _judge(crowd, plan, reliability))
@@ -469,8 +470,8 @@ def _judge(
     if reliability is None:
         if crowd.gold is None or not (crowd.gold >= 0).any():
             raise InputError(
-                "a bonus needs to know who is right: read the crowd with gold, or pass its "
-                "reliability, as `measure_reliability` returns it",
+                "a bonus needs to know who is right: give the known labels, or a reliability "
+                "that was measured",
                 hint="gold",
             )
         from goldspan.workers.reliability import measure_reliability
