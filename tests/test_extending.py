@@ -15,7 +15,7 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.registry import METHODS
 from goldspan.aggregation.workermodels import MODELS
 from goldspan.campaign import Campaign, Steps, open_setting, read_plan
-from goldspan.crowd.registry import FORMATS
+from goldspan.crowd.registry import FORMATS, Format
 from goldspan.errors import FormatError
 from goldspan.selection import select_items
 from goldspan.selection.registry import SELECTORS
@@ -84,7 +84,7 @@ def test_a_method(example, crowd, monkeypatch):
 
 def test_a_format(example, tmp_path, monkeypatch):
     example("pipe_format")
-    monkeypatch.setitem(FORMATS, "pipe", "pipe_format")
+    monkeypatch.setitem(FORMATS, "pipe", Format("pipe_format", "item | worker | label"))
     crowd = goldspan.read_crowd(LABELS)
     goldspan.write_crowd(crowd, tmp_path / "answers.pipe", format="pipe")
     assert goldspan.read_crowd(tmp_path / "answers.pipe", format="pipe") == crowd

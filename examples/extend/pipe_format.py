@@ -9,9 +9,6 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault
 
-SUMMARY = "single labels, one answer per line: item | worker | label"
-SUFFIXES = (".pipe",)
-
 
 def sniff(source: Source) -> bool:
     """Return whether the first line has three cells."""
