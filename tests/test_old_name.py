@@ -256,7 +256,7 @@ def test_the_desks_commands_speak_of_a_campaign_of_before(tmp_path, monkeypatch,
     where = (folder / "campaign.toml", "--out", folder / "out")
     assert run(monkeypatch, "desk", "overview", *where) == 0
     assert "answers: 5" in capsys.readouterr().out
-    assert run(monkeypatch, "links", *where, "--list") == 0
+    assert run(monkeypatch, "invite", *where, "--list") == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "worker", "ann", "bob"
     ]  # fmt: skip
@@ -401,7 +401,7 @@ def test_the_secret_may_be_named_by_the_variable_of_before(monkeypatch, tmp_path
 def test_the_command_line_shows_the_warning_as_one_line(tmp_path):
     folder = unpacked("served.zip", tmp_path)
     shutil.move(folder / "out" / "server.key", folder / "key")
-    words = ["links", folder / "campaign.toml", "--out", folder / "out", "--list"]
+    words = ["invite", folder / "campaign.toml", "--out", folder / "out", "--list"]
     old = f"{OLD_NAME.upper()}_SECRET_FILE"
     run = subprocess.run(
         [sys.executable, "-m", "goldspan", *map(str, words)],
