@@ -359,7 +359,7 @@ class Place:
 
     def command(self, words: Sequence[str]) -> str:
         """Return a command on the campaign, without the password of a database."""
-        from goldspan.store.opening import where_of
+        from goldspan.store.ledger import where_of
 
         every = ["goldspan", *words, "--out", self.out]
         if self.store is not None:

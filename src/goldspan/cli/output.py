@@ -183,7 +183,7 @@ def check_there(*inputs: str | None) -> None:
             raise InputError(f"{path}: there is no such file")
 
 
-_STORE = ("sqlalchemy", "alembic")
+_STORE = ("sqlalchemy",)
 _SERVER = ("fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2")
 _PARTS = {
     "picture": ("report", "a picture", ("matplotlib",)),

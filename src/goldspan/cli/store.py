@@ -19,7 +19,7 @@ from goldspan.cli.output import check_outputs, check_part, emit_json, say, steps
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
     from goldspan.store import SqlLedger
-    from goldspan.store.people import Forgotten
+    from goldspan.store.erasing import Forgotten
     from goldspan.store.verify import Tell, Verification
 
 # --------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def forget(
         raise typer.BadParameter("--show takes a WORKER")
     check_part("server")
     from goldspan.campaign.clock import wall_clock
-    from goldspan.store.people import UnsettledError
+    from goldspan.store.erasing import UnsettledError
     from goldspan.web.opening import open_store
 
     setting = place.setting()
@@ -361,8 +361,7 @@ def _forget(
 ) -> dict[str, Any]:
     from goldspan.campaign.clock import CampaignClock
     from goldspan.store import export_ledger, scrub, write_list
-    from goldspan.store.erasing import rebase
-    from goldspan.store.people import Forgotten
+    from goldspan.store.erasing import Forgotten, rebase
     from goldspan.web.opening import list_of
 
     is_old, kept_log = not ledger.is_private, ""
@@ -443,7 +442,7 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     """Reject forgetting somebody whose answers earned more than was sent to the provider."""
     from goldspan.campaign.clock import CampaignClock
     from goldspan.money import from_micro
-    from goldspan.store.people import UnsettledError
+    from goldspan.store.erasing import UnsettledError
     from goldspan.web.people import People
     from goldspan.web.providers.outbox import Outbox
     from goldspan.web.providers.registry import open_provider
