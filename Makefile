@@ -44,15 +44,15 @@ test-setup: $(STAMP) ## Install what the tests run on, and compile the kernels
 	@echo "Compiling the numerical kernels (a minute, if they are not cached)"
 	@$(BIN)/python tools/golden.py --compile
 
-# Anew every time: the plan may have been edited, and a campaign keeps to the plan that it began with.
+# From the start every time: the plan may have been edited, and a campaign keeps the plan that it began with.
 demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to gold, tagger and bill
 	@rm -rf $(OUT)/demo
 	@echo "== A pool of 150 sentences, a simulated crowd, a budget of 25 EUR =="
-	@echo "(the first run compiles for half a minute)"
+	@echo "(the first run compiles kernels, which takes half a minute)"
 	@$(BIN)/goldspan run examples/campaign.toml --out $(OUT)/demo
-	@echo; echo "== The same crowd, asked alike about every sentence =="
+	@echo; echo "== The same crowd, with a fixed number of answers =="
 	@$(BIN)/python examples/compare.py $(OUT)/demo
-	@echo; echo "Open $(OUT)/demo/report.html in a browser: the curves, the workers, the doubtful spans."
+	@echo; echo "Open $(OUT)/demo/report.html in a browser: the curves, the workers, the uncertain spans."
 	@echo "The labels are in $(OUT)/demo/gold.conll, spans with confidence in spans.jsonl, the money in"
 	@echo "bill.csv, the tagger in tagger.goldspan. Change examples/campaign.toml and run it again."
 
@@ -63,9 +63,9 @@ test: test-setup ## Check style and types, and run all tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not wheel"
 
-# A fresh environment with nothing but the wheel: what is missing in it is missing for everybody.
+# A fresh environment with nothing but the wheel, as every user has it.
 wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)
-wheel-test: $(STAMP) ## Build the wheel, install it alone, and go from a file of texts to a tagger with it
+wheel-test: $(STAMP) ## Build the wheel, install it alone, and use it from a file of texts to a tagger
 	rm -rf .venv-wheel $(OUT)/wheel
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(OUT)/wheel .
 	$(PYTHON) -m venv .venv-wheel
@@ -77,7 +77,7 @@ wheel-test: $(STAMP) ## Build the wheel, install it alone, and go from a file of
 coverage: test-setup ## Run all tests and say which lines none of them reaches (half as long again)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
-lint: $(STAMP) ## Mend style where a tool can
+lint: $(STAMP) ## Repair style where a tool can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -97,7 +97,7 @@ bench: $(STAMP) ## Run all benchmarks against the peers (long), or against OLD=c
 # NAME= one of `python -m studies --help`; all of them without it.
 NAME ?= bsc campaign-ner classification li-liu ntoulas-spambase ntoulas-text redundancy selection-ner \
 	rodrigues-5 rodrigues-6 rodrigues-4 rodrigues-3 rodrigues-2
-study: $(STAMP) ## Redo the papers' tables: many hours, goes on after a break (data in DATA, NAME=bsc for one)
+study: $(STAMP) ## Repeat the papers' tables: many hours, resumes after an interruption (data in DATA, NAME=bsc for one)
 	@mkdir -p $(OUT)
 	for name in $(NAME); do \
 		$(BIN)/python -m studies $$name --data $(DATA) -o $(OUT)/study-$$name.md --overwrite || exit 1; \

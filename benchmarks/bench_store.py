@@ -33,7 +33,7 @@ LABELS = ["B-PER", "O", "O", "O", "O", "B-LOC", "I-LOC", "O", "O", "O"]
 SMALL, MILLION, PAIRS, ROUNDS, K, SECONDS = 2_000, 1_000_000, 500, 5, 3, 600.0
 N_WORKERS, CAP, COST = 200, 10**15, 40_000
 P99 = 0.016
-"""Seconds; what docs/store.md says of a lease, and of an answer, while the cores are busy."""
+"""Seconds; what docs/storage.md says of a lease, and of an answer, while the cores are busy."""
 NAN = float("nan")
 Pair = Callable[[int], Any]
 """Hold a place and answer, for the n-th time."""

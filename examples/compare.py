@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The campaign of campaign.toml beside the same crowd, asked alike about every item.
+"""Compare the campaign of campaign.toml with a fixed number of answers per item.
 
-Without seeds it reads the campaign that `goldspan run` left in a folder; with seeds it runs all of
-it anew with every seed, and prints means. Fixed redundancy asks no control questions, drops no
-worker and trains nothing: it stands for the usual way to buy labels. Both sides are aggregated by
+Without seeds it reads the campaign that `goldspan run` left in a folder; with seeds it runs
+the campaign with every seed, and prints means. Fixed redundancy asks no gold questions, drops no
+worker and trains nothing: it is the usual way to buy labels. Both sides are aggregated by
 the same method, and by majority vote.
 """
 

@@ -122,7 +122,7 @@ def test_every_command_that_installs_goldspan_works_without_a_package_index():
         "`pip install 'goldspan[server]'`",
         f"python -m pip install --upgrade {OLD_NAME}",
         "uv add goldspan",
-        "uv pip install -c constraints.txt goldspan==0.1.0",
+        "uv pip install -c constraints.txt goldspan==0.2.0",
         "pipx run goldspan --help",
         "uvx goldspan",
         "pip install git+https://github.com/goldspan/goldspan",
@@ -140,9 +140,9 @@ def test_a_command_that_installs_a_stranger_is_found(text):
         "pip install '.[server]' in a checkout",
         "pip install .",
         "Run pip install -e '.[postgres,server]'.",
-        "pip install 'goldspan-0.1.0-py3-none-any.whl[server]'",
+        "pip install 'goldspan-0.2.0-py3-none-any.whl[server]'",
         "pip install --quiet \\\n\t--constraint constraints.txt --editable '.[server]'",
-        "uv pip install dist/goldspan-0.1.0-py3-none-any.whl",
+        "uv pip install dist/goldspan-0.2.0-py3-none-any.whl",
     ],
 )
 def test_a_command_that_works_is_let_pass(text):
@@ -256,7 +256,7 @@ def test_the_desks_commands_speak_of_a_campaign_of_before(tmp_path, monkeypatch,
     where = (folder / "campaign.toml", "--out", folder / "out")
     assert run(monkeypatch, "desk", "overview", *where) == 0
     assert "answers: 5" in capsys.readouterr().out
-    assert run(monkeypatch, "links", *where, "--list") == 0
+    assert run(monkeypatch, "invite", *where, "--list") == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "worker", "ann", "bob"
     ]  # fmt: skip
@@ -401,7 +401,7 @@ def test_the_secret_may_be_named_by_the_variable_of_before(monkeypatch, tmp_path
 def test_the_command_line_shows_the_warning_as_one_line(tmp_path):
     folder = unpacked("served.zip", tmp_path)
     shutil.move(folder / "out" / "server.key", folder / "key")
-    words = ["links", folder / "campaign.toml", "--out", folder / "out", "--list"]
+    words = ["invite", folder / "campaign.toml", "--out", folder / "out", "--list"]
     old = f"{OLD_NAME.upper()}_SECRET_FILE"
     run = subprocess.run(
         [sys.executable, "-m", "goldspan", *map(str, words)],

@@ -9,7 +9,7 @@ import sys
 
 
 def test_the_python_of_the_page_runs_in_a_fresh_process(root, tmp_path):
-    page = (root / "docs" / "crf-ma.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "crowd-crfs.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
     shutil.copytree(root / "examples", tmp_path / "examples")

@@ -1,0 +1,147 @@
+"""The worked examples of docs/extending.md run, and the page shows them as they are."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import goldspan
+import studies
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.registry import METHODS
+from goldspan.aggregation.workermodels import MODELS
+from goldspan.campaign import Campaign, Steps, open_setting, read_plan
+from goldspan.crowd.registry import FORMATS, Format
+from goldspan.errors import FormatError
+from goldspan.selection import select_items
+from goldspan.selection.registry import SELECTORS
+from goldspan.simulation.crowd import BEGIN
+from goldspan.store import create_ledger
+from goldspan.web.routes.pages import PAGES
+from goldspan.workers import get_rule, next_answers
+from goldspan.workers.stopping import RULES
+
+EXAMPLES = ("worker_model", "method", "pipe_format", "selection_rule", "stopping_rule", "study")
+LABELS = b"task,worker,label\n" + b"".join(
+    b"%d,%s,%s\n" % (task, worker, label)
+    for task in range(6)
+    for worker, label in [(b"ann", b"xy"[task % 2 :][:1]), (b"ben", b"x"), (b"cid", b"x")]
+)
+
+
+@pytest.fixture
+def example(root, monkeypatch):
+    """Import an example by its name."""
+    monkeypatch.syspath_prepend(str(root / "examples" / "extend"))
+    yield importlib.import_module
+    for name in EXAMPLES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def crowd(root):
+    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_page_shows_the_example_as_it_is(root, name):
+    page = (root / "docs" / "extending.md").read_text("utf-8")
+    code = (root / "examples" / "extend" / f"{name}.py").read_text("utf-8")
+    shown = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert f"# examples/extend/{name}.py\n{code}" in shown
+
+
+def test_a_worker_model(example, crowd, monkeypatch):
+    module = example("worker_model")
+    monkeypatch.setitem(MODELS, "shared", module.SharedAccuracy)
+    monkeypatch.setitem(METHODS, "bsc-shared", ("worker_model:BscShared", "all workers alike"))
+    result = goldspan.aggregate(crowd, "bsc-shared")
+    steps = np.diff(result.trace)
+    assert len(steps) > 1
+    assert (steps >= -1e-9 * abs(result.trace[-1])).all()
+    assert result.memory.posterior.right.shape == (1,)  # one accuracy for all workers
+    assert goldspan.score(crowd, result).f1 > 0.6
+    model, rng = module.SharedAccuracy(), np.random.default_rng(0)
+    assert np.allclose(model.draw(module.Prior(), 1, 3, rng).sum(axis=2), 1)
+
+
+def test_a_method(example, crowd, monkeypatch):
+    example("method")
+    known = ("method:MostExperienced", "the worker with most answers")
+    monkeypatch.setitem(METHODS, "most-experienced", known)
+    result = goldspan.aggregate(crowd, "most-experienced", least=2)
+    assert result.params == {"least": 2}
+    n_answers = np.bincount(crowd.latest.worker)
+    most = crowd.worker_ids[int(np.flatnonzero(n_answers == n_answers.max())[-1])].as_py()
+    item = crowd.item_ids[0].as_py()
+    assert result.tags[0] == crowd.answers_of(item)[most]
+    assert repr(get_aggregator("most-experienced", least=2)) == "MostExperienced(least=2)"
+
+
+def test_a_format(example, tmp_path, monkeypatch):
+    example("pipe_format")
+    monkeypatch.setitem(FORMATS, "pipe", Format("pipe_format", "item | worker | label"))
+    crowd = goldspan.read_crowd(LABELS)
+    goldspan.write_crowd(crowd, tmp_path / "answers.pipe", format="pipe")
+    assert goldspan.read_crowd(tmp_path / "answers.pipe", format="pipe") == crowd
+    (tmp_path / "bad.pipe").write_text("1 | ann | x\n1 | ben\n\n", "utf-8")
+    with pytest.raises(FormatError, match="2 cells") as caught:
+        goldspan.read_crowd(tmp_path / "bad.pipe", format="pipe")
+    assert [fault.line for fault in caught.value.faults] == [2, 3]
+
+
+def test_a_selection_rule(example, monkeypatch):
+    example("selection_rule")
+    monkeypatch.setitem(SELECTORS, "capitals", ("selection_rule:Capitals", "names first"))
+    pool = ["It rained all day", "He met Ann Lee", "She went to Rome"]
+    picked = select_items(pool, "capitals", n=2)
+    assert [int(item) for item in picked.item] == [1, 2]
+
+
+def test_a_stopping_rule_for_items(example, crowd, monkeypatch):
+    example("stopping_rule")
+    known = ("stopping_rule:EnoughOrLong", "some answers, one more for long items")
+    monkeypatch.setitem(RULES, "enough_or_long", known)
+    rule = get_rule("enough_or_long(2, long=12)")
+    finished = rule.finished(crowd)
+    needed = 2 + (np.diff(crowd.offsets) >= 12)
+    assert (finished == (np.diff(crowd.by_item.bounds) >= needed)).all()
+    asked = next_answers(crowd, goldspan.aggregate(crowd), n=3, rule="enough_or_long(30)")
+    assert len(asked) == 3
+    assert asked.rule.answers == 30
+
+
+def test_a_stopping_rule_for_campaigns(example, root, tmp_path):
+    module = example("stopping_rule")
+    setting = open_setting(read_plan(root / "examples" / "campaign.toml"), root / "examples")
+    ledger = create_ledger(
+        tmp_path / "one.sqlite", name=setting.plan.name, cap=25_000_000, currency="EUR",
+        tagset=setting.codec, now=BEGIN,
+    )  # fmt: skip
+    steps = Steps.of(setting, ledger, stop=module.EnoughLabelled(items=20))
+    decision = Campaign(setting, ledger, steps).run()
+    assert decision.rule == "enough"
+    ledger.close()
+
+
+def test_a_study(example, tmp_path, monkeypatch):
+    example("study")
+    monkeypatch.setitem(studies.STUDIES, "differ", ("study:study", "votes and Dawid-Skene"))
+    folder = tmp_path / "classification" / "small"
+    folder.mkdir(parents=True)
+    (folder / "labels.csv").write_bytes(LABELS)
+    found = studies.run_study("differ", tmp_path)
+    assert "| small | 6 |" in found.markdown()
+
+
+def test_every_page_of_the_desk_has_a_template_and_a_script(root):
+    web = root / "src" / "goldspan" / "web"
+    for name, (path, title) in PAGES.items():
+        assert path.startswith("/desk")
+        assert title
+        assert (web / "templates" / f"desk_{name}.html.j2").is_file()
+        assert (web / "static" / f"desk_{name}.js").is_file()
