@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from goldspan.chains.decoding import best_paths, n_best_paths
 from goldspan.chains.posterior import posterior_items
 from goldspan.errors import InputError
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 from goldspan.tagger.parameters import check_whole
 from goldspan.tagger.targets import Known, allowed_tags, read_known
 

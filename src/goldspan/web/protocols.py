@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from goldspan.campaign import Setting
-from goldspan.protocols import Ledger
 from goldspan.spans import Span
+from goldspan.store import SqlLedger
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -70,7 +70,7 @@ class ServiceFace(Protocol):
         ...
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> SqlLedger:
         """Where the campaign is kept."""
         ...
 

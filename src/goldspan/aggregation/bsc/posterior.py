@@ -20,7 +20,8 @@ from goldspan.aggregation.workers import worker_table
 from goldspan.chains.posterior import confidence_items, posterior_items
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray, write_codes
 
 # --------------------------------------------------------------------------------------------------
 # Decoding for span F1: the spans whose expected F1 is largest (minimum Bayes risk).

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from goldspan._kernel import kernel
 from goldspan.chains.forward_backward import expect_log, forward_log
 from goldspan.crowd import Crowd
-from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import write_codes
 from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.features import Features
 from goldspan.tagger.kernels import unary_step

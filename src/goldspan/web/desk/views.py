@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
     from goldspan.spans import Span
-    from goldspan.store.places import Asked, Slot
+    from goldspan.store.queries import Asked, Slot
     from goldspan.web.service import Service
 
 

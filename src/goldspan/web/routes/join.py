@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from goldspan.campaign.clock import wall_of
-from goldspan.store.bounds import BoundError
+from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
 from goldspan.web.house import House, HouseHere, house_of, session_here, worker_at_the_door
 from goldspan.web.models import Request as Body

@@ -11,7 +11,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from goldspan.old_name import OLD_NAME
-from goldspan.protocols import Ledger
+from goldspan.store import SqlLedger
 from goldspan.web.security.account import Account
 from goldspan.web.security.secret import Seal
 from goldspan.web.security.sessions import Links, Notes, Sessions
@@ -128,7 +128,7 @@ class Entrance:
     sessions: Sessions
 
     @classmethod
-    def of(cls, ledger: Ledger, campaign: str, settings: ServerSettings) -> Entrance:
+    def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Entrance:
         """Return the entrance of a campaign.
 
         Args:
