@@ -11,71 +11,55 @@ from goldspan.spans import Codec
 
 
 @kernel
-def viterbi(scores, start, step, end, work, back, codes):
-    """Write the best path of one item (Viterbi 1967); among equals the lowest tag wins.
+def best_paths(offsets, scores, start, step, end, codes):
+    """Write the best path of every item (Viterbi 1967); among equals the lowest tag wins.
 
         v_t(j) = s_t(j) + max_i (v_{t-1}(i) + step[i, j])
 
     Args:
-        scores: float64 [length, J], log scores of the tokens, -inf where forbidden; at least one.
-        start, step, end: float64 [J], [J, J], [J], likewise.
-        work: float64 [2, J], scratch.
-        back: int16 [>= length, J], scratch.
-        codes: int16 [>= length], written.
-
-    Returns:
-        The score of the path.
-    """
-    length, n_labels = scores.shape
-    best, now = work[0], work[1]
-    for j in range(n_labels):
-        best[j] = start[j] + scores[0, j]
-    for t in range(1, length):
-        source = back[t]
-        for j in range(n_labels):
-            now[j] = best[0] + step[0, j]
-            source[j] = 0
-        for i in range(1, n_labels):
-            for j in range(n_labels):
-                value = best[i] + step[i, j]
-                if value > now[j]:
-                    now[j] = value
-                    source[j] = i
-        for j in range(n_labels):
-            best[j] = now[j] + scores[t, j]
-    label = 0
-    for j in range(n_labels):
-        best[j] += end[j]
-        if best[j] > best[label]:
-            label = j
-    score = best[label]
-    for t in range(length - 1, -1, -1):
-        codes[t] = label
-        if t:
-            label = back[t, label]
-    return score
-
-
-@kernel
-def best_paths(offsets, unary, start, step, end, codes):
-    """Write the best path of every item.
-
-    Args:
         offsets: int64 [n_items + 1], from 0.
-        unary, start, step, end: As `scores` and so on of `viterbi`; unary [n_tokens, J].
+        scores: float64 [n_tokens, J], log scores, -inf where forbidden.
+        start, step, end: float64 [J], [J, J], [J], likewise.
         codes: int16 [n_tokens], written.
 
     Returns:
-        The number of the first item with a score of -inf, -1 if there is none.
+        The number of the first item without any possible path, -1 if there is none. Its codes
+        and those after it are not written then.
     """
-    longest = 0
+    n_labels, longest = len(start), 0
     for n in range(len(offsets) - 1):
         longest = max(longest, offsets[n + 1] - offsets[n])
-    work, back = np.empty((2, len(start))), np.empty((longest, len(start)), np.int16)
+    back = np.zeros((longest, n_labels), np.int16)
+    best, now = np.empty(n_labels), np.empty(n_labels)
     for n in range(len(offsets) - 1):
-        a, b = offsets[n], offsets[n + 1]
-        if a < b and viterbi(unary[a:b], start, step, end, work, back, codes[a:b]) == -np.inf:
+        first, length = offsets[n], offsets[n + 1] - offsets[n]
+        if length == 0:
+            continue
+        for j in range(n_labels):
+            best[j] = start[j] + scores[first, j]
+        for t in range(1, length):
+            source = back[t]
+            for j in range(n_labels):
+                now[j] = best[0] + step[0, j]
+                source[j] = 0
+            for i in range(1, n_labels):
+                for j in range(n_labels):
+                    value = best[i] + step[i, j]
+                    if value > now[j]:
+                        now[j] = value
+                        source[j] = i
+            for j in range(n_labels):
+                best[j] = now[j] + scores[first + t, j]
+        label = 0
+        for j in range(n_labels):
+            best[j] += end[j]
+            if best[j] > best[label]:
+                label = j
+        if best[label] == -np.inf:
             return n
+        for t in range(length - 1, -1, -1):
+            codes[first + t] = label
+            label = back[t, label]
     return -1
 
 
@@ -87,7 +71,7 @@ def best_paths_of_votes(
 ) -> NDArray[np.int16]:
     """Find for every item the legal tag sequence with the largest sum of whole numbers.
 
-    The same recursion as `viterbi`, in NumPy: items go on together, token by token, and drop out
+    The recursion of `best_paths` in NumPy: items go on together, token by token, and drop out
     when they end. It is as fast as the compiled one on the few items that votes leave malformed,
     and a majority vote, often the first command that anybody runs, need not wait for a compiler.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import kernel
-from goldspan.chains.decoding import viterbi
+from goldspan.chains.decoding import best_paths
 from goldspan.chains.forward_backward import (
     backward_log,
     forward_log,
@@ -61,9 +61,8 @@ def posterior_items(
         longest = max(longest, offsets[n + 1] - offsets[n])
     evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     backward = np.empty((longest, n_labels))
-    back = np.empty((longest, n_labels), np.int16)
     log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
-    work, two = np.empty(n_labels), np.empty((2, n_labels))
+    work, bounds_of_item = np.empty(n_labels), np.zeros(2, np.int64)
     found = 0
     for n in range(len(active)):
         first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
@@ -83,7 +82,9 @@ def posterior_items(
             for j in range(n_labels):
                 probs[first + t, j] = work[j] / total
         own = codes[first : first + length]
-        viterbi(evidence[:length], path_start, path_step, path_end, two, back, own)
+        own[:] = 0  # if there is no path
+        bounds_of_item[1] = length
+        best_paths(bounds_of_item, evidence, path_start, path_step, path_end, own)
         entropy[n] = _entropy(length, forward, step, log_step, log_end, log_z, work)
         if len(pairs):
             found = _list_spans(
