@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from goldspan.cli import app
 from goldspan.store import backup_ledger, create_ledger, export_ledger, open_ledger
 from goldspan.web import Entrance, ServerSettings, create_app
+from web.desks import as_json
 from web.serving import KEYS, Clock, answer, key, open_round, serve
 
 NAMES = ("ann@example.org", "bob")
@@ -120,7 +121,7 @@ def test_a_running_server_ends_the_session_and_forgets(run, service, clock):
     service.engine.look_again()
     service.engine.look()
     assert ANN not in service.people.all()
-    assert ANN not in {row["worker"] for row in service.desk.workers()}
+    assert ANN not in {row["worker"] for row in as_json(service.desk.workers())}
     assert ANN not in service.engine.live.crowd.worker_ids.to_pylist()
     # By a new link they are a new person.
     ((_, new),) = entrance.links.make([ANN], 30)

@@ -58,7 +58,7 @@ def test_it_serves_until_ctrl_c(tmp_path):
         process.wait()
     assert process.returncode == 130
     assert "the same command goes on" in log
-    assert "GET /api/work/me 401" in log
+    assert "method=GET route=/api/work/me status=401" in log
     assert setup.rpartition("/")[2] not in log
     assert "Traceback" not in log
 
@@ -85,7 +85,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
         told.append(invoke(plan, "--port", "0", "--reset-password", "--no-loop"))
 
     monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
-    monkeypatch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
+    monkeypatch.setattr("goldspan.web.logs.open_log", lambda *_: None)
     monkeypatch.setattr("goldspan.web.serve", meanwhile)
     words = ["serve", str(plan), "--out", str(tmp_path / "out"), "--port", "0", "--no-loop"]
     first = CliRunner().invoke(app, words)

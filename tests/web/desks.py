@@ -19,6 +19,11 @@ WIDE = Rate(1e6, 1_000_000)
 FREE = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)
 
 
+def as_json(view):
+    """Return a view of the desk, or a list of them, as the API and `--json` give it."""
+    return [one.to_dict() for one in view] if isinstance(view, list) else view.to_dict()
+
+
 @dataclass
 class Served(Played):
     """A server over a service of `server.serving`.

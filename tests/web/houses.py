@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from campaign.tiny import setting_of, write_files
 from goldspan.errors import InputError
+from goldspan.store.journal import Held
 from goldspan.web import Entrance, Keys, ServerSettings, create_app
 
 KEYS = Keys(bytes(range(32)))
@@ -40,6 +41,7 @@ class Records:
     """The records of a ledger, in memory."""
 
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    database: Any = field(default_factory=lambda: SimpleNamespace(held=Held(), on_write=[]))
 
     def record(self, kind, name, body, _):
         there = self.kept.setdefault(kind, {})

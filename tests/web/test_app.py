@@ -10,6 +10,7 @@ import pytest
 from starlette.routing import Route
 
 from goldspan.web import Keys, ServerSettings
+from goldspan.web.logs import LogFormatter
 from goldspan.web.security.entrance import POLICY
 from goldspan.web.settings import Rate, Rates
 from web.houses import KEYS, Played, code_of
@@ -360,6 +361,7 @@ def test_pages_answer_in_words_and_the_api_in_json(server):
 
 def test_no_token_password_cookie_or_answer_is_in_the_log(caplog):
     caplog.set_level(logging.DEBUG, logger="goldspan")
+    caplog.handler.setFormatter(LogFormatter())
     server = Played()
     link, token = server.link("ann"), server.entrance.account.open_setup()
     requester = server.requester("a sentence only I write")
@@ -373,8 +375,8 @@ def test_no_token_password_cookie_or_answer_is_in_the_log(caplog):
     note = {"task": "t", "key": "0b9f3a6f-2c8e", "reason": "bad", "note": "private note"}
     assert worker.post("/api/work/flag", json=note).status_code == 200
     worker.post("/api/work/flag", json={**note, "more": "private note"})
-    assert "GET /w/{token} 303" in caplog.text
-    assert "POST /api/work/flag 200" in caplog.text
+    assert "method=GET route=/w/{token} status=303" in caplog.text
+    assert "method=POST route=/api/work/flag status=200" in caplog.text
     for secret in secrets:
         assert secret.rpartition("/")[2] not in caplog.text
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from goldspan.store.answers import MOST_CHANGES
 from goldspan.store.schema import usage
 from goldspan.web import ServerSettings, create_app
-from goldspan.web.desk.views import ROWS
+from goldspan.web.desk.desk import ROWS
 from goldspan.web.models import LONGEST_NOTE
 from goldspan.web.security.sessions import DAILY
 from goldspan.web.service import open_service

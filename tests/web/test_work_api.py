@@ -12,6 +12,7 @@ from goldspan.spans import Span
 from goldspan.store import StoreError
 from goldspan.web import ServerSettings
 from goldspan.web.errors import Refused
+from goldspan.web.logs import LogFormatter
 from goldspan.web.settings import Rate, Rates
 from web.houses import BEGIN, KEYS, ME, Played, code_of
 
@@ -185,6 +186,7 @@ def test_what_the_ledger_refuses_is_not_told_to_workers(server, worker):
 
 def test_what_breaks_is_written_down_without_what_people_wrote(server, worker, caplog):
     server.work.fails = RuntimeError("the answer was: my secret")
+    caplog.handler.setFormatter(LogFormatter())
     with caplog.at_level(logging.INFO):
         answer = worker.post("/api/work/answers", json=SPANS)
     assert (answer.status_code, code_of(answer)) == (500, "fault")

@@ -86,7 +86,7 @@ def doubts(
       goldspan desk doubts campaign.toml --limit 5
     """
     with _open(source, out, store, look=True) as at:
-        _show(at.doubts(limit), view.doubts, as_json=json)
+        _show(at.uncertain(limit), view.doubts, as_json=json)
 
 
 @desk.command(short_help="The items that were asked about.")
@@ -302,6 +302,9 @@ def _user() -> str:
 
 
 def _show(found: Any, words: Any, *, as_json: bool) -> None:
+    """Print a view of the desk, or a list of them, as JSON or in words."""
+    if not isinstance(found, dict):
+        found = [one.to_dict() for one in found] if isinstance(found, list) else found.to_dict()
     if as_json:
         emit_json(found)
     else:

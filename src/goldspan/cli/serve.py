@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -59,6 +59,21 @@ def serve(
     no_loop: Annotated[
         bool, typer.Option("--no-loop", help="Take answers, and decide nothing new.")
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            show_default=False,
+            help="Offer metrics for Prometheus at this port of 127.0.0.1, path /metrics.",
+        ),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Lines of the log: logfmt or JSON.")
+    ] = "text",
+    log_level: Annotated[
+        Literal["info", "debug"], typer.Option(help="debug also logs requests that succeed.")
+    ] = "info",
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
@@ -82,6 +97,8 @@ def serve(
     from goldspan.store.roles import serving
     from goldspan.web import ServerSettings, create_app, load_keys, open_service
     from goldspan.web import serve as run
+    from goldspan.web.logs import open_log
+    from goldspan.web.metrics import offer_metrics
     from goldspan.web.running import check_exposure, listen
     from goldspan.web.security.secret import FILE as SECRET
     from goldspan.web.service import check_web
@@ -107,7 +124,7 @@ def serve(
         options: dict[str, Any] = {"report": report, "new": new}
         service = open_service(setting, out, settings.keys, store, **options)
         with _closing(service):
-            _log()
+            open_log(log_format, log_level)
             with serving(service.ledger.database, settings.public_url, service.deployment):
                 service.begin()
                 app = create_app(service, settings)
@@ -118,12 +135,15 @@ def serve(
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
                 _greet(entrance, settings, source, links, people, reset=reset_password)
-                try:
+                with ExitStack() as beside:
+                    if metrics_port is not None:
+                        metrics = app.state.house.metrics
+                        address = beside.enter_context(offer_metrics(metrics, metrics_port))
+                        say(f"metrics, for this machine alone: {address}")
+                    beside.callback(service.stop)
                     service.start(loop=not no_loop)
-                    with notice.beside_another_display():  # the log
-                        run(app, listening)
-                finally:
-                    service.stop()
+                    beside.enter_context(notice.beside_another_display())  # the log
+                    run(app, listening)
 
 
 @contextmanager
@@ -194,14 +214,3 @@ def _greet(
     say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
     say("Ctrl-C ends it")
     sys.stdout.flush()  # the link must be seen now, also where the output is a file
-
-
-def _log() -> None:
-    """Write what happens to standard error; no line holds a token, a cookie or an answer."""
-    import logging
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name, level in (("goldspan", logging.INFO), ("uvicorn", logging.WARNING)):
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).setLevel(level)

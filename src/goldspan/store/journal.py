@@ -230,12 +230,14 @@ class Database:
         where: Path or address, without a password, for messages.
         held: The roles that this process holds.
         turn: Threads of this process wait here in order, and not in SQLite, which lets them sleep.
+        on_write: Called with the seconds of every write transaction that was kept.
     """
 
     engine: Engine
     where: str
     held: Held = field(default_factory=Held, repr=False)
     turn: Turn = field(default_factory=Turn, repr=False)
+    on_write: list[Callable[[float], None]] = field(default_factory=list, repr=False)
 
     def write(self, now: int, work: Callable[[Entry], Result]) -> Result:
         """Do work in one transaction; when it returns, the work is on the disk.
@@ -247,7 +249,11 @@ class Database:
         """
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")
-        return self._repeat(lambda: self._write_once(now, work))
+        begin = time.perf_counter()
+        result = self._repeat(lambda: self._write_once(now, work))
+        for tell in self.on_write:
+            tell(time.perf_counter() - begin)
+        return result
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import traceback
-from pathlib import Path
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -17,6 +15,7 @@ from goldspan.errors import GoldspanError, InputError
 from goldspan.store.engine import LostError, StoreError
 from goldspan.store.people import ForgottenError
 from goldspan.web.errors import Refused
+from goldspan.web.logs import fields_of
 
 REPLACED = (
     "Another server has taken over this campaign, and this one takes nothing more. Whatever was "
@@ -25,6 +24,8 @@ REPLACED = (
 UNSURE = "The campaign cannot be read or written now; nothing was lost. Try again soon."
 QUIET = 10.0
 """Seconds between two lines of the log that say the same of a store that fails."""
+ANSWERS = "/api/work/answers"
+"""The route of answers, whose refusals are counted by reason."""
 MESSAGES = 20
 """Messages that are remembered for that."""
 log = logging.getLogger("goldspan.web")
@@ -86,10 +87,12 @@ def unavailable(*, lost: bool) -> Refused:
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
+    if route_of(request.scope) == ANSWERS:
+        request.app.state.house.metrics.refused_answers.labels(refused.code).inc()
     is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
     # A database that is gone fails every request alike, some hundred in a second.
     if is_told and (not isinstance(error, StoreError) or _is_news(request, str(error))):
-        log_fault(f"{request.method} {route_of(request.scope)}", error)
+        log_fault(request.scope, error)
     return tell(request.url.path, refused, headers)
 
 
@@ -107,15 +110,14 @@ def _is_news(request: Request, message: str) -> bool:
     return True
 
 
-def log_fault(what: str, error: BaseException) -> None:
-    """Write where something broke; the message might hold what people wrote, and is left out.
+def log_fault(scope: Any, error: BaseException) -> None:
+    """Log what failed and where.
 
-    The messages of goldspan's own errors name places, and are written.
+    Messages may hold what people wrote and are left out; those of the store name a database.
     """
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    where = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
-    told = f": {error}" if isinstance(error, GoldspanError) else ""
-    log.error("%s: %s%s at %s", what, type(error).__name__, told, where)
+    told = str(error) if isinstance(error, StoreError) else "a request failed"
+    fields = {"method": scope["method"], "route": route_of(scope), **fields_of(error)}
+    log.error("%s", told, extra={"fields": fields})
 
 
 def route_of(scope: Any) -> str:

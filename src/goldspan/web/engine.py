@@ -23,8 +23,9 @@ from goldspan.aggregation import Consensus
 from goldspan.campaign import Campaign, Decision, Waiting
 from goldspan.campaign.judging import judge
 from goldspan.crowd import Crowd
-from goldspan.errors import GoldspanError
-from goldspan.store.engine import LostError
+from goldspan.errors import FaultsError, GoldspanError, InputError
+from goldspan.store.engine import LostError, StoreError
+from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
 
 log = logging.getLogger("goldspan.web.engine")
@@ -140,6 +141,10 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
         self._n_forgotten = 0
+        self.n_faults = 0
+        """Failures of the loop."""
+        self.looked: tuple[float, float] | None = None
+        """When the answers were last aggregated, by the monotonic clock, and how long it took."""
 
     def start(self) -> None:
         """Begin."""
@@ -232,9 +237,13 @@ class Engine:
         """Aggregate what there is, unless it was done a moment ago."""
         if time.monotonic() < self._next_look:
             return
-        begin = time.thread_time()  # a busy machine makes a look slow, and not dear
+        start, begin = (
+            time.monotonic(),
+            time.thread_time(),
+        )  # a busy machine makes it slow, not dear
         with _giving_way():
             self._compute()
+        self.looked = time.monotonic(), time.monotonic() - start
         self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
 
     def _compute(self) -> None:
@@ -297,13 +306,17 @@ class Engine:
 
     def _fail(self, error: Exception) -> None:
         """Say what stops the loop wherever somebody may look, and wait before the next attempt."""
+        self.n_faults += 1
         expected = isinstance(error, GoldspanError)
         why = str(error) if expected else f"{type(error).__name__}: {error}"
         advice = (MEND if expected else REPORT).format(seconds=round(AFTER_ERROR))
         if why != self.live.error:  # every attempt may fail alike: said once
-            log.error("the campaign does not go on: %s\n%s", why, advice,
-                      exc_info=None if expected else error)  # fmt: skip
-            log.debug("where it failed", exc_info=error)
+            # Other messages may name workers, or hold what they wrote: the desk shows them.
+            names_files = isinstance(error, InputError | StoreError)
+            is_safe = names_files and not isinstance(error, FaultsError)
+            said = why if is_safe else f"{type(error).__name__}, see the desk"
+            fields = {"fields": fields_of(error)}
+            log.error("the campaign does not go on: %s. %s", said, advice, extra=fields)
         self._publish(state="failed", error=why, advice=advice)
         self._stale, self._next_look = True, 0.0  # what was half done is done anew
         if self.trouble is not None:

@@ -17,10 +17,11 @@ from goldspan.campaign.clock import wall_clock
 from goldspan.old_name import OLD_NAME
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
-from goldspan.web.protocols import ServiceFace
+from goldspan.web.metrics import Metrics
 from goldspan.web.security.account import Buckets
 from goldspan.web.security.entrance import HEADER, OLD_HEADER, SAFE, Entrance, FormSeal
 from goldspan.web.security.sessions import DESK, WORKER, Facts, Session
+from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
@@ -38,31 +39,33 @@ class House:
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `goldspan.web.settings.Rates`.
         held: Whether this process still serves the campaign.
+        metrics: Counts requests.
         leaving: Set when the server stops: what would go on for ever ends.
     """
 
-    service: ServiceFace
+    service: Service
     settings: ServerSettings
     entrance: Entrance
     forms: FormSeal
     buckets: dict[str, Buckets]
     held: Held
+    metrics: Metrics
     leaving: Event = field(default_factory=Event)
 
     @classmethod
-    def of(cls, service: ServiceFace, settings: ServerSettings) -> House:
+    def of(cls, service: Service, settings: ServerSettings) -> House:
         """Return the house of a service."""
         if settings.clock is wall_clock:
             settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
-        database = getattr(service.ledger, "database", None)  # a ledger in memory has none
         return cls(
             service,
             settings,
             Entrance.of(service.ledger, service.setting.key, settings),
             FormSeal(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
-            Held() if database is None else database.held,
+            service.ledger.database.held,
+            Metrics(service),
         )
 
     def cookie_name(self, kind: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +27,8 @@ from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError
+from goldspan.web.desk import Desk
+from goldspan.web.desk.downloads import Report
 from goldspan.web.ending import Ending
 from goldspan.web.engine import Engine, TroubleFile
 from goldspan.web.opening import open_store, with_id
@@ -39,10 +40,8 @@ from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
     from goldspan.campaign import Plan
-    from goldspan.web.desk import Desk
 
 log = logging.getLogger("goldspan.web")
-Report = Callable[[Findings, Path], None]
 TROUBLE = "trouble.json"
 """The file in the campaign's folder that says what stops its loop, while a server runs."""
 
@@ -58,7 +57,7 @@ class Service:
         clock: The campaign's clock; opened here by default.
         completion: What a worker who is finished is given.
         sending: Sends letters to a provider.
-        report: Writes the campaign's report; the room `report` is handed in.
+        report: Writes the campaign's report.
 
     Raises:
         InputError: The plan is for another crowd.
@@ -85,13 +84,16 @@ class Service:
             setting, ledger, label=Web(setting, ledger, clock),
             stop=Ending(Stopping(setting.plan), setting.plan, ledger),
         )  # fmt: skip
-        self.campaign = Campaign(setting, ledger, steps, tell=log.info)
+        self.campaign = Campaign(setting, ledger, steps, tell=self._log_progress)
         self.people = People(setting, ledger)
         self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
         self.work = Work(
             setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
         )  # fmt: skip
+        self.desk = Desk(
+            setting, ledger, self.people, self.engine, self.work.tasks, clock, keys, report
+        )
         ledger.database.held.told.append(self._abandon)
 
     @property
@@ -100,13 +102,6 @@ class Service:
         plan = json.dumps(self.setting.plan.model_dump(mode="json"), sort_keys=True)
         key = self.keys.of("deployment")
         return blake2b(plan.encode(), key=key, digest_size=16).hexdigest()
-
-    @cached_property
-    def desk(self) -> Desk:
-        """What the requester sees and does."""
-        from goldspan.web.desk import Desk
-
-        return Desk(self)
 
     def begin(self) -> None:
         """Check plan and pool against the store and put them in force, as `goldspan run` does.
@@ -158,6 +153,13 @@ class Service:
         self.engine.abandon()
         if self.sending is not None:
             self.sending.abandon()
+
+    def _log_progress(self, line: str) -> None:
+        """Log a line of the loop; a worker whom it is about is named by pseudonym."""
+        for worker in self.people.all():
+            if line.strip().startswith(f"{worker} "):
+                line = line.replace(worker, self.desk.names(worker), 1)
+        log.info("%s", line.strip())
 
     def _export(self, campaign: Campaign) -> None:
         write_exports(campaign, self.out, self.desk.names.record)

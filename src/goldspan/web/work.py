@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from hmac import digest
@@ -376,6 +378,12 @@ class Work:
         self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
         self.asking, self.tasks = Asking(setting, ledger, people), Tasks(setting, keys)
         self._counted: dict[str, tuple[int, int, int]] = {}
+        self._outcomes, self._outcomes_lock = Counter[str](), threading.Lock()
+
+    def outcomes(self) -> dict[str, int]:
+        """Count the answers that were taken by this process, by what became of them."""
+        with self._outcomes_lock:
+            return dict(self._outcomes)
 
     def next(self, worker: str) -> dict[str, Any]:
         """Return the next task, or say why there is none."""
@@ -412,6 +420,7 @@ class Work:
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if came is not None:
             self.people.took(came, labels)
+            self._count(receipt.status)
             self.took()
         said = _SAID[receipt.status]
         if receipt.reason and came is None and not self.ledger.is_sent(name):
@@ -485,6 +494,7 @@ class Work:
         if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if not receipt.repeated:
+            self._count(receipt.status)
             self.took()
         said = _SAID[receipt.status].format(reason=receipt.reason)
         return {"status": receipt.status, "message": said, "me": self._me(worker)}
@@ -542,6 +552,10 @@ class Work:
             "currency": self.setting.plan.prices.currency,
             "drafts": person.drafts,
         }
+
+    def _count(self, outcome: str) -> None:
+        with self._outcomes_lock:
+            self._outcomes[outcome] += 1
 
     def _amount(self, micro: int) -> str | None:
         """Write an amount; nothing where nobody is paid."""

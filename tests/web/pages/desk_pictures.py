@@ -17,7 +17,7 @@ sys.path.insert(0, str(TESTS))
 from campaign.tiny import toml  # noqa: E402
 from goldspan.spans import Span, parse  # noqa: E402
 from goldspan.web.service import open_service  # noqa: E402
-from web.desks import running  # noqa: E402
+from web.desks import as_json, running  # noqa: E402
 from web.houses import PASSWORD  # noqa: E402
 from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
 from web.serving import KEYS, Clock, key, truth_of  # noqa: E402
@@ -157,7 +157,7 @@ def act(world, service, truth, worker) -> bool:
 
 def draw(service) -> None:
     """Visit the pages as the requester."""
-    item = next(one["item"] for one in service.desk.doubts(50) if one["answers"] > 2)
+    item = next(one["item"] for one in as_json(service.desk.uncertain(50)) if one["answers"] > 2)
     with running(service) as served, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page()

@@ -12,6 +12,7 @@ import pytest
 from goldspan.errors import InputError
 from goldspan.web import engine
 from goldspan.web.settings import wall_clock
+from web.desks import as_json
 from web.desks import running as serving
 from web.houses import PASSWORD
 from web.pages.conftest import LOOKS, WATCH
@@ -166,7 +167,7 @@ READY = {
 
 def test_the_requester_watches_answers_come_in(desk):
     page = desk.open()
-    before = desk.service.desk.overview()["answers"]["counting"]
+    before = as_json(desk.service.desk.overview())["answers"]["counting"]
     sees(page, f"document.querySelector('#items-sub').textContent.startsWith('{before} answers')")
     assert answer(desk.service, "ann") is not None
     sees(
@@ -182,8 +183,8 @@ def test_a_doubt_is_decided_by_keys_alone(desk):
     page.keyboard.press("s")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
     page.keyboard.press("Enter")
-    until(lambda: desk.service.desk.item(item)["gold"] is not None)
-    one = desk.service.desk.item(item)
+    until(lambda: as_json(desk.service.desk.item(item))["gold"] is not None)
+    one = as_json(desk.service.desk.item(item))
     assert one["gold"] == [plain(span) for span in one["found"]["spans"]]
     sees(page, "document.querySelector('#sum').textContent === '1 item decided'")
     assert not page.get_attribute("#open", "href").endswith(f"/{item}")
@@ -193,15 +194,15 @@ def test_a_doubt_is_changed_by_a_press_on_what_else_it_may_be(desk):
     page = desk.open("/doubts")
     page.wait_for_selector("#queue li [aria-current]")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
-    one = desk.service.desk.item(item)
+    one = as_json(desk.service.desk.item(item))
     kept = [plain(span) for span in one["found"]["spans"]]
     other = [span for span in one["found"]["alternatives"] if span["confidence"] >= 0.005][-1]
     assert plain(other) not in kept
     page.locator(".alt").last.click()
     page.wait_for_selector('.alt[aria-pressed="true"]:last-child')
     page.click("#send")
-    until(lambda: desk.service.desk.item(item)["gold"] is not None)
-    assert plain(other) in desk.service.desk.item(item)["gold"]
+    until(lambda: as_json(desk.service.desk.item(item))["gold"] is not None)
+    assert plain(other) in as_json(desk.service.desk.item(item))["gold"]
 
 
 def test_a_label_is_decided_by_its_key(single):
@@ -209,11 +210,11 @@ def test_a_label_is_decided_by_its_key(single):
     page.wait_for_selector("#queue li [aria-current]")
     check(page)
     item = page.get_attribute("#open", "href").rpartition("/")[2]
-    found = single.service.desk.item(item)["found"]["label"]
+    found = as_json(single.service.desk.item(item))["found"]["label"]
     other = {"rain": "sun", "sun": "rain"}[found]
     page.keyboard.press({"rain": "1", "sun": "2"}[other])
     page.keyboard.press("Enter")
-    until(lambda: single.service.desk.item(item)["gold"] == other)
+    until(lambda: as_json(single.service.desk.item(item))["gold"] == other)
 
 
 def plain(span):
@@ -241,7 +242,7 @@ def test_the_campaign_pauses_and_goes_on(desk):
     page.wait_for_selector('#state:not([data-state="paused"])')
     page.click("#stop")
     page.keyboard.press("Escape")
-    assert desk.service.desk.overview()["state"] != "ending"
+    assert as_json(desk.service.desk.overview())["state"] != "ending"
 
 
 def test_an_export_is_downloaded(desk, tmp_path):
@@ -336,7 +337,7 @@ def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
     page.locator(".alt").first.click()
     page.keyboard.press("n")
     page.keyboard.press("Enter")
-    until(lambda: desk.service.desk.item(item)["gold"] == [])
+    until(lambda: as_json(desk.service.desk.item(item))["gold"] == [])
     page.goto(f"{desk.served.url}/desk/items/{item}")
     page.locator(".none", has_text="Nothing marked").first.wait_for()
 

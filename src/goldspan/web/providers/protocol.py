@@ -272,6 +272,8 @@ class Sending:
         self._outbox, self._courier, self._every = outbox, courier, every
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self.n_faults = 0
+        """Attempts to send that failed."""
 
     def start(self) -> None:
         """Begin."""
@@ -303,8 +305,10 @@ class Sending:
         try:
             done = send_all(self._outbox, self._deliver)
         except GoldspanError as error:
+            self.n_faults += 1
             log.warning("the outbox waits: %s", error)
         except Exception as error:  # noqa: BLE001 - the thread must outlive what it cannot foresee
+            self.n_faults += 1
             # Its words might hold what was sent: the kind must do.
             log.error("the outbox waits: %s", type(error).__name__)  # noqa: TRY400
         else:

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from goldspan.errors import GoldspanError
-from goldspan.web import desk_models as m
+from goldspan.web.desk import models as m
 from goldspan.web.house import House, HouseHere, RequesterHere
 from goldspan.web.models import refusals
 from goldspan.web.security.sessions import Link, Session
@@ -79,7 +79,7 @@ def _look(house: House, session: Session, seen: Any) -> tuple[Any, str]:
         mark = house.service.desk.mark()
         if mark == seen:
             return mark, ""
-        return mark, json.dumps(house.service.desk.overview(), ensure_ascii=False)
+        return mark, house.service.desk.overview().model_dump_json()
     except GoldspanError:  # the store cannot be read at the moment: the next look may
         return TROUBLE, "" if seen == TROUBLE else TROUBLE
 
@@ -106,39 +106,38 @@ PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; san
 """A report holds its own styles and pictures, and runs nothing."""
 
 
-@router.get("/overview", response_model=m.Overview, responses=refusals())
-def overview(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.get("/overview", responses=refusals())
+def overview(_: RequesterHere, house: HouseHere) -> m.Overview:
     """Return how far it is: state, money, time, rounds, the learning curve."""
     return house.service.desk.overview()
 
 
-@router.get("/workers", response_model=list[m.Worker], responses=refusals())
-def workers(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+@router.get("/workers", responses=refusals())
+def workers(_: RequesterHere, house: HouseHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
     return house.service.desk.workers()
 
 
-@router.post(
-    "/workers/{worker:path}/verdict", response_model=m.Decided, responses=refusals(404, 409)
-)
-def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) -> dict[str, Any]:
+@router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
+def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) -> m.Decided:
     """Keep a worker, drop them, or ask them more control questions."""
     return house.service.desk.judge(worker, body.verdict, body.why)
 
 
-@router.get("/agreement", response_model=m.Agreement, responses=refusals())
-def agreement(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.get("/agreement", responses=refusals())
+def agreement(_: RequesterHere, house: HouseHere) -> m.Agreement:
     """Return how well the workers agree."""
     return house.service.desk.agreement()
 
 
-@router.get("/doubts", response_model=list[m.Doubt], responses=refusals())
-def doubts(_: RequesterHere, house: HouseHere, limit: Limit = 20) -> list[dict[str, Any]]:
-    """Return the items whose labels are least certain, those decided and control aside."""
-    return house.service.desk.doubts(limit)
+@router.get("/doubts", include_in_schema=False)
+@router.get("/uncertain", responses=refusals())
+def uncertain(_: RequesterHere, house: HouseHere, limit: Limit = 20) -> list[m.UncertainItem]:
+    """Return uncertain items, least confident first, without gold questions and reviewed items."""
+    return house.service.desk.uncertain(limit)
 
 
-@router.get("/items", response_model=m.ItemPage, responses=refusals())
+@router.get("/items", responses=refusals())
 def items(
     _: RequesterHere,
     house: HouseHere,
@@ -146,70 +145,69 @@ def items(
     find: Annotated[str, Query(max_length=200)] = "",
     state: State = "all",
     limit: Limit = 50,
-) -> dict[str, Any]:
+) -> m.ItemPage:
     """Return a page of the items that were asked about, behind the item `after`."""
     return house.service.desk.items(after, find, state, limit)
 
 
-@router.get("/items/{item:path}", response_model=m.Item, responses=refusals(404))
+@router.get("/items/{item:path}", responses=refusals(404))
 def item(
     _: RequesterHere,
     house: HouseHere,
     item: str,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-) -> dict[str, Any]:
+) -> m.Item:
     """Return an item: its words, answers, what they say together, what was said of it."""
     return house.service.desk.item(item, page)
 
 
-@router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))
-def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) -> dict[str, Any]:
+@router.post("/items/{item:path}/gold", responses=refusals(404, 409))
+def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) -> m.Gold:
     """Decide what an item's labels are; from now on they are gold."""
     return house.service.desk.adjudicate(item, body.answer)
 
 
-@router.post("/pause", response_model=m.Paused, responses=refusals(410))
-def pause(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.post("/pause", responses=refusals(410))
+def pause(_: RequesterHere, house: HouseHere) -> m.Paused:
     """Hand out no new tasks; answers are still taken."""
     return house.service.desk.pause()
 
 
-@router.post("/resume", response_model=m.Paused, responses=refusals(410))
-def resume(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.post("/resume", responses=refusals(410))
+def resume(_: RequesterHere, house: HouseHere) -> m.Paused:
     """Hand out tasks again."""
     return house.service.desk.pause(paused=False)
 
 
-@router.post("/stop", response_model=m.Ended, responses=refusals(410))
-def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.post("/stop", responses=refusals(410))
+def stop(_: RequesterHere, house: HouseHere) -> m.Ended:
     """End the campaign with what there is; it cannot be taken back."""
     return house.service.desk.stop()
 
 
-@router.get("/links", response_model=list[m.LinkRow], responses=refusals())
-def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+@router.get("/links", responses=refusals())
+def links(_: RequesterHere, house: HouseHere) -> list[m.LinkRow]:
     """Return the workers' links that were made, without their addresses."""
-    return [_link(house, link) for link in house.entrance.links.all()]
+    return [m.LinkRow(**_link(house, link)) for link in house.entrance.links.all()]
 
 
-@router.post("/links", response_model=list[m.NewLink], responses=refusals(409))
-def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[dict[str, Any]]:
+@router.post("/links", responses=refusals(409))
+def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[m.NewLink]:
     """Make a personal link for every worker; nothing shows their addresses again."""
     made = house.entrance.links.make(body.workers, body.days)
-    return [
-        {**_link(house, link), "url": house.settings.address(f"/w/{token}")} for link, token in made
-    ]
+    address = house.settings.address
+    return [m.NewLink(**_link(house, link), url=address(f"/w/{token}")) for link, token in made]
 
 
-@router.delete("/links/{link}", response_model=m.Revoked, responses=refusals(404))
-def revoke(_: RequesterHere, house: HouseHere, link: str) -> dict[str, Any]:
+@router.delete("/links/{link}", responses=refusals(404))
+def revoke(_: RequesterHere, house: HouseHere, link: str) -> m.Revoked:
     """Take a worker's link back; the sessions that began with it end."""
     house.entrance.links.revoke(link)
-    return {"id": link, "revoked": True}
+    return m.Revoked(id=link, revoked=True)
 
 
-@router.get("/exports", response_model=list[m.Export], responses=refusals())
-def exports(_: RequesterHere, house: HouseHere) -> list[dict[str, str]]:
+@router.get("/exports", responses=refusals())
+def exports(_: RequesterHere, house: HouseHere) -> list[m.Export]:
     """Name the files that can be downloaded."""
     return house.service.desk.exports()
 

@@ -17,7 +17,7 @@ listen(() => { stale = true; if (!at) attempt(load); });
 
 async function load() {
   stale = false;
-  const found = await ask("doubts?limit=50");
+  const found = await ask("uncertain?limit=50");
   queue = [...found.filter((one) => !passed.has(one.item)), ...found.filter((one) => passed.has(one.item))];
   show(queue[0] ?? null);
 }
