@@ -89,7 +89,7 @@ def test_a_reason_pays_a_worker_once_who_came_with_two_submissions(run, fake, tm
         (("--bonus", f"{ANN}=-1", "--why", "x"), "must lie in"),
         (("--reject", ANN, "--why", "bad"), "100 characters"),
         (("--reject", ANN, "--why", "x" * 100, "--category", "UGLY"), "LOW_EFFORT"),
-        (("--again", "none"), "no letter"),
+        (("--again", "none"), "no request"),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_the_reason(run, words, message):

@@ -59,6 +59,6 @@ def running(service):
             assert time.monotonic() < until, "the server does not start"
             time.sleep(0.01)
         yield served
-        served.app.state.house.leaving.set()
+        served.app.state.context.leaving.set()
         server.should_exit = True
         thread.join(timeout=10)

@@ -185,7 +185,7 @@ def test_a_jump_ends_no_session_and_none_lasts_longer(site, jump, at_boot):
 
 @JUMPS
 def test_a_link_expires_by_the_wall_clock(site, jump):
-    links = site.served.entrance.links
+    links = site.served.auth.links
     ((link, token),) = links.make(["ann"], 7)
     assert link.expires == site.machine.wall + 7 * DAY
     site.jump(jump, at_boot=False)
@@ -207,7 +207,7 @@ def test_nothing_is_refused_because_of_the_time(site, jump, at_boot):
         reply = desk.post(f"/api/desk/{act}")
         assert reply.status_code == 200, reply.text
         assert ledger.is_paused == paused
-    links = site.served.entrance.links
+    links = site.served.auth.links
     ((link, _),) = links.make(["cat"], 1)
     links.revoke(link.id)
     assert links.has_ended(link.id)

@@ -146,12 +146,12 @@ def test_pages_lead_to_the_login_and_are_there_afterwards(served):
 def stream(served, desk, monkeypatch):
     """Return the events of the requester's stream, as a function of what to do before each."""
     monkeypatch.setattr(live, "PACE", 0.0)
-    house = served.app.state.house
-    session = house.entrance.sessions.read("desk", desk.cookies["goldspan_desk"])
+    context = served.app.state.context
+    session = context.auth.sessions.read("desk", desk.cookies["goldspan_desk"])
 
     def hear(*acts):
         async def run():
-            events, heard = live.events(house, session), []
+            events, heard = live.events(context, session), []
             for act in acts:
                 act()
                 heard.append(await anext(events, "over"))
@@ -161,7 +161,7 @@ def stream(served, desk, monkeypatch):
         return run_loop(run)
 
     yield hear
-    house.leaving.clear()
+    context.leaving.clear()
 
 
 def read(event):
@@ -194,7 +194,7 @@ def test_the_stream_is_no_use_of_the_session_and_ends_with_it(served, stream):
 
 
 def test_the_stream_ends_when_the_server_stops(served, stream):
-    assert stream(lambda: None, served.app.state.house.leaving.set)[1] == "over"
+    assert stream(lambda: None, served.app.state.context.leaving.set)[1] == "over"
 
 
 def test_a_quiet_stream_tells_that_time_passes(stream, monkeypatch):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 
@@ -269,7 +271,7 @@ def test_what_stops_the_loop_is_logged_shown_beside_the_server_and_taken_back(
     assert "no round closes" in said.getMessage()
     assert said.fields["error"] in {"RuntimeError", "StoreError", "InputError"}
     assert said.fields["where"].startswith("test_engine.py:")
-    assert any("goes on again" in one.getMessage() for one in caplog.records)
+    assert any("the campaign continues" in one.getMessage() for one in caplog.records)
     assert not (tmp_path / "out" / "trouble.json").exists()
 
 
@@ -296,6 +298,26 @@ def test_a_failure_is_kept_where_the_disk_has_no_more_room(tmp_path):
     assert kept.read()["error"].startswith("no room: ü")
     kept.write()
     assert kept.read() == {"error": "", "advice": ""}
+
+
+def test_what_a_server_that_was_killed_has_left_is_not_believed(tmp_path):
+    path = tmp_path / "trouble.json"
+    code = (
+        "import sys, time; from pathlib import Path; from goldspan.web.engine import TroubleFile;"
+        "file = TroubleFile(Path(sys.argv[1])); file.write('no room', 'make some');"
+        "print('here', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", code]
+    process = subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "here\n"
+        beside = engine.TroubleFile(path)
+        assert beside.read() == {"error": "no room", "advice": "make some"}
+    finally:
+        process.kill()
+        process.communicate()
+    assert path.exists()
+    assert beside.read() == {"error": "", "advice": ""}
 
 
 def test_a_campaign_of_another_crowd_is_not_served(tmp_path):

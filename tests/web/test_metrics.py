@@ -38,7 +38,7 @@ def served(tmp_path):
 
 @pytest.fixture
 def metrics(served):
-    return served.app.state.house.metrics
+    return served.app.state.context.metrics
 
 
 def test_requests_are_counted_by_route_method_and_status(served, metrics):

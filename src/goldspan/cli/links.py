@@ -14,7 +14,7 @@ from goldspan.cli.output import Overwrite, check_part, emit_json, listed, say, t
 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
-    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web import Auth, ServerSettings
     from goldspan.web.security.sessions import Link
 
 
@@ -74,21 +74,21 @@ def links(
       goldspan links campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
     check_part("server")
-    from goldspan.web.providers.outbox import read_addresses
+    from goldspan.web.providers.invitations import read_addresses
 
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     if not (names or gone or show):
         raise typer.BadParameter("say --workers, --revoke or --list")
     with (
-        _entrance(source, out, store, public_url) as (setting, entrance, settings),
+        _auth(source, out, store, public_url) as (setting, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
-            entrance.links.revoke(name)
-        made = entrance.links.make(names, days) if names else []
+            auth.links.revoke(name)
+        made = auth.links.make(names, days) if names else []
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
-        every = entrance.links.all() if show else []
+        every = auth.links.all() if show else []
         if written is not None:
             _write_mails(written, setting, known, urls)
     if json:
@@ -107,15 +107,15 @@ def links(
 
 
 @contextmanager
-def _entrance(
+def _auth(
     source: str, out: str, store: str | None, public_url: str | None
-) -> Iterator[tuple[Setting, Entrance, ServerSettings]]:
+) -> Iterator[tuple[Setting, Auth, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
     from goldspan.campaign.clock import CampaignClock, wall_clock
     from goldspan.cli.served import check_served, read_setting
-    from goldspan.web import Entrance, ServerSettings, load_keys
+    from goldspan.web import Auth, ServerSettings, load_keys
     from goldspan.web.opening import open_store, with_id
 
     setting = read_setting(source)
@@ -124,16 +124,16 @@ def _entrance(
     with open_store(setting, out, store, wall_clock()) as ledger:
         settings = replace(settings, clock=CampaignClock(ledger))
         setting = with_id(setting, ledger, settings.clock())
-        entrance = Entrance.of(ledger, setting.key, settings)
-        place = public_url or entrance.links.place() or settings.public_url
-        yield setting, entrance, replace(settings, public_url=place)
+        auth = Auth.of(ledger, setting.key, settings)
+        place = public_url or auth.links.place() or settings.public_url
+        yield setting, auth, replace(settings, public_url=place)
 
 
 @contextmanager
 def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
     """Make the folder of the messages before any link is made: a link is shown once."""
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.web.providers.outbox import check_new
+    from goldspan.web.providers.invitations import check_new
 
     if mail is None:
         yield None
@@ -149,7 +149,7 @@ def _write_mails(
     folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
 ) -> None:
     from goldspan.web.pages import load_instructions
-    from goldspan.web.providers.outbox import Invitation, write_mails
+    from goldspan.web.providers.invitations import Invitation, write_mails
 
     page = setting.plan.page
     text = load_instructions(setting.folder, page.instructions)

@@ -14,8 +14,8 @@ from goldspan.cli.output import check_part, emit_json, key_values, listed, say, 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
     from goldspan.store import SqlLedger
-    from goldspan.web.providers.outbox import Letter, Outbox
-    from goldspan.web.providers.protocol import Provider
+    from goldspan.web.providers.base import Provider
+    from goldspan.web.providers.payments import PaymentQueue, PaymentRequest
 
 EVERYBODY = "all"
 
@@ -26,7 +26,7 @@ class _Desk(NamedTuple):
     setting: Setting
     ledger: SqlLedger
     provider: Provider
-    outbox: Outbox
+    outbox: PaymentQueue
 
 
 def outbox(
@@ -97,7 +97,7 @@ def outbox(
         written += [_bonus(desk, name, amount, why) for name, amount in amounts.items()]
         written += _earned(desk) if earned else []
         done = _send(desk) if send else 0
-        letters = desk.outbox.letters()
+        letters = desk.outbox.requests()
     _tell(written, done if send else None, letters, show=show, json=json)
 
 
@@ -106,7 +106,7 @@ def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     from goldspan.campaign.clock import open_clock, wall_clock
     from goldspan.cli.served import check_served, place_in, read_setting, told_of_damage
     from goldspan.web.opening import open_store
-    from goldspan.web.providers.outbox import Outbox
+    from goldspan.web.providers.payments import PaymentQueue
     from goldspan.web.providers.registry import open_provider
 
     setting = read_setting(source)
@@ -118,7 +118,7 @@ def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
         ledger.check_facts()
         clock = open_clock(ledger, _settling(setting))
         provider = open_provider(setting.plan, ledger, clock)
-        yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
+        yield _Desk(setting, ledger, provider, PaymentQueue(ledger, clock))
 
 
 def _settling(setting: Setting) -> int:
@@ -166,16 +166,16 @@ def _earned(desk: _Desk) -> list[str]:
 
 def _send(desk: _Desk) -> int:
     from goldspan.errors import InputError
-    from goldspan.web.providers.outbox import send_all
+    from goldspan.web.providers.payments import send_all
 
-    courier = desk.provider.courier()
+    courier = desk.provider.sender()
     if courier is None:
         raise InputError(f"provider.name is {desk.provider.name!r}, to which nothing can be sent")
     return send_all(desk.outbox, courier.deliver)
 
 
 def _tell(
-    written: list[str], done: int | None, letters: list[Letter], *, show: bool, json: bool
+    written: list[str], done: int | None, letters: list[PaymentRequest], *, show: bool, json: bool
 ) -> None:
     if json:
         shown = [_facts(one) for one in letters]
@@ -189,7 +189,7 @@ def _tell(
         say(_table(letters) if letters else "the outbox is empty")
 
 
-def _facts(letter: Letter) -> dict[str, Any]:
+def _facts(letter: PaymentRequest) -> dict[str, Any]:
     from goldspan.money import from_micro
 
     amount = from_micro(letter.amount) if letter.amount else None
@@ -198,7 +198,7 @@ def _facts(letter: Letter) -> dict[str, Any]:
     return {**told, "why": letter.why, "state": letter.state, "refused": reason}
 
 
-def _table(letters: list[Letter]) -> str:
+def _table(letters: list[PaymentRequest]) -> str:
     rows = [["state", "act", "worker", "amount", "id", ""]]
     for facts in map(_facts, letters):
         cells = [facts[key] for key in ("state", "act", "worker", "amount", "id", "refused")]

@@ -16,7 +16,7 @@ from goldspan.cli.output import check_part, say, warn
 from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
-    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web import Auth, ServerSettings
     from goldspan.web.service import Service
 
 DAYS = 30
@@ -129,15 +129,15 @@ def serve(
                 service.begin()
                 app = create_app(service, settings)
                 new.keep()
-                entrance = app.state.house.entrance
-                entrance.links.move(settings.public_url)
+                auth = app.state.context.auth
+                auth.links.move(settings.public_url)
                 people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
-                _greet(entrance, settings, source, links, people, reset=reset_password)
+                _greet(auth, settings, source, links, people, reset=reset_password)
                 with ExitStack() as beside:
                     if metrics_port is not None:
-                        metrics = app.state.house.metrics
+                        metrics = app.state.context.metrics
                         address = beside.enter_context(offer_metrics(metrics, metrics_port))
                         say(f"metrics, for this machine alone: {address}")
                     beside.callback(service.stop)
@@ -187,7 +187,7 @@ def _url(host: str, port: int) -> str:
 
 
 def _greet(
-    entrance: Entrance,
+    auth: Auth,
     settings: ServerSettings,
     source: str,
     links: str,
@@ -196,7 +196,7 @@ def _greet(
     reset: bool,
 ) -> None:
     """Say where the server is, and how the requester and the annotators come in."""
-    account = entrance.account
+    account = auth.account
     say(f"goldspan serves {Path(source).name} at {settings.public_url}")
     if reset or not account.has_password:
         token = account.reset() if reset else account.open_setup()
@@ -204,12 +204,12 @@ def _greet(
         say(f"  {settings.address(f'/setup/{token}')}")
     else:
         say(f"the requester logs in at {settings.address('/login')}")
-    known = {link.worker for link in entrance.links.all()}
+    known = {link.worker for link in auth.links.all()}
     new = [name for name in annotators if name not in known]
     if new:
         say(f"a personal link for each annotator, shown only now; it holds for {DAYS} days:")
         width = max(map(len, new))
-        for link, token in entrance.links.make(new, DAYS):
+        for link, token in auth.links.make(new, DAYS):
             say(f"  {link.worker.ljust(width)}  {settings.address(f'/w/{token}')}")
     say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
     say("Ctrl-C ends it")

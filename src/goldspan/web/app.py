@@ -10,13 +10,13 @@ from starlette.exceptions import HTTPException
 
 from goldspan import __version__
 from goldspan.errors import GoldspanError
-from goldspan.web.answers import on_refusal
-from goldspan.web.house import House, RequesterHere, worker_here
+from goldspan.web.dependencies import RequesterHere, ServerContext, worker_here
+from goldspan.web.error_handlers import on_refusal
 from goldspan.web.models import refusals
 from goldspan.web.pages import load_instructions, static_files
-from goldspan.web.routes import desk_api, join, pages, work
-from goldspan.web.security.entrance import Headers
-from goldspan.web.security.gates import Faults, Gate, RequestLog
+from goldspan.web.routes import desk_api, pages, sign_in, work
+from goldspan.web.security.auth import Headers
+from goldspan.web.security.middleware import Faults, RequestGuard, RequestLog
 from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
@@ -28,33 +28,33 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
         service: The campaign.
         settings: How it is run.
     """
-    house = House.of(service, settings)
+    context = ServerContext.of(service, settings)
     app = FastAPI(
         title="goldspan", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
         # It would lead to an address of its own making, http:// behind a proxy with TLS.
         redirect_slashes=False,
     )  # fmt: skip
-    app.state.house = house
+    app.state.context = context
     # Paths are looked up in this order.
     routers = (
-        join.router, work.often, work.router, _worker_pages(house), desk_api.router, pages.router,
-        join.outside(house), static_files(), _document(app),
+        sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
+        pages.router, sign_in.provider_routes(context), static_files(), _document(app),
     )  # fmt: skip
     for router in routers:
         app.router.routes.extend(router.routes)
     for kind in (GoldspanError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, on_refusal)
     # The last one stands outermost.
-    app.add_middleware(Gate, house=house)
-    app.add_middleware(Faults, metrics=house.metrics)
+    app.add_middleware(RequestGuard, context=context)
+    app.add_middleware(Faults, metrics=context.metrics)
     app.add_middleware(Headers, secure=settings.is_secure)
-    app.add_middleware(RequestLog, metrics=house.metrics)
+    app.add_middleware(RequestLog, metrics=context.metrics)
     return app
 
 
-def _worker_pages(house: House) -> APIRouter:
+def _worker_pages(context: ServerContext) -> APIRouter:
     """Return the pages of a worker."""
-    setting, sessions = house.service.setting, house.entrance.sessions
+    setting, sessions = context.service.setting, context.auth.sessions
     plan = setting.plan
     shown = pages.LabelPage(
         paid=plan.is_paid,

@@ -118,7 +118,7 @@ class _CampaignCollector(Collector):
         yield from made
 
     def _loop(self) -> Iterator[Metric]:
-        engine, sending = self._service.engine, self._service.sending
+        engine, payments = self._service.engine, self._service.payments
         yield GaugeMetricFamily(
             "goldspan_loop_failing", "Whether the campaign's loop is stopped by a failure.",
             bool(engine.live.error),
@@ -127,8 +127,8 @@ class _CampaignCollector(Collector):
             "goldspan_loop_faults", "Failures of threads beside the requests.", None, ["part"]
         )
         faults.add_metric(["loop"], engine.n_faults)
-        if sending is not None:
-            faults.add_metric(["payments"], sending.n_faults)
+        if payments is not None:
+            faults.add_metric(["payments"], payments.n_faults)
         yield faults
         if engine.looked is not None:
             end, seconds = engine.looked

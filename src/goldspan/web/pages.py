@@ -185,7 +185,7 @@ class LogoutForm(Body):
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form; none if the body is no form, or a field stands twice."""
+    """Return the fields of a form; none if the body is no form, or a field appears twice."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if kind != TYPE:

@@ -33,7 +33,7 @@ from goldspan.web.ending import Ending
 from goldspan.web.engine import Engine, TroubleFile
 from goldspan.web.opening import open_store, with_id
 from goldspan.web.people import People
-from goldspan.web.providers.protocol import Sending, open_sending
+from goldspan.web.providers.payments import PaymentQueue, PaymentThread
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.secret import Keys
 from goldspan.web.work import Completion, Work
@@ -56,7 +56,7 @@ class Service:
         out: The folder of what comes out.
         clock: The campaign's clock; opened here by default.
         completion: What a worker who is finished is given.
-        sending: Sends letters to a provider.
+        payments: Sends letters to a provider.
         report: Writes the campaign's report.
 
     Raises:
@@ -72,13 +72,13 @@ class Service:
         *,
         clock: Callable[[], int] | None = None,
         completion: Completion = lambda _: None,
-        sending: Sending | None = None,
+        payments: PaymentThread | None = None,
         report: Report | None = None,
     ) -> None:
         check_web(setting.plan)
         clock = clock or CampaignClock(ledger)
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
-        self.clock, self.report, self.sending = clock, report, sending
+        self.clock, self.report, self.payments = clock, report, payments
         self._keeper = Keeper(clock)
         steps = Steps.of(
             setting, ledger, label=Web(setting, ledger, clock),
@@ -118,13 +118,13 @@ class Service:
         self._keeper.start()
         if loop:
             self.engine.start()
-            if self.sending is not None:
-                self.sending.start()
+            if self.payments is not None:
+                self.payments.start()
 
     def stop(self) -> None:
         """Stop what `start` began: while the role of the server is held, as all of it writes."""
-        if self.sending is not None:
-            self.sending.stop()
+        if self.payments is not None:
+            self.payments.stop()
         self.engine.stop()
         self._keeper.stop()
 
@@ -151,8 +151,8 @@ class Service:
         """Stop, as another process has taken over; called in any thread."""
         log.error("this server ends: %s", error)
         self.engine.abandon()
-        if self.sending is not None:
-            self.sending.abandon()
+        if self.payments is not None:
+            self.payments.abandon()
 
     def _log_progress(self, line: str) -> None:
         """Log a line of the loop; a worker whom it is about is named by pseudonym."""
@@ -216,7 +216,9 @@ def open_service(
         setting = with_id(as_begun(setting, ledger), ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)
         options.setdefault("completion", provider.completion)
-        options.setdefault("sending", open_sending(provider, ledger, clock))
+        sender = provider.sender() if provider.sends_requests else None
+        payments = None if sender is None else PaymentThread(PaymentQueue(ledger, clock), sender)
+        options.setdefault("payments", payments)
         return Service(setting, ledger, keys, out, **options)
     except BaseException:
         ledger.close()

@@ -117,6 +117,6 @@ def _check(public_url: str) -> None:
         good = False
     if not good or url.path not in {"", "/"} or url.query or url.fragment or "@" in url.netloc:
         raise InputError(
-            f"{public_url!r} is no address of a server: give scheme, host and port alone, "
+            f"{public_url!r} is not the address of a server: give scheme, host and port only, "
             "https://labels.example.org"
         )

@@ -30,7 +30,7 @@ from goldspan.store.reading import Came, Own
 from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
-from goldspan.web.security.secret import Keys, Seal
+from goldspan.web.security.secret import Keys, Signer
 
 # --------------------------------------------------------------------------------------------------
 # Tasks as a page shows them, and answers as a page sends them.
@@ -52,7 +52,7 @@ class Tasks:
     def __init__(self, setting: Setting, keys: Keys) -> None:
         self.setting = setting
         self._key = keys.of(f"task {setting.key}")
-        self._seal = Seal(self._key)
+        self._seal = Signer(self._key)
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
         """Return what the page needs of a lease."""
@@ -96,7 +96,7 @@ class Tasks:
         known, length = self.setting.plan.task.types, self._length(item)
         wrong = [span.type for span in answer if span.type not in known]
         if wrong:
-            raise Refused("invalid", f"{wrong[0]!r} is none of {', '.join(known)}.", 422)
+            raise Refused("invalid", f"{wrong[0]!r} is not one of {', '.join(known)}.", 422)
         try:
             return write(answer, length, self.setting.codec.encoding)
         except InputError as error:
@@ -330,15 +330,15 @@ _SAID = {
     "late": "Your answer came late, and counts.",
     "draft": "Your answer is kept, but does not count: {reason}.",
     "duplicate": "Your answer is kept, but does not count: {reason}.",
-    "changed": "Your answer is changed.",
+    "changed": "Your answer was changed.",
 }
 _NOT_KEPT = (
     "Your answer does not count: {reason}. An earlier one that does not count is kept; this one is "
     "not kept."
 )
 _FAILED = (
-    "Your answers to the first texts did not agree enough with what is known of them, so there "
-    "are no more for you in this campaign."
+    "Too few of your answers to the first texts were right, so there are no more tasks for you "
+    "in this campaign."
 )
 _NO_MORE = "There are no more tasks for you in this campaign."
 _ENOUGH = (
@@ -673,8 +673,12 @@ class Work:
         if self.asking.is_at_an_end(worker):
             return self._done(worker, _NO_MORE)
         if self.ledger.is_paused:
-            return {"state": "paused", "seconds": POLL, "message": "There is a pause. Stay here."}
-        message = "There is nothing to do at the moment. The page will look again by itself."
+            return {
+                "state": "paused",
+                "seconds": POLL,
+                "message": "The campaign is paused. You can stay on this page.",
+            }
+        message = "There is nothing to do at the moment. The page checks again by itself."
         return {"state": "wait", "seconds": POLL, "message": message}
 
     def _done(self, worker: str, message: str) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def draw(service) -> None:
     with running(service) as served, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page()
-        page.goto(f"{served.url}/setup/{served.entrance.account.open_setup()}")
+        page.goto(f"{served.url}/setup/{served.auth.account.open_setup()}")
         for field in ("#password", "#again"):
             page.fill(field, PASSWORD)
         page.click("button[type=submit]")

@@ -73,7 +73,7 @@ def log_in(browser, served):
     """Choose the password by the link that holds once, and give the cookies."""
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{served.url}/setup/{served.entrance.account.open_setup()}")
+    page.goto(f"{served.url}/setup/{served.auth.account.open_setup()}")
     for field in ("#password", "#again"):
         page.fill(field, PASSWORD)
     page.click("button[type=submit]")
@@ -279,7 +279,7 @@ def test_what_stops_the_campaign_is_a_banner_until_it_goes_on(desk, path):
         patch.setattr(desk.service.engine, "_look", fail)
         page.wait_for_selector("#banner:not([hidden])")
         said = page.text_content("#banner")
-        assert said.startswith("The campaign does not go on: there is no room on the disk. Answers")
+        assert said.startswith("The campaign is blocked: there is no room on the disk. Answers")
         assert page.get_attribute("#state", "data-state") == "failed"
         check(page)
         patch.undo()
@@ -364,10 +364,10 @@ def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
 def test_who_is_logged_out_elsewhere_is_told(desk):
     """It ends the session that all tests of this file share, and is the last of them."""
     page = desk.open()
-    house = desk.served.app.state.house
+    context = desk.served.app.state.context
     cookie = next(one for one in page.context.cookies() if one["name"] == "goldspan_desk")
-    session = house.entrance.sessions.read("desk", cookie["value"])
-    house.entrance.sessions.end(session)
+    session = context.auth.sessions.read("desk", cookie["value"])
+    context.auth.sessions.end(session)
     page.wait_for_selector("#banner a")
     page.click("#banner a")
     assert page.url.endswith("/login")

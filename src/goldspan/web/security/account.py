@@ -26,8 +26,8 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from goldspan.errors import InputError
 from goldspan.old_name import OLD_NAME
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import Seal, new_id
-from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, Notes
+from goldspan.web.security.secret import Signer, new_id
+from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, RecordCache
 from goldspan.web.settings import Rate
 
 # --------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Buckets:
                 self._put(name, level - 1)
                 return
         seconds = math.ceil((1 - level) / self._rate.per_second)
-        words = f"That was too often: try again in {seconds} seconds."
+        words = f"Too many requests: try again in {_seconds(seconds)}."
         raise Refused("slow-down", words, 429, retry=seconds)
 
     def _level(self, name: str) -> float:
@@ -124,13 +124,17 @@ class Delays:
                     self._wrong.popitem(last=False)
                 return
         seconds = math.ceil(left)
-        words = f"Wrong passwords were tried too often: try again in {seconds} seconds."
+        words = f"Too many wrong passwords: try again in {_seconds(seconds)}."
         raise Refused("slow-down", words, 429, retry=seconds)
 
     def forget(self, name: str) -> None:
         """Begin anew: the password was right."""
         with self._turn:
             self._wrong.pop(name, None)
+
+
+def _seconds(n: int) -> str:
+    return "1 second" if n == 1 else f"{n} seconds"
 
 
 def address_name(host: str | None) -> str:
@@ -357,7 +361,12 @@ class Account:
     """
 
     def __init__(
-        self, notes: Notes, minutes: float, seal: Seal, campaign: str, delays: Delays | None = None
+        self,
+        notes: RecordCache,
+        minutes: float,
+        seal: Signer,
+        campaign: str,
+        delays: Delays | None = None,
     ) -> None:
         self._notes, self._minutes, self._seal = notes, minutes, seal
         self._campaign, self._delays = campaign, delays or Delays()

@@ -20,11 +20,11 @@ async function load() {
 }
 
 function showAbout(item) {
-  const words = item.gold ? "Decided by you" : item.control ? "A control question: its labels stand in the plan's file" : item.found ? `${percent(item.found.confidence, 1)} certain` : "No answers yet";
+  const words = item.gold ? "Reviewed by you" : item.control ? "A gold question: its labels are in the plan's file" : item.found ? `${percent(item.found.confidence, 1)} certain` : "No answers yet";
   put("card-title", words);
   const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.n_flags && [`reports: ${item.n_flags}`, "bad"]];
   find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
-  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "How likely"), posterior(item), make("h2", {}, "What the answers say"), labelled(item, item.found.label ?? item.found.spans)] : []));
+  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "Probabilities"), posterior(item), make("h2", {}, "Consensus"), labelled(item, item.found.label ?? item.found.spans)] : []));
   find("said").replaceChildren(...people("Passed by", item.skipped), ...people("Reported by", item.flags), ...pager(item));
 }
 

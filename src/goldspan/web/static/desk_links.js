@@ -45,7 +45,7 @@ function state(one) {
 function build(one) {
   const [status, act] = [make("span", { class: "pill" }), button("Take back…", () => attempt(() => revoke(one)), { "aria-haspopup": "dialog", "aria-label": `Take the link of ${one.worker} back` })];
   const cell = (name, ...parts) => make("td", { "data-name": name }, ...parts);
-  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Made", day(one.issued)), cell("Holds until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
+  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Made", day(one.issued)), cell("Valid until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
   return { element, status, act };
 }
 

@@ -19,7 +19,7 @@ from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
 from goldspan.web.metrics import Metrics
 from goldspan.web.security.account import Buckets
-from goldspan.web.security.entrance import HEADER, OLD_HEADER, SAFE, Entrance, FormSeal
+from goldspan.web.security.auth import HEADER, OLD_HEADER, SAFE, Auth, FormSigner
 from goldspan.web.security.sessions import DESK, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
@@ -29,13 +29,13 @@ from goldspan.web.settings import ServerSettings
 
 
 @dataclass(frozen=True)
-class House:
+class ServerContext:
     """One campaign's server.
 
     Attributes:
         service: The campaign: `service.work`, `service.desk`.
         settings: How it is run.
-        entrance: Who may come in, and how they are known again.
+        auth: Who may come in, and how they are known again.
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `goldspan.web.settings.Rates`.
         held: Whether this process still serves the campaign.
@@ -45,24 +45,24 @@ class House:
 
     service: Service
     settings: ServerSettings
-    entrance: Entrance
-    forms: FormSeal
+    auth: Auth
+    forms: FormSigner
     buckets: dict[str, Buckets]
     held: Held
     metrics: Metrics
     leaving: Event = field(default_factory=Event)
 
     @classmethod
-    def of(cls, service: Service, settings: ServerSettings) -> House:
-        """Return the house of a service."""
+    def of(cls, service: Service, settings: ServerSettings) -> ServerContext:
+        """Return the context of a service."""
         if settings.clock is wall_clock:
             settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
         return cls(
             service,
             settings,
-            Entrance.of(service.ledger, service.setting.key, settings),
-            FormSeal(settings.keys.of("form")),
+            Auth.of(service.ledger, service.setting.key, settings),
+            FormSigner(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
             service.ledger.database.held,
             Metrics(service),
@@ -84,14 +84,14 @@ class House:
         return cookies.get(self.cookie_name(kind), cookies.get(self.old_cookie_name(kind)))
 
 
-async def house_here(request: HTTPConnection) -> House:
-    """Return the house (a dependency of FastAPI; `async`, so that it takes no thread)."""
-    return house_of(request)
+async def context_here(request: HTTPConnection) -> ServerContext:
+    """Return the context (a dependency of FastAPI; `async`, so that it takes no thread)."""
+    return context_of(request)
 
 
-def house_of(request: HTTPConnection) -> House:
-    """Return the house that a request came to."""
-    return cast("House", request.app.state.house)
+def context_of(request: HTTPConnection) -> ServerContext:
+    """Return the context that a request came to."""
+    return cast("ServerContext", request.app.state.context)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def worker_here(request: Request, token: str | None = None) -> Session:
     Raises:
         Refused: There is none, it has ended, the token is not its own, or it asks too often.
     """
-    return _enter(request, WORKER, token)
+    return _authorize(request, WORKER, token)
 
 
 def requester_here(request: Request, token: str | None = None) -> Session:
@@ -123,23 +123,25 @@ def requester_here(request: Request, token: str | None = None) -> Session:
     Raises:
         Refused: As for a worker.
     """
-    return _enter(request, DESK, token)
+    return _authorize(request, DESK, token)
 
 
 def session_here(request: Request, role: str) -> Session | None:
     """Return the session of somebody who may be nobody."""
-    house = house_of(request)
+    context = context_of(request)
     try:
-        return house.entrance.sessions.read(role, house.cookie_of(request.cookies, role))
+        return context.auth.sessions.read(role, context.cookie_of(request.cookies, role))
     except Refused:
         return None
 
 
-def _enter(request: Request, role: str, token: str | None, facts: Facts | None = None) -> Session:
-    house = house_of(request)
-    sessions = house.entrance.sessions
-    session = sessions.read(role, house.cookie_of(request.cookies, role), facts)
-    house.buckets[role].take(session.person)
+def _authorize(
+    request: Request, role: str, token: str | None, facts: Facts | None = None
+) -> Session:
+    context = context_of(request)
+    sessions = context.auth.sessions
+    session = sessions.read(role, context.cookie_of(request.cookies, role), facts)
+    context.buckets[role].take(session.person)
     given = token or request.headers.get(OLD_HEADER)
     if request.method not in SAFE and not sessions.is_csrf(session, given):
         log.warning("refused: a change in a %s's session without its token", role)
@@ -150,34 +152,34 @@ def _enter(request: Request, role: str, token: str | None, facts: Facts | None =
 async def _worker(
     request: Request, _: Annotated[str | None, Security(_worker_cookie)], token: Token = None
 ) -> Session:
-    return await worker_at_the_door(request, token)
+    return await authenticate_worker(request, token)
 
 
-async def worker_at_the_door(request: Request, token: str | None) -> Session:
+async def authenticate_worker(request: Request, token: str | None) -> Session:
     """Return the session of the worker who asks.
 
     Raises:
         Refused: As in `worker_here`.
     """
-    return await _at_the_door(request, WORKER, token)
+    return await _authenticate(request, WORKER, token)
 
 
 async def _requester(
     request: Request, _: Annotated[str | None, Security(_desk_cookie)], token: Token = None
 ) -> Session:
-    return await _at_the_door(request, DESK, token)
+    return await _authenticate(request, DESK, token)
 
 
-async def _at_the_door(request: Request, role: str, token: str | None) -> Session:
+async def _authenticate(request: Request, role: str, token: str | None) -> Session:
     # A thread costs more than the check, and is taken only where the ledger must be asked.
-    house = house_of(request)
-    cookie = house.cookie_of(request.cookies, role)
-    facts = house.entrance.sessions.at_hand(role, cookie)
+    context = context_of(request)
+    cookie = context.cookie_of(request.cookies, role)
+    facts = context.auth.sessions.at_hand(role, cookie)
     if facts is not None:
-        return _enter(request, role, token, facts)
-    return await run_in_threadpool(_enter, request, role, token)
+        return _authorize(request, role, token, facts)
+    return await run_in_threadpool(_authorize, request, role, token)
 
 
 WorkerHere = Annotated[Session, Depends(_worker)]
 RequesterHere = Annotated[Session, Depends(_requester)]
-HouseHere = Annotated[House, Depends(house_here)]
+ContextHere = Annotated[ServerContext, Depends(context_here)]

@@ -15,13 +15,13 @@ from starlette.datastructures import Headers as Got
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goldspan.web.answers import log_fault, route_of, tell, unavailable
+from goldspan.web.dependencies import ServerContext
+from goldspan.web.error_handlers import log_fault, route_of, tell, unavailable
 from goldspan.web.errors import Refused
-from goldspan.web.house import House
 from goldspan.web.logs import request_id
 from goldspan.web.metrics import Metrics
 from goldspan.web.security.account import address_name
-from goldspan.web.security.entrance import SAFE
+from goldspan.web.security.auth import SAFE
 from goldspan.web.security.sessions import DESK, WORKER
 
 log = logging.getLogger("goldspan.web.requests")
@@ -108,18 +108,18 @@ class Faults:
             await tell(scope["path"], broken)(scope, receive, send)
 
 
-class Gate:
+class RequestGuard:
     """Refuses another host's name, requests of foreign pages, too many requests, large bodies.
 
     A server that was replaced by another one, or cannot know that it was not, refuses all.
 
     Args:
         app: What answers.
-        house: Its settings and buckets.
+        context: Its settings and buckets.
     """
 
-    def __init__(self, app: ASGIApp, *, house: House) -> None:
-        self._app, self._house = app, house
+    def __init__(self, app: ASGIApp, *, context: ServerContext) -> None:
+        self._app, self._house = app, context
         self._held = 0
         """Bytes of bodies, of all requests that are being read or answered."""
 
@@ -198,7 +198,7 @@ class Gate:
 
     def _knows(self, scope: Scope) -> set[str]:
         """Return the roles of which a cookie is sent that this server has made."""
-        cookies, sessions = HTTPConnection(scope).cookies, self._house.entrance.sessions
+        cookies, sessions = HTTPConnection(scope).cookies, self._house.auth.sessions
         cookie = self._house.cookie_of
         return {role for role in (DESK, WORKER) if sessions.open(role, cookie(cookies, role))}
 

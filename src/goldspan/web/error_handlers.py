@@ -18,8 +18,8 @@ from goldspan.web.errors import Refused
 from goldspan.web.logs import fields_of
 
 REPLACED = (
-    "Another server has taken over this campaign, and this one takes nothing more. Whatever was "
-    "confirmed is kept. Load the page again in a moment."
+    "Another server has taken over this campaign, and this one accepts nothing more. Every "
+    "confirmed answer is kept. Load the page again in a moment."
 )
 UNSURE = "The campaign cannot be read or written now; nothing was lost. Try again soon."
 QUIET = 10.0
@@ -32,11 +32,11 @@ log = logging.getLogger("goldspan.web")
 CODES = {400: "unreadable", 404: "unknown", 405: "method", 413: "too-large", 415: "type"}
 WORDS = {
     400: "The request cannot be read.",
-    404: "There is nothing here.",
-    405: "This cannot be done here.",
-    413: "That is too much at once.",
+    404: "This page does not exist.",
+    405: "This method is not allowed here.",
+    413: "The request is too large.",
 }
-TITLES = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Too often"}
+TITLES = {401: "Please sign in", 403: "Not allowed", 404: "Not found", 429: "Too many requests"}
 
 
 def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> Response:
@@ -65,7 +65,7 @@ def refusal_of(error: Exception, path: str) -> tuple[Refused, dict[str, str]]:
         return error, {}
     if isinstance(error, HTTPException):
         code = CODES.get(error.status_code, "refused")
-        words = WORDS.get(error.status_code, "This is refused.")
+        words = WORDS.get(error.status_code, "The request was refused.")
         return Refused(code, words, error.status_code), dict(error.headers or {})
     if isinstance(error, RequestValidationError):
         return Refused("invalid", _places(error), 422), {}
@@ -88,7 +88,7 @@ async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
     if route_of(request.scope) == ANSWERS:
-        request.app.state.house.metrics.refused_answers.labels(refused.code).inc()
+        request.app.state.context.metrics.refused_answers.labels(refused.code).inc()
     is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
     # A database that is gone fails every request alike, some hundred in a second.
     if is_told and (not isinstance(error, StoreError) or _is_news(request, str(error))):
