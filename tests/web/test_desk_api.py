@@ -119,24 +119,17 @@ def test_a_download_is_a_file_that_runs_nothing(desk):
 
 def test_pages_lead_to_the_login_and_are_there_afterwards(served):
     browser = served.browser()
-    for path in (
-        "",
-        "/workers",
-        "/doubts",
-        "/items",
-        "/items/d1",
-        "/links",
-        "/exports",
-        "/items/x",
-    ):
+    paths = ("", "/workers", "/review", "/items", "/items/d1", "/links", "/exports")
+    for path in (*paths, "/items/x"):
         answer = browser.get(f"/desk{path}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/login")
     browser = served.requester()
-    for path in ("", "/workers", "/doubts", "/items", "/items/d1", "/links", "/exports"):
+    for path in paths:
         assert "<main" in browser.get(f"/desk{path}").text
     assert browser.get("/desk/items/x").status_code == 404
     assert browser.get("/desk/overview").status_code == 404
     assert browser.get("/desk/nothing").status_code == 404
+    assert browser.get("/desk/doubts").headers["location"] == "/desk/review"  # in bookmarks
 
 
 # ---- the stream ----

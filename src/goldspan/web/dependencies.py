@@ -1,4 +1,4 @@
-"""What every route is given: the campaign, the settings, who asks."""
+"""What routes depend on: the server's context, and who sends the request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
-# All that the routes of one server share, and how they find it.
+# What the routes of a server share
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ServerContext:
     Attributes:
         service: The campaign: `service.work`, `service.desk`.
         settings: How it is run.
-        auth: Who may come in, and how they are known again.
+        auth: Links, the requester's account and sessions.
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `goldspan.web.settings.Rates`.
         held: Whether this process still serves the campaign.
@@ -95,7 +95,7 @@ def context_of(request: HTTPConnection) -> ServerContext:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who may pass: a route names the person that it needs, and is not called for anybody else.
+# Authentication: a route names the role that it needs as a parameter
 
 
 log = logging.getLogger("goldspan.web.security")
@@ -103,7 +103,7 @@ Token = Annotated[
     str | None,
     Header(alias=HEADER, max_length=200, description="Of the page; for requests that change."),
 ]
-# These say in the OpenAPI document which cookie is meant; the door reads the cookie itself.
+# For the OpenAPI document alone; `_authorize` reads the cookie itself.
 _worker_cookie = APIKeyCookie(name="goldspan_worker", scheme_name="worker", auto_error=False)
 _desk_cookie = APIKeyCookie(name="goldspan_desk", scheme_name="requester", auto_error=False)
 

@@ -1,8 +1,8 @@
-"""The campaign's loop beside the pages: a thread that runs it, and keeps what is known up to date.
+"""The campaign's loop beside the pages: a thread that runs it and keeps the consensus up to date.
 
-The loop gives `Waiting` while people answer. Meanwhile the engine aggregates now and then what has
-come, for the desk, and runs the loop again when the round's places are filled or a lease may have
-run out. All that is shown is in one frozen `Live`, replaced as a whole.
+The loop returns `Waiting` while people answer. Meanwhile the engine aggregates the answers now and
+then for the desk, and runs the loop again when the round is complete or an assignment may have
+expired. Everything that is shown is in one frozen `Live`, replaced as a whole.
 """
 
 from __future__ import annotations

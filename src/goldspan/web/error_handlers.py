@@ -1,4 +1,4 @@
-"""How refusals and faults are told: JSON to programs, a page to people, nothing of the inside."""
+"""Error handlers: JSON for programs, a page for people; error messages reveal no internals."""
 
 from __future__ import annotations
 

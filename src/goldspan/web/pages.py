@@ -116,7 +116,7 @@ def render_page(name: str, **values: Any) -> str:
 
     Args:
         name: Of the template in `templates/`.
-        values: What stands in its places; a name without a value is an error.
+        values: Values of its variables; a missing one is an error.
     """
     return environment().get_template(name).render(version=__version__, **values)
 
@@ -291,7 +291,7 @@ def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]
 
 
 def plain_words(text: str) -> str:
-    r"""Return instructions without marks, for a letter: what stands in brackets keeps its kind.
+    r"""Return instructions without marks, for a mail: text in brackets keeps its label.
 
     >>> print(plain_words("# Names\n\nMark **all**.\n\n> [Ann](PER) sang"))
     Names

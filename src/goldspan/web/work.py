@@ -33,14 +33,14 @@ from goldspan.web.people import BAR, GOLD, People, Person
 from goldspan.web.security.secret import Keys, Signer
 
 # --------------------------------------------------------------------------------------------------
-# Tasks as a page shows them, and answers as a page sends them.
+# Tasks as pages show them, answers as pages send them
 
 
 class Tasks:
     """Makes tasks of leases, and labels of answers.
 
     A task's id names the item and the worker, signed: a worker cannot ask for an item. Neither the
-    items' ids, which may say too much, nor their places in the pool, which tell control questions
+    items' ids, which may say too much, nor their places in the pool, which tell gold questions
     from others, can be read from it: the number is masked with a keyed hash that differs for every
     item and worker (as in synthetic initialization vectors, so that a task keeps its id).
 
@@ -154,13 +154,13 @@ class Tasks:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a worker is asked next: practice, the test, control questions among the others, the rest.
+# The next task: practice, test, gold questions among the others, the rest
 
 
 FAILED_TEST = "right in the test"
 """How the record of who failed the test ends."""
 TRIES = 5
-"""Control questions that are tried before one goes on without."""
+"""Gold questions that are tried before one goes on without."""
 
 
 class Asking:
@@ -267,7 +267,7 @@ class Asking:
         return f"{found.right} of {found.total} {FAILED_TEST}"
 
     def total(self, worker: str, regular: int) -> int:
-        """Count a worker's answers after so many to other items, control questions among them."""
+        """Count a worker's answers after so many to other items, gold questions among them."""
         person, due = self.people[worker], 0
         if self.setting.plan.control is not None:
             due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
@@ -275,7 +275,7 @@ class Asking:
 
     @property
     def _opening(self) -> int:
-        """Count the control questions that come before everything else: practice and the test."""
+        """Count the gold questions that come before everything else: practice and the test."""
         control = self.setting.plan.control
         return 0 if control is None else self.setting.plan.page.training + control.first
 
@@ -288,7 +288,7 @@ class Asking:
         return len(person.control) < due
 
     def _mixed(self, worker: str, regular: int) -> int:
-        """Count the control questions due after so many others.
+        """Count the gold questions due after so many others.
 
         Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
         """
@@ -303,7 +303,7 @@ class Asking:
         return stretch + (place >= drawn)
 
     def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
-        """Order the control questions that the worker has neither answered nor passed on."""
+        """Order the gold questions that the worker has neither answered nor passed on."""
         seed = self.setting.plan.seed
         seen = {*person.control, *watching.passed(connection, worker)}
         rest = [item for item in self.setting.control if item not in seen]
@@ -311,7 +311,7 @@ class Asking:
 
 
 # --------------------------------------------------------------------------------------------------
-# A worker's work, without HTTP: what is next, answers, changes, skips, what was earned.
+# A worker's actions: next task, answer, change, skip, report
 
 
 FLAG = "flag"
@@ -596,7 +596,7 @@ class Work:
     def _closing(self, worker: str, since: int) -> Callable[[Own], str]:
         """Return what says why an answer can no longer be changed, "" if it can.
 
-        When an answer came decides, and not its item: control questions, which are open all the
+        When an answer came decides, and not its item: gold questions, which are open all the
         time, then close with the others.
         """
         ended = self.is_over() or bool(self.ledger.count(ENDED))
@@ -626,7 +626,7 @@ class Work:
         """Count a worker's answers and what they may still get; None where nobody can know.
 
         Nobody can where items get more answers if these disagree, or where a rule may stop the
-        campaign early. Control questions are counted before they come, so that the sum does not
+        campaign early. Gold questions are counted before they come, so that the sum does not
         tell which they are.
         """
         plan = self.setting.plan
@@ -712,7 +712,7 @@ def _key(worker: str, key: str) -> str:
     """Return the key under which an answer is kept: nobody can take another's.
 
     Raises:
-        Refused: It is none that a page makes.
+        Refused: Pages send no such key.
     """
     if not _KEY.fullmatch(key):
         raise Refused("invalid", "A key has 8 to 64 letters, digits, points or dashes.", 422)

@@ -28,7 +28,7 @@ SHOTS = {
     "desk-overview-dark": ("", "desktop", "dark"),
     "desk-phone": ("/workers", "phone", "light"),
     "desk-workers": ("/workers", "desktop", "light"),
-    "desk-review": ("/doubts", "desktop", "light"),
+    "desk-review": ("/review", "desktop", "light"),
     "desk-items": ("/items", "desktop", "light"),
     "desk-item": ("/items/{item}", "desktop", "light"),
 }

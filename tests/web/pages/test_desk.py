@@ -19,7 +19,7 @@ from web.pages.conftest import LOOKS, WATCH
 from web.pages.test_states import check
 from web.serving import answer, open_round, serve
 
-PAGES = ["", "/doubts", "/workers", "/items", "/links", "/exports"]
+PAGES = ["", "/review", "/workers", "/items", "/links", "/exports"]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_no_page_is_wider_than_a_phone(desk, look, width, height):
         sees(page, READY[path] if path in READY else READY["item"])
         # A phone's window grows with what is too wide: its own width tells nothing.
         assert page.evaluate("document.documentElement.scrollWidth") == width, path
-        if path == "/doubts":
+        if path == "/review":
             box = page.locator("#send").bounding_box()
             assert box["y"] + box["height"] <= height
             assert box["x"] + box["width"] <= width
@@ -156,7 +156,7 @@ def test_the_money_tells_labels_from_control_answers(desk):
 
 READY = {
     "": "document.querySelector('#people-sub').textContent",
-    "/doubts": "document.querySelector('#queue li')",
+    "/review": "document.querySelector('#queue li')",
     "/workers": "document.querySelector('#rows tr .gauge')",
     "/items": "document.querySelector('#rows tr')",
     "/links": "!document.querySelector('#empty').hidden || document.querySelector('#rows tr')",
@@ -178,7 +178,7 @@ def test_the_requester_watches_answers_come_in(desk):
 
 
 def test_a_doubt_is_decided_by_keys_alone(desk):
-    page = desk.open("/doubts")
+    page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     page.keyboard.press("s")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
@@ -186,12 +186,12 @@ def test_a_doubt_is_decided_by_keys_alone(desk):
     until(lambda: as_json(desk.service.desk.item(item))["gold"] is not None)
     one = as_json(desk.service.desk.item(item))
     assert one["gold"] == [plain(span) for span in one["found"]["spans"]]
-    sees(page, "document.querySelector('#sum').textContent === '1 item decided'")
+    sees(page, "document.querySelector('#sum').textContent === '1 item reviewed'")
     assert not page.get_attribute("#open", "href").endswith(f"/{item}")
 
 
 def test_a_doubt_is_changed_by_a_press_on_what_else_it_may_be(desk):
-    page = desk.open("/doubts")
+    page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
     one = as_json(desk.service.desk.item(item))
@@ -206,7 +206,7 @@ def test_a_doubt_is_changed_by_a_press_on_what_else_it_may_be(desk):
 
 
 def test_a_label_is_decided_by_its_key(single):
-    page = single.open("/doubts")
+    page = single.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     check(page)
     item = page.get_attribute("#open", "href").rpartition("/")[2]
@@ -322,7 +322,7 @@ def test_a_link_is_made_used_and_taken_back(desk, browser):
     visitor = context.new_page()
     visitor.goto(url)
     assert visitor.url.endswith("/label")
-    page.get_by_role("button", name="Take the link of <b>zoe</b> back").click()
+    page.get_by_role("button", name="Revoke the link of <b>zoe</b>").click()
     page.click("dialog .danger")
     page.wait_for_selector('#rows .pill[data-kind="bad"]')
     assert context.request.get(url).status == 403
@@ -330,7 +330,7 @@ def test_a_link_is_made_used_and_taken_back(desk, browser):
 
 
 def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
-    page = desk.open("/doubts")
+    page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
     page.locator("#queue button").first.click()

@@ -184,7 +184,7 @@ def test_a_right_password_that_comes_too_early_is_not_looked_at(account, watch, 
     looked = []
     real = module.is_password
     monkeypatch.setattr(module, "is_password", lambda *found: looked.append(1) or real(*found))
-    with pytest.raises(Refused, match="Too many requests: try again in 1 second\\."):
+    with pytest.raises(Refused, match=r"wrong passwords: try again in 1 second\."):
         account.is_password(PASSWORD)
     assert looked == []
     watch.now += 1

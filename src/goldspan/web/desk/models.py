@@ -27,7 +27,7 @@ class View(BaseModel):
 
 
 class VerdictBody(Request):
-    """What is decided about a worker: go on, asked no more, or more control questions."""
+    """A decision about a worker: keep, drop, or ask more gold questions."""
 
     verdict: Literal["keep", "drop", "test"]
     why: Note = ""
@@ -52,7 +52,7 @@ class Awaited(View):
 
 
 class ItemCounts(View):
-    """Items to label, those that were picked, and those with answers; no control questions."""
+    """Items to label, items that were picked, and items with answers, without gold questions."""
 
     pool: int
     picked: int
@@ -60,7 +60,7 @@ class ItemCounts(View):
 
 
 class AnswerCounts(View):
-    """Answers that count, control questions among them, drafts, and who gave them."""
+    """Answers that count, gold questions among them, drafts, and who gave them."""
 
     counting: int
     control: int
@@ -73,7 +73,7 @@ class Money(View):
 
     Attributes:
         labels: What was spent on answers that make labels.
-        control: What was spent on answers to control questions, practice and test among them.
+        control: What was spent on answers to gold questions, practice and test among them.
     """
 
     currency: str
@@ -163,7 +163,7 @@ class Overview(View):
 
 
 class Control(View):
-    """Control questions that a worker answered; units that were right, of all.
+    """Gold questions that a worker answered; units that were right, of all.
 
     Attributes:
         unit: What is counted: "marked words", those that the worker or the known labels mark, or
@@ -342,7 +342,7 @@ class Flag(Skip):
 
 
 class Item(Shown):
-    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file.
+    """All that is known of an item; `gold` was decided here, `known` is from the plan's file.
 
     Of the answers, skips and reports there are 50 each on a page; the numbers are of all.
     """
@@ -370,7 +370,7 @@ class Gold(View):
 
 
 class Decided(View):
-    """A decision about a worker; `questions` more control questions are asked."""
+    """A decision about a worker; `questions` more gold questions are asked."""
 
     worker: str
     verdict: str
@@ -379,7 +379,7 @@ class Decided(View):
 
 
 class Paused(View):
-    """Whether new tasks are handed out."""
+    """Whether the campaign assigns no new tasks."""
 
     paused: bool
 

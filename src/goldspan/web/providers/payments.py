@@ -20,7 +20,7 @@ from goldspan.web.security.secret import new_id
 REQUEST, STEP = "outbox", "outbox-step"
 """Kinds of records."""
 WAITING, READY, SENDING, SENT, REFUSED = "waiting", "ready", "sending", "sent", "refused"
-"""What has become of a request: not begun; to be sent anew; perhaps arrived; arrived; not taken."""
+"""States of a request: not begun; to be sent again; perhaps arrived; arrived; not accepted."""
 FINAL = frozenset({SENT, REFUSED})
 APPROVE, REJECT, BONUS = "approve", "reject", "bonus"
 
@@ -31,7 +31,7 @@ class Later(GoldspanError):  # noqa: N818 - what to do about it
 
 @dataclass(frozen=True)
 class PaymentRequest:
-    """What is to be done at the provider's.
+    """What the provider is to do: approve, reject or pay.
 
     Attributes:
         id: Its name, which says what it is about.

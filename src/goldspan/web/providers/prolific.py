@@ -124,7 +124,7 @@ class Api:
     """Prolific's API.
 
     Args:
-        token: Of the account; it stands in no message and no log.
+        token: Of the account; it is in no message and no log.
         client: By which it is reached.
         sleep: Waits for some seconds.
     """
@@ -226,7 +226,7 @@ class Api:
             if not again:
                 raise Unclear(f"Prolific answered {status}")
             return answer
-        if status == 401:  # it is the account's fault, and no letter's
+        if status == 401:  # the account's fault, not the request's
             raise Later("Prolific does not take the token: is it right, and not deleted?")
         raise Declined(status, answer.text)
 

@@ -137,7 +137,7 @@ def _read(plan: Plan) -> tuple[Any, Any]:
 
 
 def _message(fault: Any, known: str) -> str:
-    """Return what is wrong with an option; values are shown, as secrets do not stand in a plan."""
+    """Return what is wrong with an option; values are shown: a plan holds no secrets."""
     path = ".".join(["provider", "options", *map(str, fault["loc"])])
     if fault["type"] == "extra_forbidden":
         return f"{path}: there is no such key: choose from {known}"

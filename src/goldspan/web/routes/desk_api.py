@@ -120,7 +120,7 @@ def workers(_: RequesterHere, context: ContextHere) -> list[m.Worker]:
 
 @router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
 def judge(_: RequesterHere, context: ContextHere, worker: str, body: m.VerdictBody) -> m.Decided:
-    """Keep a worker, drop them, or ask them more control questions."""
+    """Keep a worker, drop them, or ask them more gold questions."""
     return context.service.desk.judge(worker, body.verdict, body.why)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from goldspan.web.dependencies import ContextHere, ServerContext, requester_here
 from goldspan.web.errors import Refused
@@ -131,7 +131,7 @@ def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
 router = APIRouter(include_in_schema=False)
 PAGES = {
     "overview": ("/desk", "Overview"),
-    "doubts": ("/desk/doubts", "Review"),
+    "review": ("/desk/review", "Review"),
     "workers": ("/desk/workers", "Workers"),
     "items": ("/desk/items", "Items"),
     "links": ("/desk/links", "Links"),
@@ -152,6 +152,12 @@ def item(request: Request, context: ContextHere, item: str) -> Response:
     shown = _page(request, context, "items", "desk_item", item=item)
     context.service.desk.check_item(item)
     return shown
+
+
+@router.get("/desk/doubts")
+def review() -> Response:
+    """Lead from the address of version 0.1 to the page of today."""
+    return RedirectResponse("/desk/review", 308)
 
 
 @router.get("/desk/{name}", response_class=HTMLResponse)

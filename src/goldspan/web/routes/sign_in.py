@@ -1,4 +1,4 @@
-"""Coming in from outside: links, providers, their signed messages."""
+"""Signing in: personal links, the requester's login, and people and messages from providers."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from goldspan.web.security.auth import HEADER, OLD_HEADER
 from goldspan.web.security.sessions import DESK, WORKER, Session
 
 # --------------------------------------------------------------------------------------------------
-# Routes that are taken all the time: the same door, body and answer, with less on the way.
+# Routes of the most frequent requests, without the overhead of dependency injection
 
 
 _UNREAD = Refused("invalid", "The body must be JSON: Content-Type: application/json.", 422)
 
 
 class DirectRoute(APIRoute):
-    """A route of a worker: its function takes a session, the context and a model of the body."""
+    """A worker's route: its function takes a session, the context and a model of the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
@@ -91,7 +91,7 @@ def _read(model: type[Body], request: Request, words: bytes) -> Body:
 
 
 # --------------------------------------------------------------------------------------------------
-# Coming in and going out: a worker's link, the requester's first password, login, logout.
+# Links, the first password, login, logout
 
 
 router = APIRouter(include_in_schema=False)
@@ -284,7 +284,7 @@ def _address(request: Request) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Crowds from outside: where a provider's people come in, and where it sends its messages.
+# External crowds: where a provider's people sign in, and where it sends its messages
 
 
 FEW = 50

@@ -31,7 +31,7 @@ from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, RecordCa
 from goldspan.web.settings import Rate
 
 # --------------------------------------------------------------------------------------------------
-# How often something may be done: token buckets by address or session, delays by account.
+# Rate limits: token buckets by address or session, delays by account
 
 
 MOST = 10_000
@@ -257,7 +257,7 @@ def _guessable(password: str, campaign: str) -> str:
     left, kinds = unicodedata.normalize("NFKC", password).lower(), []
     parts = [part for part in re.split(r"[\W_]+", campaign.lower()) if len(part) >= ROW - 1]
     for kind, take in (
-        ("what stands in it twice", _drop_repeats),
+        ("what it repeats", _drop_repeats),
         ("rows of keys and of letters", _drop_rows),
         ("years and dates", _drop_years),
         ("words that everybody tries", lambda text: _drop_words(text, (*WORDS, *parts))),
@@ -271,7 +271,7 @@ def _guessable(password: str, campaign: str) -> str:
     bare = bare if kinds else left
     if len(bare) >= OWN and len(set(bare)) >= DIFFERENT:
         return ""
-    return ", ".join(kinds) or "what stands in it twice"
+    return ", ".join(kinds) or "what it repeats"
 
 
 def _drop_repeats(text: str) -> str:
@@ -388,7 +388,7 @@ class Account:
         """Return the epoch that a token may end by a new password.
 
         Raises:
-            Refused: It was used, has expired, or is none.
+            Refused: It was used, has expired, or is invalid.
         """
         made = list(self._notes.now(SETUP).values())
         last: dict[str, Any] = made[-1] if made else {"hash": "", "expires": 0, "epoch": -1}

@@ -1,4 +1,4 @@
-"""Who comes in at which address, with which headers, and forms that nobody forged."""
+"""Security headers, tokens of forms, and who may sign in: workers and the requester."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goldspan.web.security.sessions import Links, RecordCache, Sessions
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
-# The headers that every answer has, whatever it is.
+# Headers of every response
 
 
 POLICY = (
@@ -77,7 +77,7 @@ class Headers:
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests that other sites make in somebody's name.
+# Protection from cross-site requests
 
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -110,12 +110,12 @@ class FormSigner:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who may come into a campaign's server: workers by links, the requester by a password.
+# Sign-in: workers by links, the requester by a password
 
 
 @dataclass(frozen=True)
 class Auth:
-    """Where people come in, and how they are known again.
+    """How people sign in, and their sessions.
 
     Attributes:
         links: Of the workers.
@@ -129,7 +129,7 @@ class Auth:
 
     @classmethod
     def of(cls, ledger: Ledger, campaign: str, settings: ServerSettings) -> Auth:
-        """Return the auth of a campaign.
+        """Return links, account and sessions of a campaign.
 
         Args:
             ledger: Where links, passwords and ended sessions are kept.

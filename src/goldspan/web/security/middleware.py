@@ -1,7 +1,7 @@
-"""What every request passes before a route sees it: plain ASGI, one small class per rule.
+"""Middleware: plain ASGI, one small class per rule.
 
-From the outside: the log, the headers, faults, the host and the origin, the rate of an address, the
-size of the body.
+From the outside in: request log, headers, faults, then host, origin, rate limit and size of the
+body.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from goldspan.errors import InputError
 from goldspan.old_name import variable
 
 # --------------------------------------------------------------------------------------------------
-# The server's secret: made at the first start, kept beside the store, never a default.
+# The server's secret: created at the first start and kept beside the store
 
 
 FILE = "server.key"
