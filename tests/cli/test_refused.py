@@ -26,7 +26,7 @@ def goldspan(*words):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
         patch.setattr("goldspan.web.serve", lambda *_: None)  # as if Ctrl-C came at once
-        patch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
+        patch.setattr("goldspan.web.logs.open_log", lambda *_: None)
         with redirect_stderr(said), pytest.raises(SystemExit) as end:
             main()
     return end.value.code or 0, said.getvalue()
@@ -245,7 +245,7 @@ def test_changed_limits_are_in_force_before_anybody_is_let_in(begun, tmp_path):
         command = ["goldspan", "serve", *map(str, words), "--port", "0", "--no-loop"]
         patch.setattr(sys, "argv", command)
         patch.setattr("goldspan.web.serve", look)
-        patch.setattr(sys.modules["goldspan.cli.serve"], "_log", lambda: None)
+        patch.setattr("goldspan.web.logs.open_log", lambda *_: None)
         with pytest.raises(SystemExit) as end:
             main()
     assert not end.value.code

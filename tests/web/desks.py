@@ -13,7 +13,7 @@ import uvicorn
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.running import listen
 from goldspan.web.settings import Rate, Rates
-from web.houses import KEYS, URL, Played
+from web.played import KEYS, URL, Played
 
 WIDE = Rate(1e6, 1_000_000)
 FREE = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)

@@ -13,8 +13,8 @@ from goldspan.web import Keys, ServerSettings
 from goldspan.web.logs import LogFormatter
 from goldspan.web.security.auth import POLICY
 from goldspan.web.settings import Rate, Rates
-from web.houses import KEYS, Played, code_of
 from web.loops import run_loop
+from web.played import KEYS, Played, code_of
 
 BODY = {"task": "t", "key": "0b9f3a6f-2c8e", "label": "rain"}
 # What answers without a session, and why.

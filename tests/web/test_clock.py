@@ -32,7 +32,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.security.account import Buckets
 from goldspan.web.settings import Rate
 from web.desks import Served
-from web.houses import with_token
+from web.played import with_token
 from web.serving import answer, key, open_round, plan_file, right_answer
 from web.serving import serve as open_served
 

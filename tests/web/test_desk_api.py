@@ -9,8 +9,8 @@ import pytest
 from goldspan.web.routes import desk_api as live
 from web.desk.conftest import worked
 from web.desks import Served, as_json
-from web.houses import HOUR, code_of
 from web.loops import run_loop
+from web.played import HOUR, code_of
 
 WAYS = [
     ("GET", "overview"), ("GET", "workers"), ("GET", "agreement"), ("GET", "uncertain"),

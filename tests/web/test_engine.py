@@ -298,6 +298,8 @@ def test_a_failure_is_kept_where_the_disk_has_no_more_room(tmp_path):
     assert kept.read()["error"].startswith("no room: ü")
     kept.write()
     assert kept.read() == {"error": "", "advice": ""}
+    kept.remove()
+    assert not kept.path.exists()
 
 
 def test_what_a_server_that_was_killed_has_left_is_not_believed(tmp_path):

@@ -12,7 +12,7 @@ from goldspan.web import ServerSettings
 from goldspan.web.security import account as limits
 from goldspan.web.security import account as passwords
 from goldspan.web.settings import Rate, Rates
-from web.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
+from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
 
 SECURE = ServerSettings(KEYS, "https://labels.example.org")
 

@@ -13,7 +13,7 @@ import pytest
 
 from goldspan.web.logs import LogFormatter, request_id
 from web.desk.conftest import worked
-from web.houses import Played
+from web.played import Played
 
 PAIR = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s="\\]+)(?: |$)')
 
@@ -84,7 +84,7 @@ def test_a_fault_is_logged_by_place_and_not_by_its_words(log):
     assert browser.get("/api/work/me").status_code == 500
     (line,) = [one for one in lines(log) if one["level"] == "error"]
     assert (line["error"], line["route"]) == ("RuntimeError", "/api/work/me")
-    assert line["where"].startswith("houses.py:")
+    assert line["where"].startswith("played.py:")
     assert "ann" not in log.getvalue()
     assert "rains" not in log.getvalue()
 

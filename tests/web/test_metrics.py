@@ -15,7 +15,7 @@ from goldspan.store.engine import StoreError
 from goldspan.web.metrics import Metrics, offer_metrics
 from web.desk.conftest import worked
 from web.desks import Served, as_json
-from web.houses import Played
+from web.played import Played
 from web.serving import answer, key
 
 

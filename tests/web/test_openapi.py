@@ -16,7 +16,7 @@ from schemathesis import GenerationMode
 
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.settings import Rate, Rates
-from web.houses import KEYS, Played
+from web.played import KEYS, Played
 from web.serving import open_round, serve
 
 EXAMPLES = 60 if settings.default.max_examples > 1000 else 15

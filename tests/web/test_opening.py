@@ -14,7 +14,7 @@ from goldspan.store import backup_ledger, restore_ledger
 from goldspan.web import Auth, ServerSettings, open_service
 from goldspan.web.errors import Refused
 from goldspan.web.opening import FILE, ID, SERVER, open_store, with_id
-from web.houses import BEGIN
+from web.played import BEGIN
 from web.serving import KEYS, Clock, answer, key, open_round, plan_file
 
 

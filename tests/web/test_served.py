@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from goldspan.web import ServerSettings, create_app
-from web.houses import code_of
+from web.played import code_of
 from web.serving import KEYS, Clock, key, open_round, serve
 
 URL = "http://127.0.0.1:8080"

@@ -14,7 +14,7 @@ from goldspan.web import ServerSettings
 from goldspan.web.errors import Refused
 from goldspan.web.logs import LogFormatter
 from goldspan.web.settings import Rate, Rates
-from web.houses import BEGIN, KEYS, ME, Played, code_of
+from web.played import BEGIN, KEYS, ME, Played, code_of
 
 KEY = "0b9f3a6f-2c8e-1b4d"
 SPANS = {"task": "t", "key": KEY, "spans": [{"start": 0, "end": 2, "type": "PER"}]}
@@ -192,7 +192,7 @@ def test_what_breaks_is_written_down_without_what_people_wrote(server, worker, c
     assert (answer.status_code, code_of(answer)) == (500, "fault")
     assert "secret" not in answer.text + caplog.text
     assert "RuntimeError" in caplog.text
-    assert "houses.py" in caplog.text
+    assert "played.py" in caplog.text
     assert "RuntimeError" not in answer.text
     assert "content-security-policy" in answer.headers
 

@@ -153,7 +153,9 @@ def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overw
 
 
 _STORE = ("sqlalchemy", "alembic")
-_SERVER = ("fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2")
+_SERVER = (
+    "fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2", "prometheus_client",
+)  # fmt: skip
 _PARTS = {
     "picture": ("report", "a picture", ("matplotlib",)),
     "report": ("report", "a report", ("matplotlib", "jinja2")),

@@ -40,6 +40,14 @@ __getattr__ = lazy(
     __name__,
     _HOME,
     extra="server",
-    needs={"argon2", "fastapi", "itsdangerous", "jinja2", "starlette", "uvicorn"},
+    needs={
+        "argon2",
+        "fastapi",
+        "itsdangerous",
+        "jinja2",
+        "prometheus_client",
+        "starlette",
+        "uvicorn",
+    },
     purpose="the server",
 )

@@ -98,9 +98,12 @@ class TroubleFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: IO[bytes] | None = None
+        self._is_closed = False
 
     def write(self, error: str = "", advice: str = "") -> None:
         """Replace the content; without arguments nothing is wrong."""
+        if self._is_closed:
+            return
         room = self.SIZE // 8  # a character may take six bytes in JSON
         words = json.dumps({"error": error[:room], "advice": advice[: room // 2]})
         try:
@@ -112,6 +115,8 @@ class TroubleFile:
             self._file.write(words.encode().ljust(self.SIZE) + b"\n")
         except OSError as failed:
             log.warning("cannot write %s: %s", self.path, failed.strerror)
+        except ValueError:  # it was closed meanwhile
+            return
 
     def read(self) -> dict[str, str]:
         """Return `error` and `advice`, "" where nothing is wrong or no server runs."""
@@ -127,6 +132,11 @@ class TroubleFile:
         """Remove the file when the server ends."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Write nothing more: another server may have taken over."""
+        self._is_closed = True
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -177,7 +187,9 @@ class Engine:
     def abandon(self) -> None:
         """End without a word to files and database: another process steers or serves now."""
         with self._changed:
-            self._halt, self.trouble = True, None  # the lock ends with the object
+            self._halt, trouble, self.trouble = True, self.trouble, None
+            if trouble is not None:
+                trouble.close()
             self._changed.notify_all()
 
     def notify(self) -> None:

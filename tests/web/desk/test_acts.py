@@ -42,7 +42,7 @@ def test_spans_are_decided_too(tmp_path):
     item = as_json(service.desk.uncertain(1))[0]["item"]
     found = as_json(service.desk.adjudicate(item, [Span("LOC", 0, 1)]))["gold"]
     assert found == [{"start": 0, "end": 1, "type": "LOC"}]
-    with pytest.raises(Refused, match="none of LOC"):
+    with pytest.raises(Refused, match="not one of LOC"):
         service.desk.adjudicate(item, [Span("PER", 0, 1)])
     service.close()
 

@@ -18,8 +18,8 @@ from campaign.tiny import toml  # noqa: E402
 from goldspan.spans import Span, parse  # noqa: E402
 from goldspan.web.service import open_service  # noqa: E402
 from web.desks import as_json, running  # noqa: E402
-from web.houses import PASSWORD  # noqa: E402
 from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
+from web.played import PASSWORD  # noqa: E402
 from web.serving import KEYS, Clock, key, truth_of  # noqa: E402
 
 INTO = TESTS.parent / "docs" / "img"

@@ -14,9 +14,9 @@ from goldspan.web import engine
 from goldspan.web.settings import wall_clock
 from web.desks import as_json
 from web.desks import running as serving
-from web.houses import PASSWORD
 from web.pages.conftest import LOOKS, WATCH
 from web.pages.test_states import check
+from web.played import PASSWORD
 from web.serving import answer, open_round, serve
 
 PAGES = ["", "/review", "/workers", "/items", "/links", "/exports"]

@@ -13,7 +13,7 @@ from goldspan.spans import Codec
 from goldspan.store import create_ledger
 from goldspan.web.providers.payments import Later, PaymentQueue, PaymentThread, send_all
 from goldspan.web.providers.prolific import ProlificSender
-from web.houses import Records
+from web.played import Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from web.serving import Clock
 

@@ -20,8 +20,8 @@ from goldspan.web.providers.base import Admission
 from goldspan.web.providers.payments import PaymentQueue
 from goldspan.web.providers.prolific import sign
 from goldspan.web.providers.registry import check_provider, open_provider
-from web import houses
-from web.houses import Played, Records
+from web import played
+from web.played import Played, Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from web.serving import open_round, plan_file
 
@@ -49,12 +49,12 @@ class Site(Played):
 
     def __init__(self, monkeypatch, **options):
         section = Provider(name="prolific", options={"study": STUDY, "code": "DONE1", **options})
-        plan = houses.tiny_setting().plan.model_copy(update={"provider": section})
-        setting = SimpleNamespace(plan=plan, folder=houses.tiny_setting().folder)
-        monkeypatch.setattr(houses, "tiny_setting", lambda: setting)
+        plan = played.tiny_setting().plan.model_copy(update={"provider": section})
+        setting = SimpleNamespace(plan=plan, folder=played.tiny_setting().folder)
+        monkeypatch.setattr(played, "tiny_setting", lambda: setting)
         monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", TOKEN)
         monkeypatch.setenv("GOLDSPAN_PROLIFIC_WEBHOOK_SECRET", SECRET)
-        clock = houses.Clock()
+        clock = played.Clock()
         self.fake = FakeProlific(clock)
         self.fake.add(ANN, WORK)
         self.fake.add(BOB, OTHER)
@@ -339,10 +339,10 @@ def test_the_tasks_of_who_has_left_are_given_back(tmp_path, monkeypatch):
     path = plan_file(tmp_path, control=None, page={"training": 0})
     words = f'study = "{STUDY}"\ncode = "DONE1"\ncheck = false\n'
     path.write_text(f'{path.read_text()}[provider]\nname = "prolific"\n[provider.options]\n{words}')
-    with closing(open_service(path, tmp_path / "out", houses.KEYS)) as service:
+    with closing(open_service(path, tmp_path / "out", played.KEYS)) as service:
         open_round(service)
-        app = create_app(service, houses.ServerSettings(houses.KEYS))
-        browser = TestClient(app, base_url=houses.URL, follow_redirects=False)
+        app = create_app(service, played.ServerSettings(played.KEYS))
+        browser = TestClient(app, base_url=played.URL, follow_redirects=False)
         came = {"PROLIFIC_PID": ANN, "STUDY_ID": STUDY, "SESSION_ID": WORK}
         assert browser.get("/join/prolific", params=came).status_code == 303
         assert service.work.next(ANN)["state"] == "task"
@@ -354,7 +354,7 @@ def test_the_tasks_of_who_has_left_are_given_back(tmp_path, monkeypatch):
 
 
 def plan_with(**section):
-    made = houses.tiny_setting().plan
+    made = played.tiny_setting().plan
     return made.model_copy(update={"provider": Provider(**section)})
 
 
@@ -375,7 +375,7 @@ def test_all_that_is_wrong_with_options_is_listed():
 
 def test_the_token_may_stand_in_a_file(tmp_path, monkeypatch):
     provider = open_provider(plan_with(name="prolific", options={"study": STUDY, "code": "A"}),
-                             Ledger(), houses.Clock())  # fmt: skip
+                             Ledger(), played.Clock())  # fmt: skip
     monkeypatch.delenv("GOLDSPAN_PROLIFIC_TOKEN", raising=False)
     with pytest.raises(InputError, match="GOLDSPAN_PROLIFIC_TOKEN_FILE"):
         provider.sender()
@@ -393,12 +393,12 @@ def test_the_token_may_stand_in_a_file(tmp_path, monkeypatch):
 
 def test_a_link_provider_gives_what_the_plan_says_and_pays_nobody():
     options = {"url": "https://example.org/end", "code": "C1"}
-    link = open_provider(plan_with(name="link", options=options), Ledger(), houses.Clock())
+    link = open_provider(plan_with(name="link", options=options), Ledger(), played.Clock())
     assert link.completion("ann") == options
     assert link.sender() is None
     with pytest.raises(InputError, match="pays nobody"):
         link.about("ann")
-    plain = open_provider(houses.tiny_setting().plan, Ledger(), houses.Clock())
+    plain = open_provider(played.tiny_setting().plan, Ledger(), played.Clock())
     assert plain.completion("ann") is None
     with pytest.raises(FaultsError, match="https://"):
         check_provider(plan_with(options={"url": "javascript:alert(1)"}))

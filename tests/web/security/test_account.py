@@ -11,7 +11,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.security import account as module
 from goldspan.web.security.account import FREE, LONGEST_WAIT, Delays
 from goldspan.web.security.sessions import PASSWORD as KIND
-from web.houses import HOUR, KEYS, PASSWORD, Clock, Records
+from web.played import HOUR, KEYS, PASSWORD, Clock, Records
 
 
 @pytest.fixture

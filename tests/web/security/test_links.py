@@ -9,7 +9,7 @@ import pytest
 from goldspan.errors import FaultsError, InputError
 from goldspan.web import Auth, Keys, ServerSettings
 from goldspan.web.errors import Refused
-from web.houses import BEGIN, DAY, KEYS, Clock, Records
+from web.played import BEGIN, DAY, KEYS, Clock, Records
 
 
 def auth(ledger=None, clock=None, campaign="names-1", keys=KEYS):

@@ -11,7 +11,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.security import account, sessions
 from goldspan.web.security import auth as csrf
 from goldspan.web.security.auth import FormSigner
-from web.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
+from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
 
 
 @pytest.fixture
