@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -61,6 +62,27 @@ def test_it_serves_until_ctrl_c(tmp_path):
     assert "method=GET route=/api/work/me status=401" in log
     assert setup.rpartition("/")[2] not in log
     assert "Traceback" not in log
+
+
+def test_it_logs_json_and_offers_metrics_to_this_machine(tmp_path):
+    words = ["--no-loop", "--metrics-port", "0", "--log-format", "json", "--log-level", "debug"]
+    process, said = started(write_plan(tmp_path), tmp_path / "out", *words)
+    try:
+        (metrics,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", said)
+        (home,) = re.findall(r"serves \S+ at (\S+)", said)
+        assert status_of(f"{home}/") == 200
+        assert status_of(f"{home}/metrics") == 404
+        with urllib.request.urlopen(metrics, timeout=60) as answer:
+            samples = answer.read().decode().splitlines()
+        assert 'goldspan_requests_total{method="GET",route="/",status="200"} 1.0' in samples
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    routes = [(one["route"], one["status"]) for one in lines if one["message"] == "request"]
+    assert routes == [("/", 200), ("(no route)", 404)]
 
 
 def invoke(plan, *words):

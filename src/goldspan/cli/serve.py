@@ -125,25 +125,28 @@ def serve(
         service = open_service(setting, out, settings.keys, store, **options)
         with _closing(service):
             open_log(log_format, log_level)
-            with serving(service.ledger.database, settings.public_url, service.deployment):
+            with (
+                serving(service.ledger.database, settings.public_url, service.deployment),
+                ExitStack() as beside,
+            ):
                 service.begin()
                 app = create_app(service, settings)
+                if metrics_port is not None:
+                    metrics = app.state.context.metrics
+                    address = beside.enter_context(offer_metrics(metrics, metrics_port))
                 new.keep()
                 auth = app.state.context.auth
                 auth.links.move(settings.public_url)
                 people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
                 links = command_line(["links", source, "--workers", names], out, store)
+                if metrics_port is not None:
+                    say(f"metrics, for this machine alone: {address}")
                 _greet(auth, settings, source, links, people, reset=reset_password)
-                with ExitStack() as beside:
-                    if metrics_port is not None:
-                        metrics = app.state.context.metrics
-                        address = beside.enter_context(offer_metrics(metrics, metrics_port))
-                        say(f"metrics, for this machine alone: {address}")
-                    beside.callback(service.stop)
-                    service.start(loop=not no_loop)
-                    beside.enter_context(notice.beside_another_display())  # the log
-                    run(app, listening)
+                beside.callback(service.stop)
+                service.start(loop=not no_loop)
+                beside.enter_context(notice.beside_another_display())  # the log
+                run(app, listening)
 
 
 @contextmanager

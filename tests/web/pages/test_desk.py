@@ -150,8 +150,8 @@ def test_the_money_tells_labels_from_control_answers(desk):
     page = desk.open()
     money = {"currency": "EUR", "cap": "9", "reserved": "0", "spent": "3", "left": "6"}
     overview(page, money={**money, "labels": "2.4", "control": "0.6"})
-    sees(page, "document.querySelector('#money-sub').textContent.includes('control')")
-    assert page.text_content("#money-sub") == "labels 2.4, control answers 0.6"
+    sees(page, "document.querySelector('#money-sub').textContent.includes('gold')")
+    assert page.text_content("#money-sub") == "labels 2.4, gold questions 0.6"
 
 
 READY = {

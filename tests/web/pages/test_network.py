@@ -150,7 +150,7 @@ def test_a_draft_of_somebody_else_is_not_shown(visit):
 @pytest.mark.parametrize(
     ("status", "message", "words"),
     [
-        ("late", "", "came after its time"),
+        ("late", "", "came late"),
         ("draft", "", "does not count"),
         ("duplicate", "", "the first answer counts"),
         ("draft", "The money is spent.", "The money is spent."),
