@@ -126,7 +126,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
         (["--public-url", "http://labels.example.org"], "--insecure"),
         (["--host", "192.0.2.1"], "--insecure"),
         (["--host", "192.0.2.1", "--insecure"], "cannot listen on 192.0.2.1"),
-        (["--port", "0", "--public-url", "https://labels.example.org/x"], "no address"),
+        (["--port", "0", "--public-url", "https://labels.example.org/x"], "not the address"),
     ],
 )
 def test_an_address_that_is_not_safe_is_refused_and_explained(tmp_path, words, told):

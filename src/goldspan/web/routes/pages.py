@@ -154,15 +154,11 @@ def item(request: Request, context: ContextHere, item: str) -> Response:
     return shown
 
 
-@router.get("/desk/doubts")
-def review() -> Response:
-    """Lead from the address of version 0.1 to the page of today."""
-    return RedirectResponse("/desk/review", 308)
-
-
 @router.get("/desk/{name}", response_class=HTMLResponse)
 def page(request: Request, context: ContextHere, name: str) -> Response:
     """Show one of the other pages."""
+    if name == "doubts":  # the address of version 0.1
+        return RedirectResponse("/desk/review", 308)
     if name not in PAGES or name == "overview":
         raise HTTPException(404)
     return _page(request, context, name)
