@@ -238,7 +238,7 @@ def test_changed_limits_are_in_force_before_anybody_is_let_in(begun, tmp_path):
     seen = []
 
     def look(app, _):
-        service = app.state.house.service
+        service = app.state.context.service
         seen.append((service.ledger.totals().cap, as_json(service.desk.overview())))
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):

@@ -27,11 +27,10 @@ from goldspan.cli import app as command
 from goldspan.cli.report import write_page
 from goldspan.store import open_ledger
 from goldspan.web import load_keys
-from goldspan.web.desk import views as items
 from goldspan.web.errors import Refused
 from goldspan.web.security.account import Buckets
 from goldspan.web.settings import Rate
-from web.desks import Served
+from web.desks import Served, as_json
 from web.played import with_token
 from web.serving import answer, key, open_round, plan_file, right_answer
 from web.serving import serve as open_served
@@ -233,7 +232,7 @@ def test_people_read_what_the_wall_clock_showed(site, jump, at_boot):
         if worker == "ann":
             site.jump(jump, at_boot)
     for worker, item, wall in shown:
-        rows = items.one(site.service, item)["answers"]
+        rows = as_json(site.service.desk.item(item))["answers"]
         (read,) = [row["submitted"] for row in rows if row["worker"] == worker]
         assert abs(read - wall) < 1_000
     read = WallTimes(site.service.ledger).crowd(site.service.ledger.crowd())
@@ -256,7 +255,7 @@ def test_a_store_that_a_wrong_clock_made_works_at_once(machine, site):
     assert before >= machine.wall + YEAR - HOUR
     item, reply = answer(site.service, "ann")
     assert reply["status"] == "accepted"
-    (row,) = items.one(site.service, item)["answers"]
+    (row,) = as_json(site.service.desk.item(item))["answers"]
     assert row["submitted"] == machine.wall
     site.service.work.next("ann")
     machine.work(LEASE + 1)
