@@ -10,7 +10,14 @@ import numpy as np
 import seqeval.metrics
 
 from corpus import corpus
-from goldspan.spans import Tagged, find_spans, parse, score, score_codes, token_flags
+from goldspan.spans import (
+    Tagged,
+    find_spans,
+    parse,
+    score,
+)
+from goldspan.spans.corpus import token_flags
+from goldspan.spans.scoring import score_codes
 from pairs import Row, compare
 
 N_WORKERS = 5

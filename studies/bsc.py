@@ -22,7 +22,8 @@ from goldspan.aggregation.reliability import LEAST_PROB
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.runners import Threads
-from goldspan.spans import Tagged, find_errors, score_codes
+from goldspan.spans import Tagged, find_errors
+from goldspan.spans.scoring import score_codes
 from studies.table import Study, Table
 
 MODELS = ("acc", "mace", "cv", "cm", "seq")

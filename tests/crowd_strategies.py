@@ -15,7 +15,13 @@ from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.model import list_array
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import GoldspanError
-from goldspan.spans import Codec, Span, get_encoding, tokenize, write
+from goldspan.spans import (
+    Codec,
+    Span,
+    tokenize,
+    write,
+)
+from goldspan.spans.encoding import get_encoding
 
 ENCODINGS = ("BIO", "IOBES", "IOB", "BILOU", "BMEWO", "PLAIN")
 

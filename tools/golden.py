@@ -128,7 +128,7 @@ def format_names() -> list[str]:
 
     from goldspan.crowd.registry import FORMATS
 
-    return [name for name, home in FORMATS.items() if hasattr(import_module(home), "write")]
+    return [name for name, home in FORMATS.items() if hasattr(import_module(home.module), "write")]
 
 
 @contextmanager

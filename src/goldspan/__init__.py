@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goldspan._lazy import lazy
+from goldspan._version import __version__
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus, aggregate
-    from goldspan.crowd import Crowd, Tagset, agreement, read_crowd, write_crowd
+    from goldspan.crowd import Crowd, agreement, read_crowd, write_crowd
     from goldspan.crowd.compare import score
+    from goldspan.crowd.model import Tagset
     from goldspan.spans import Span
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Consensus",
@@ -34,7 +34,7 @@ _HOME = {
     "Consensus": "goldspan.aggregation",
     "Crowd": "goldspan.crowd",
     "Span": "goldspan.spans",
-    "Tagset": "goldspan.crowd",
+    "Tagset": "goldspan.crowd.model",
     "aggregate": "goldspan.aggregation",
     "agreement": "goldspan.crowd",
     "read_crowd": "goldspan.crowd",

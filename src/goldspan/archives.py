@@ -46,7 +46,7 @@ def parse_size(size: int | str) -> int:
     """Return a number of bytes, given as such or as text.
 
     Raises:
-        InputError: It is no size, or is not above 0.
+        InputError: It is not a size, or is not above 0.
 
     >>> parse_size("4GiB"), parse_size("1.5 MB"), parse_size(100)
     (4294967296, 1500000, 100)
@@ -108,14 +108,14 @@ class Allowance:
         """
         self.left -= n_bytes
         if self.left < 0:
-            raise self._refused()
+            raise self._rejected()
 
     def check(self, n_bytes: int) -> None:
         """Reject what says of itself that it is larger, and take nothing."""
         if n_bytes > self.left:
-            raise self._refused()
+            raise self._rejected()
 
-    def _refused(self) -> TooLargeError:
+    def _rejected(self) -> TooLargeError:
         return TooLargeError(
             f"{show_size(self.packed)} decompress to more than {show_size(self.most)}, which is "
             "the limit, so that no small file can fill the memory: if it is right, decompress it "

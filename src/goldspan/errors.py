@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from goldspan._version import __version__
+
 
 class GoldspanError(Exception):
     """Base of everything that goldspan raises on purpose."""
@@ -64,8 +66,6 @@ class MissingExtraError(GoldspanError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra, self.purpose = package, extra, purpose
-        from goldspan import __version__
-
         # goldspan is not on the package index: it is installed from where it lies.
         how = (
             f"It comes with goldspan's extra {extra!r}: run pip install '.[{extra}]' in a checkout "

@@ -25,7 +25,7 @@ def to_micro(amount: Any, what: str = "an amount", most: int = MOST) -> int:
         most: The largest amount that is taken, in units.
 
     Raises:
-        InputError: It is no number, negative, too large, or finer than a millionth.
+        InputError: It is not a number, negative, too large, or finer than a millionth.
 
     >>> to_micro("0.05"), to_micro(3)
     (50000, 3000000)

@@ -1,7 +1,7 @@
-"""The small agreements between rooms: where work runs, who is told of it, where state is kept.
+"""Protocols between packages: where work runs, who hears of its progress, where state is kept.
 
-The mathematics imports neither the rooms that run work nor those that store it: an object with one
-of these faces is handed in. `Serial` is the plainest of them, and what is used when none is given.
+The mathematics imports neither the packages that run work nor those that store it: an object with
+one of these protocols is handed in. `Serial` is the simplest runner, and the default.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Statistics = TypeVar("Statistics")
 class Runner(Protocol):
     """Where work runs: this thread, several threads, a cluster.
 
-    Whatever it is, the statistics of the shards are merged in the same pairwise tree by shard
-    number (`merge_in_order`), so that the bits of the result depend on the shards alone.
+    The statistics of the shards are always merged in the same pairwise tree by shard number
+    (`merge_in_order`), so that the bits of the result depend on the shards alone.
     """
 
     def map(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
     ) -> list[Statistics]:
-        """Call `fn` on every shard; the results stand in the order of the shards."""
+        """Call `fn` on every shard; the results are in the order of the shards."""
         ...
 
     def map_reduce(
@@ -45,10 +45,10 @@ class Runner(Protocol):
 
 
 class Progress(Protocol):
-    """Who is told how far iterative work is."""
+    """Who hears how far iterative work has come."""
 
     def __call__(self, done: int, total: int, objective: float, seconds_left: float) -> None:
-        """Hear that step `done` of at most `total` is over."""
+        """Report that step `done` of at most `total` is over."""
         ...
 
 
@@ -93,14 +93,14 @@ class PoolItem:
 
 @dataclass(frozen=True)
 class Lease:
-    """A place that is held for a worker.
+    """An item that is assigned to a worker for a time.
 
     Attributes:
         item: Id of the item.
         worker: Id of the worker.
         tokens: The tokens to label.
-        taken: When it was given, in milliseconds since 1970.
-        expires: From when on it no longer holds, in milliseconds since 1970.
+        taken: When it was assigned, in milliseconds since 1970.
+        expires: When the assignment ends, in milliseconds since 1970.
         cost: The money reserved for it, in millionths of the currency unit.
     """
 
@@ -118,8 +118,8 @@ class Receipt:
 
     Attributes:
         key: The key that it was sent under.
-        status: "accepted": it counts and is paid. "late": it came without a lease that holds,
-            and counts and is paid, since a place was free. "draft": it is kept, and neither counts
+        status: "accepted": it counts and is paid. "late": it came without a valid assignment, and
+            counts and is paid, since a place was free. "draft": it is kept, and neither counts
             nor is paid. "duplicate": so too, since the worker's first answer counts already.
             "conflict": another answer was sent under this key before; nothing was kept.
             "changed": it counts in place of the worker's earlier answer; nothing more is paid.
@@ -182,14 +182,13 @@ class Event:
 
 
 class Ledger(Protocol):
-    """Where a campaign keeps what was asked, answered and paid.
+    """What a campaign needs of its ledger, which is handed in: `goldspan.store.SqlLedger` is one.
 
     Every call is one transaction: when it returns, what it did is on the disk. Calls can be made
-    again after a break: the same names and keys with the same content change nothing, whatever
-    the time. `now` is the campaign's time in milliseconds, which never goes back: an earlier one is
-    taken for that of the last event. The order of events is that of their numbers.
-    Money is in millionths of the currency unit; what is reserved and what is spent never exceed
-    the cap together.
+    again after an interruption: the same names and keys with the same content change nothing,
+    whatever the time. `now` is the campaign's time in milliseconds, which never goes back: an
+    earlier one is taken for that of the last event. Money is in millionths of the currency unit;
+    what is reserved and what is spent never exceed the cap together.
     """
 
     def add_items(self, items: Iterable[PoolItem], now: int) -> int:
@@ -197,7 +196,7 @@ class Ledger(Protocol):
         ...
 
     def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
-        """Open k places for every item, in this order of priority; give the batch's number."""
+        """Ask for k answers to every item, in this order of priority; return the batch's number."""
         ...
 
     def adjust(self, wanted: Mapping[str, int], now: int) -> int:
@@ -207,11 +206,7 @@ class Ledger(Protocol):
     def lease(
         self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
     ) -> list[Lease]:
-        """Hold n places for a worker, those that the worker holds already among them.
-
-        Money is reserved for each. There are fewer, or none, where no place is free, the money
-        does not suffice, the campaign pauses or the worker is barred. With `items`, only these.
-        """
+        """Assign items to a worker until n are held, as far as there are places and money."""
         ...
 
     def submit(
@@ -220,48 +215,22 @@ class Ledger(Protocol):
         """Take an answer, one label per token (None: skipped), and pay for it if it counts."""
         ...
 
-    def change(
-        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
-    ) -> Receipt:
-        """Put another version of a worker's answer in the place of the one that counts."""
-        ...
-
-    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Return a place back; with a reason to skip, the worker is not asked again."""
-        ...
-
     def expire(self, now: int) -> int:
-        """Return back the places whose time is over; count them."""
+        """End the assignments whose time is over, and count them."""
         ...
 
     def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
-        """Ask a worker nothing more, or again."""
-        ...
-
-    def pause(self, now: int, *, paused: bool = True) -> None:
-        """Hold no new places, or again."""
+        """Assign nothing more to a worker, or again."""
         ...
 
     def set_cap(self, cap: int, now: int) -> None:
         """Change what may be spent."""
         ...
 
-    def take(self, kind: str, name: str, most: int, now: int) -> None:
-        """Count something that may be done so many times a day (UTC), in no log.
-
-        Raises:
-            InputError: It was done as often today.
-        """
-        ...
-
-    def charge(self, name: str, amount: int, now: int) -> bool:
-        """Pay something other than an answer, once per name; False if the money is short."""
-        ...
-
     def set_gold(
         self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
     ) -> None:
-        """Keep known labels of items, and whether these are control questions."""
+        """Keep known labels of items, and whether these are gold questions."""
         ...
 
     def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
@@ -273,7 +242,7 @@ class Ledger(Protocol):
         ...
 
     def is_sent(self, key: str) -> bool:
-        """Whether an answer is kept under a key."""
+        """Return whether an answer is kept under a key."""
         ...
 
     def totals(self) -> Totals:
@@ -309,7 +278,7 @@ class Ledger(Protocol):
 
     @property
     def n_events(self) -> int:
-        """How many entries the log has."""
+        """How many events the log has."""
         ...
 
 

@@ -18,10 +18,11 @@ from goldspan.aggregation import Consensus, get_aggregator
 from goldspan.aggregation.crf.methods import CrfGold
 from goldspan.aggregation.legal import text_of
 from goldspan.crowd import Crowd
-from goldspan.crowd.gold import recode, translate
+from goldspan.crowd.labels import recode, translate
 from goldspan.crowd.measures import worker_rates
 from goldspan.errors import UnknownNameError
-from goldspan.spans import Codec, Rates, Tagged, score_codes
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.scoring import Rates, score_codes
 from goldspan.tagger import CRF
 from goldspan.tagger.chain import best_path
 

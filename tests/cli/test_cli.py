@@ -324,7 +324,7 @@ BAD = {
     "long": (b"token\ta\tb\n" + b"x" * 1_000_000 + b"\tO\tO\n", ["line 2", "longer than"]),
     "twice": (
         b"doc\tsent\ttoken\ta\nd\t1\tx\tO\n\nd\t2\ty\tO\n\nd\t1\tz\tO\n",
-        ["line 6", "item d-1", "stands twice", "line 2"],
+        ["line 6", "item d-1", "appears twice", "line 2"],
     ),
     "label": (
         b"token\tann\tbob\nx\tB-PER\tO\ny\tPERSON\tO\n",

@@ -191,7 +191,7 @@ CHANGED = {
     "sums that are wrong": (sql("UPDATE campaign SET spent = 0"), "is damaged"),
     "a newer store": (
         sql("UPDATE alembic_version SET version_num = '9009'"), "was made by a newer goldspan"),
-    "no store": (not_a_store, "is no campaign's database"),
+    "no store": (not_a_store, "is not a campaign's database"),
 }  # fmt: skip
 
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from goldspan.crowd.alignment import (
     ALTERING,
-    FATES,
     FAULT_KINDS,
+    PLACEMENTS,
     Alignment,
     AnswerToken,
-    Fate,
-    Glue,
     Kind,
+    LabelRepair,
     Placed,
+    Placement,
     align,
     match,
     place,
@@ -288,7 +288,7 @@ def test_only_the_spoilt_sentence_drops() -> None:
     answer = lines("Malta B-LOC", "won O", "|", "Malt O", "ese O", "won O", "|", "It O", "lost O")
     result = placed(reference, answer, "drop-sentence")[1]
     assert labels_of(answer, result) == ["B-LOC", "O", "?", "?", "O", "O"]
-    assert result.reasons() == {FATES[Fate.DROPPED_SENTENCE]: 3}
+    assert result.reasons() == {PLACEMENTS[Placement.DROPPED_SENTENCE]: 3}
 
 
 def test_sentences_cut_and_joined_elsewhere_keep_their_labels() -> None:
@@ -339,11 +339,11 @@ def test_a_missing_token_names_the_line_that_it_should_follow() -> None:
 def test_parts_that_lose_are_told_apart() -> None:
     answer = lines("Malt B-LOC", "e O", "s B-LOC", "e B-MISC")
     result = placed([["Maltese"]], answer, "keep")[1]
-    assert [Fate(code) for code in result.fate.tolist()] == [
-        Fate.PLACED,
-        Fate.OTHER_PART,
-        Fate.OTHER_PART,
-        Fate.OVERRULED_PART,
+    assert [Placement(code) for code in result.placement.tolist()] == [
+        Placement.PLACED,
+        Placement.OTHER_PART,
+        Placement.OTHER_PART,
+        Placement.OVERRULED_PART,
     ]
 
 
@@ -351,7 +351,7 @@ def test_a_line_without_a_label_is_unlabelled() -> None:
     answer = [AnswerToken("Malta", "", 1, 0), AnswerToken("won", "O", 2, 0)]
     result = placed([["Malta", "won"]], answer)[1]
     assert labels_of(answer, result) == ["?", "O"]
-    assert result.reasons() == {FATES[Fate.UNLABELLED]: 1}
+    assert result.reasons() == {PLACEMENTS[Placement.UNLABELLED]: 1}
 
 
 def test_a_part_without_a_label_does_not_speak_for_the_token() -> None:
@@ -395,14 +395,14 @@ def test_a_glued_type_is_never_read_as_a_label() -> None:
 
 
 def test_a_token_of_both_sides_keeps_a_type_at_its_end() -> None:
-    glue = Glue.learn(["port/LOC", "port"], ["port/LOC", "port"], ["B-LOC"])
-    assert glue.strip("port/LOC") == "port/LOC"
+    repair = LabelRepair.learn(["port/LOC", "port"], ["port/LOC", "port"], ["B-LOC"])
+    assert repair.strip("port/LOC") == "port/LOC"
 
 
 @given(st.text("LOC/B-x"))
 def test_no_token_is_stripped_to_nothing(token: str) -> None:
-    glue = Glue.learn([], [], [], types=["LOC", "B", ""])
-    assert bool(glue.strip(token)) == bool(token)
+    repair = LabelRepair.learn([], [], [], types=["LOC", "B", ""])
+    assert bool(repair.strip(token)) == bool(token)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -534,7 +534,9 @@ def test_a_whole_line_keeps_its_label_and_a_cut_one_is_listed(
 ) -> None:
     pieces, answer = dirty(reference, [glued, cut, with_empty], rng)
     found, result = placed(reference, answer, types=TYPES)
-    assert [code == Fate.PLACED for code in result.fate.tolist()] == [p.whole for p in pieces]
+    assert [code == Placement.PLACED for code in result.placement.tolist()] == [
+        p.whole for p in pieces
+    ]
     listed = {fault.line for fault in found.faults}
     assert {n + 1 for n, p in enumerate(pieces) if not p.whole} <= listed
 
@@ -622,7 +624,7 @@ def test_no_input_raises_and_everything_adds_up(
     for rule in ALTERED:
         result = place(found, offsets, [line.label for line in answer], rule)
         used = [line for line in result.source.tolist() if line >= 0]
-        assert len(set(used)) == len(used) == Counter(result.fate.tolist())[Fate.PLACED]
+        assert len(set(used)) == len(used) == Counter(result.placement.tolist())[Placement.PLACED]
         assert len(used) + sum(result.reasons().values()) == len(answer)
 
 
@@ -666,7 +668,7 @@ def test_altered_tokens_have_a_line_that_says_so_or_none(
 
 def test_every_kind_and_every_fate_is_explained() -> None:
     assert {kind.word for kind in Kind} - {"exact"} <= set(FAULT_KINDS)
-    assert set(FATES) == set(Fate)
+    assert set(PLACEMENTS) == set(Placement)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -799,8 +801,8 @@ def wide(raw: Raw) -> tuple[list[str], Sentences, Sentences]:
         key = doc, seen[doc]
         seen[doc] += 1
         crowd_6056[key] = [row[6:] for row in rows]
-        glue = Glue.learn([], [], [], types=["LOC", "MISC"])
-        assert [row[4] for row in rows] == [*map(glue.strip, raw.gold[doc][key[1]])]
+        repair = LabelRepair.learn([], [], [], types=["LOC", "MISC"])
+        assert [row[4] for row in rows] == [*map(repair.strip, raw.gold[doc][key[1]])]
         if canon != "0":
             crowd[key] = [row[4:] for row in by_number[canon]]
     assert seen == {doc: len(rows) for doc, rows in raw.gold.items() if doc != "D399"}
@@ -865,15 +867,15 @@ def test_types_known_from_other_files_change_names_of_faults_only(raw: Raw) -> N
 def test_every_line_of_the_raw_files_is_placed_or_listed(
     raw: Raw, rule: str, n_placed: int
 ) -> None:
-    fates: Counter[str] = Counter()
+    placements: Counter[str] = Counter()
     for (worker, doc), answer in raw.answers.items():
         offsets = np.array([0, *accumulate(map(len, raw.gold[doc]))], np.int64)
         labels = [line.label for line in answer]
         result = place(raw.found[worker, doc], offsets, labels, rule)
-        assert Counter(result.fate.tolist())[Fate.PLACED] == (result.source >= 0).sum()
-        fates.update(Fate(code).name for code in result.fate.tolist())
-    assert fates["PLACED"] == n_placed
-    assert fates.total() == 409_366
+        assert Counter(result.placement.tolist())[Placement.PLACED] == (result.source >= 0).sum()
+        placements.update(Placement(code).name for code in result.placement.tolist())
+    assert placements["PLACED"] == n_placed
+    assert placements.total() == 409_366
 
 
 @realdata

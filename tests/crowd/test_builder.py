@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.crowd import CrowdBuilder, ImportReport, ReadOptions
+from goldspan.crowd import CrowdBuilder, ReadOptions
+from goldspan.crowd.report import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
 
 
@@ -74,7 +75,7 @@ def test_all_faults_are_raised_at_once_each_with_its_place():
     builder.add_answer(item, "w", ["O", "Q-X"], line=11)
     builder.add_answer(item, "v", ["Q-X", "O"], token_lines=[12, 13], file="other.x")
     assert str(refused(builder)).splitlines() == [
-        "answers.x line 7, item s1: the item id stands twice",
+        "answers.x line 7, item s1: the item id appears twice",
         "answers.x line 8, item s2: an item without tokens: leave it out, or give it a text",
         "answers.x line 9, item s3: 2 gold tags for 1 tokens",
         "answers.x line 10, item s1, worker w: 1 labels for 2 tokens",
@@ -161,7 +162,7 @@ def test_attempts_can_be_given_and_must_be_different_and_small():
     for attempt in (3, 3, -1, 40_000):
         builder.add_answer(item, "w", ["O", "O"], attempt=attempt, line=5)
     assert [fault.message for fault in refused(builder).faults] == [
-        "attempt 3 stands twice: number repeats anew",
+        "attempt 3 appears twice: number repeats anew",
         "attempt must be a number from 0 to 32767, not -1",
         "attempt must be a number from 0 to 32767, not 40000",
     ]

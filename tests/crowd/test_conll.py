@@ -28,7 +28,7 @@ from crowd_tables import (
 )
 from goldspan.crowd import write_crowd
 from goldspan.crowd.formats import conll
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError
@@ -166,7 +166,7 @@ def test_one_column_is_refused():
 def test_an_item_id_that_stands_twice_is_refused():
     refusal(
         b"# id = a\nx O\n\n# id = a\ny O\n",
-        "<bytes> line 5, item a: the item id stands twice",
+        "<bytes> line 5, item a: the item id appears twice",
         format="conll",
     )
 
@@ -282,7 +282,7 @@ LOSSES = {
     "attribute 'n' of 1 item": known(attributes=pa.table({"n": ["a"]})),
     "tokens of 1 item: item 'i', token 0, 'a\\tb' comes back as 'a": known(tokens=["a\tb", "y"]),
     "ids of 1 item: 'a ' comes back as 'a'": known(item="a "),
-    "everything: the file is refused when it is read back (line 2": known(
+    "everything: the file is rejected when it is read back (line 2": known(
         tokens=["y" * 10_001, "y"]
     ),
     "the gold of 1 item: item 'i', token 1, 'NA' comes back as no": known(

@@ -30,7 +30,7 @@ from crowd_tables import (
     zipped,
 )
 from goldspan.crowd import CrowdBuilder, write_crowd
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.errors import GoldspanError, InputError
 from goldspan.spans import Codec

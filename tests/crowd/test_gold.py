@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import goldspan
 from crowd_tables import assert_same, refusal, small, tree, written, zipped
 from goldspan.crowd import ReadOptions
-from goldspan.crowd.gold import attach_gold, recode, translate
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.labels import recode, translate
 from goldspan.errors import FormatError, InputError
 from goldspan.spans import Codec
 

@@ -188,7 +188,7 @@ def test_a_cell_that_is_too_long_is_refused_with_its_line(quote, size):
     text = f"a,b\n1,2\n1,{quote}{'x' * size}{quote}\n"
     assert (
         refused(text)
-        == f"<bytes> line 3: a cell longer than {MAX_CELL} bytes: this is no token, id or label"
+        == f"<bytes> line 3: a cell longer than {MAX_CELL} bytes: this is not a token, id or label"
     )
 
 
@@ -205,7 +205,7 @@ def test_a_column_name_that_is_too_long_is_refused():
 def test_columns_of_one_name_are_refused():
     assert (
         refused("b,a,b,a\n1,2,3,4\n")
-        == "<bytes> line 1: columns 'a', 'b' stand twice in the header"
+        == "<bytes> line 1: columns 'a', 'b' appear twice in the header"
     )
 
 

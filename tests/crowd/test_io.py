@@ -26,8 +26,9 @@ from crowd_tables import (
 from goldspan.cli import main
 from goldspan.crowd import read_crowd, write_crowd
 from goldspan.crowd.atomic import new_file, write_folder, write_text
-from goldspan.crowd.io import formats, get_format, write_to_stdout
+from goldspan.crowd.io import write_to_stdout
 from goldspan.crowd.losses import losses
+from goldspan.crowd.registry import formats, get_format
 from goldspan.errors import InputError, UnknownNameError
 from torture import FUZZED
 
@@ -108,8 +109,6 @@ READ_ONLY = {"mturk", "span-table", "tag-columns"}
 @pytest.mark.parametrize("name", formats())
 def test_every_format_has_what_the_registry_asks_for(name):
     module = get_format(name)
-    assert module.SUMMARY
-    assert isinstance(module.SUFFIXES, tuple)
     parts = ("sniff", "read", "write")[: 2 if name in READ_ONLY else 3]
     assert all(callable(getattr(module, part)) for part in parts)
 
@@ -277,7 +276,7 @@ BAD = {
     "silent.tsv": (b"token\tA\tB\nx\t?\t?\n", ["the crowd has no answer"]),
     "twice.tsv": (
         WIDE + b"D1\t2\tx\tO\tO\tO\nD1\t1\ty\tO\tO\tO\n",
-        ["line 5, item D1-1: the item id stands twice (first in line 2)"],
+        ["line 5, item D1-1: the item id appears twice (first in line 2)"],
     ),
     "tagset.tsv": (
         WIDE.replace(b"\tO\tO\tO", b"\tO\tX-PER\tO"),

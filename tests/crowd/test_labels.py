@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from crowd_tables import crowd_of
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.crowd.labels import guess_encoding, joined, read_labels, settle
-from goldspan.crowd.options import ALTERED, MISSING, REPEATED, ROLES
+from goldspan.crowd.options import ALTERED, MISSING, ROLES, reading_options
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.spans import ENCODINGS, Codec, Span, write
+from goldspan.spans import Codec, Span, write
+from goldspan.spans.encoding import ENCODINGS
 
 SPANS = st.lists(
     st.tuples(st.sampled_from(["PER", "LOC", "a-b"]), st.integers(1, 3), st.integers(0, 2)),
@@ -190,7 +191,7 @@ def test_two_tag_sets_are_joined_by_their_types():
     ("option", "value", "allowed"),
     [
         ("altered", "drop", ALTERED),
-        ("repeated", "all", REPEATED),
+        ("repeated", "all", reading_options()["repeated"].choices),
         ("offsets", "bytes", ("codepoint", "utf16", "utf8")),
         ("cut", "widen", ("expand", "contract", "error")),
         ("encoding", "BIOX", tuple(ENCODINGS)),

@@ -32,7 +32,7 @@ from crowd_tables import (
     written,
 )
 from goldspan.crowd import CrowdBuilder
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec
 from torture import FUZZED
@@ -299,12 +299,13 @@ def test_repeated_sequences_without_positions_are_attempts_too():
 def test_an_attempt_that_stands_twice_is_refused_with_both_lines():
     single = b"task,worker,label,attempt\n1,a,x,0\n1,b,x,0\n1,a,y,0\n"
     refusal(
-        single, "<bytes> line 4, item 1 token 0, worker a: attempt 0 stands twice (first in line 2)"
+        single,
+        "<bytes> line 4, item 1 token 0, worker a: attempt 0 appears twice (first in line 2)",
     )
     lines = ["1,a,0,x,O,0", "1,a,1,y,O,0", "1,a,1,y,B-X,0"]
     refusal(
         rows(*lines, header="item,worker,position,token,label,attempt").encode(),
-        "line 4, item 1 token 1, worker a: attempt 0 stands twice (first in line 3)",
+        "line 4, item 1 token 1, worker a: attempt 0 appears twice (first in line 3)",
     )
 
 
@@ -660,9 +661,9 @@ LOSSES = {
     "1 answer in which every token was skipped: item 's0', worker": replace(
         crowd_of([{"v": ["p"], "w": [None]}], encoding="PLAIN"), tokens=pa.array([["s0"]])
     ),
-    "everything: the file is refused when it is read back (line 2: the item": small(item=" "),
+    "everything: the file is rejected when it is read back (line 2: the item": small(item=" "),
     "1 worker: 'a\\rb' is missing": small(worker="a\rb"),
-    "everything: the file is refused when it is read back (line 2": small(worker="w" * 10_001),
+    "everything: the file is rejected when it is read back (line 2": small(worker="w" * 10_001),
     "1 answer: item 'i', worker 'w' is missing": small(["i"], ["NA"], encoding="PLAIN"),
     "tags that nobody used: 'B-Y', 'I-Y'": recode(small(), Codec.from_types(["X", "Y"])),
     "the encoding IOB (read it back with encoding='IOB')": small(encoding="IOB"),

@@ -15,7 +15,7 @@ from hypothesis import given
 from crowd_strategies import alike, crowds
 from crowd_tables import crowd_of, small
 from goldspan.cli import main
-from goldspan.crowd import CrowdBuilder, ReadOptions, io, read_crowd, write_crowd
+from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd, registry, write_crowd
 from goldspan.crowd.losses import differences, losses
 from goldspan.errors import FormatError
 from goldspan.spans import Codec
@@ -111,7 +111,6 @@ def test_the_encoding_is_named_and_all_else_is_compared_in_it():
 
 def plugin(**parts) -> ModuleType:
     module = ModuleType("goldspan_test_format")
-    module.SUMMARY, module.SUFFIXES = "of another package", (".other",)
     module.sniff = lambda _: False
     for name, part in parts.items():
         setattr(module, name, part)
@@ -139,12 +138,12 @@ def refuse(_source, _options):
         ({"read": read_words, "cannot_hold": lambda _: ["much"]}, ["1 worker: 'w' is missing"]),
         ({"cannot_hold": lambda _: ["much"]}, ["much"]),
         ({}, ["(unknown: goldspan has no reader for this format to compare with)"]),
-        ({"read": refuse}, ["everything: the file is refused when it is read back"]),
+        ({"read": refuse}, ["everything: the file is rejected when it is read back"]),
     ],
 )
 def test_formats_of_other_packages_are_compared_or_asked(monkeypatch, tmp_path, parts, wanted):
     monkeypatch.setitem(sys.modules, "goldspan_test_format", plugin(write=write_words, **parts))
-    monkeypatch.setattr(io, "plugins", lambda _: {"other": "goldspan_test_format"})
+    monkeypatch.setattr(registry, "plugins", lambda _: {"other": "goldspan_test_format"})
     crowd = small().select_items(np.array([0]))
     lost = write_crowd(crowd, tmp_path / "x", format="other")
     assert lost[0].startswith(wanted[0])

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from crowd_tables import assert_same, crowd_of, small
-from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, Tagset, read_crowd
-from goldspan.crowd.model import View
+from goldspan.crowd import (
+    Answers,
+    Crowd,
+    CrowdBuilder,
+    ReadOptions,
+    read_crowd,
+)
+from goldspan.crowd.model import Tagset, View
 from goldspan.errors import InputError
 
 CROWD = crowd_of(

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 import goldspan
 from crowd_strategies import alike
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd, write_crowd
-from goldspan.crowd.formats.span_exports import answer_rows, gold_rows, item_texts
+from goldspan.crowd.formats.span_exports import answer_rows, chars_of, gold_rows
 from goldspan.crowd.losses import losses
+from goldspan.crowd.model import item_texts
 from goldspan.errors import FormatError, InputError
 from goldspan.spans import Span, tokenize, write
 from own_text import own_texts
@@ -66,11 +67,11 @@ def spans_of(crowd: Crowd) -> Selected:
     said, known = answer_rows(crowd), gold_rows(crowd)
     for a in range(len(crowd.answers)):
         n = int(crowd.answers.item[a])
-        chars = texts[n].chars(said.spans[a])
+        chars = chars_of(texts[n], said.spans[a])
         found[ids[n], workers[crowd.answers.worker[a]]] = [span[:3] for span in chars]
     for n, name in enumerate(ids):
         if crowd.gold is not None:
-            found[name, "gold"] = [span[:3] for span in texts[n].chars(known.spans[n])]
+            found[name, "gold"] = [span[:3] for span in chars_of(texts[n], known.spans[n])]
     return found
 
 

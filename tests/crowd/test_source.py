@@ -193,7 +193,7 @@ def test_an_empty_file_is_refused(data):
 )
 def test_a_nul_byte_is_refused_with_its_line(data):
     line = 1 if data.startswith(b"a\0") else 2
-    refused(data, f"<bytes> line {line}: a NUL byte: this is no text file, or it is damaged")
+    refused(data, f"<bytes> line {line}: a NUL byte: this is not a text file, or it is damaged")
 
 
 def test_two_text_encodings_in_one_file_are_refused_with_the_lines():

@@ -30,7 +30,7 @@ from crowd_tables import (
 )
 from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.formats import wide
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec, find_spans
 from torture import FUZZED
@@ -223,7 +223,7 @@ def test_every_label_is_counted_as_placed():
     "header", ["token\tA", "doc\tsent\ttoken\tgold\tA", "Word,gold,w1", '"token";"A"', "Token;A;B"]
 )
 def test_a_header_with_a_token_and_more_behind_it_is_seen_as_wide(header):
-    from goldspan.crowd.io import guess_format
+    from goldspan.crowd.detection import guess_format
     from goldspan.crowd.source import open_source
 
     assert guess_format(open_source(f"# a comment\n{header}\n".encode())) == "wide"
@@ -318,14 +318,14 @@ def test_an_item_that_stands_twice_is_refused_with_both_lines():
     data = b"doc\tsent\ttoken\tA\nD\t1\tx\tO\nD\t2\ty\tO\nD\t1\tz\tO\n"
     refusal(
         data,
-        "<bytes> line 4, item D-1: the item id stands twice (first in line 2): ids must be unique",
+        "<bytes> line 4, item D-1: the item id appears twice (first in line 2): ids must be unique",
     )
 
 
 def test_a_column_that_stands_twice_is_refused():
     refusal(
         table("token A A", "x O O").encode(),
-        "<bytes> line 1: columns 'A' stand twice in the header",
+        "<bytes> line 1: columns 'A' appear twice in the header",
     )
 
 
@@ -362,7 +362,7 @@ def test_a_line_of_a_million_characters_is_refused_in_a_short_message():
 def test_a_nul_byte_is_refused_with_its_line():
     refusal(
         TABLE.replace("sang", "sa\0ng").encode(),
-        "<bytes> line 3: a NUL byte: this is no text file, or it is damaged",
+        "<bytes> line 3: a NUL byte: this is not a text file, or it is damaged",
     )
 
 
@@ -437,13 +437,15 @@ LOSSES = {
     "attribute 'n' of 1 item: item 'i', 1 comes back as '1'": small(
         attributes=pa.table({"n": [1]})
     ),
-    "everything: the file is refused when it is read back (line 1": small(worker="token"),
+    "everything: the file is rejected when it is read back (line 1": small(worker="token"),
     "that there is no gold": small(worker="Gold"),
-    "everything: the file is refused when it is read back (line 2: the token": replace(
+    "everything: the file is rejected when it is read back (line 2: the token": replace(
         small(), tokens=pa.array([["", "y"]])
     ),
     "tokens of 1 item: item 'i', token 0, 'a\\tb' comes back as 'a": small(tokens=["a\tb", "y"]),
-    "everything: the file is refused when it is read back (line 2": small(tokens=["é" * 5001, "y"]),
+    "everything: the file is rejected when it is read back (line 2": small(
+        tokens=["é" * 5001, "y"]
+    ),
     "labels of 1 answer: item 'i', worker 'w', token 0, 'NA' come": small(
         tags=["NA", "b"], encoding="PLAIN"
     ),

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.crowd import CrowdBuilder, ImportReport
+from goldspan.crowd import CrowdBuilder
+from goldspan.crowd.report import ImportReport
 from goldspan.errors import Fault, InputError, MissingExtraError
 from goldspan.report import sections as html
 from goldspan.report import write_report

@@ -12,7 +12,7 @@ from goldspan.report.sections import (
     workers_lead,
 )
 from goldspan.report.workers import worker_table
-from goldspan.spans import Rates
+from goldspan.spans.scoring import Rates
 
 
 def test_of_too_many_types_the_most_frequent_are_listed(score):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import FaultsError, InputError, UnknownNameError
-from goldspan.spans import Span, locate, to_chars, to_tokens, tokenize
-from goldspan.spans.text import OFFSETS
+from goldspan.spans import Span, to_tokens, tokenize
+from goldspan.spans.text import OFFSETS, locate, to_chars
 
 FAMILY = "👨\u200d👩\u200d👧"
 WAVE = "👋🏽"

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import FaultsError, InputError, UnknownNameError
-from goldspan.spans import Codec, Role, Tagged, get_encoding, transition_mask
-from goldspan.spans.codec import MAX_TAGS
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.codec import MAX_TAGS, transition_mask
+from goldspan.spans.encoding import Role, get_encoding
 from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
@@ -81,7 +82,7 @@ def test_the_table_of_codes_is_the_inverse_of_roles_and_types(encoding):
 
 
 def test_a_tag_that_stands_twice_is_refused():
-    with pytest.raises(FaultsError, match="'B-X' stands twice") as caught:
+    with pytest.raises(FaultsError, match="'B-X' appears twice") as caught:
         Codec(("O", "B-X", "B-X"), "BIO")
     assert [fault.kind for fault in caught.value.faults] == ["duplicate-tag"]
 

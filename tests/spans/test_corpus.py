@@ -10,19 +10,21 @@ import pytest
 
 from goldspan.errors import FaultsError, InputError, SpanError, UnknownNameError
 from goldspan.spans import (
-    POLICIES,
     Codec,
-    SpanArray,
     Tagged,
     find_errors,
     find_spans,
     parse,
-    parse_with_errors,
-    token_flags,
     validate,
+)
+from goldspan.spans.corpus import (
+    POLICIES,
+    SpanArray,
+    token_flags,
     write_codes,
 )
 from goldspan.spans.encoding import ENDED, FAULT_KINDS, FAULTS, STARTS
+from goldspan.spans.parsing import parse_with_errors
 from spans import oracle
 
 LONGEST = 4

@@ -9,11 +9,11 @@ from goldspan.spans import (
     Span,
     convert,
     parse,
-    parse_with_errors,
     score,
-    transition_mask,
     validate,
 )
+from goldspan.spans.codec import transition_mask
+from goldspan.spans.parsing import parse_with_errors
 
 # Table 1: to First National Bank
 GOLD = ["O", "B-ORG", "I-ORG", "E-ORG"]

@@ -13,7 +13,14 @@ import pytest
 import seqeval.metrics
 from nervaluate import Evaluator
 
-from goldspan.spans import convert, parse, score, transition_mask, transitions, validate, write
+from goldspan.spans import (
+    convert,
+    parse,
+    score,
+    validate,
+    write,
+)
+from goldspan.spans.codec import transition_mask, transitions
 from spans import oracle, peers
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from goldspan.errors import GoldspanError
 from goldspan.spans import (
-    POLICIES,
     Codec,
     Span,
     Tagged,
@@ -19,14 +18,13 @@ from goldspan.spans import (
     find_errors,
     find_spans,
     parse,
-    parse_with_errors,
     score,
-    transition_mask,
-    transitions,
     validate,
     write,
-    write_codes,
 )
+from goldspan.spans.codec import transition_mask, transitions
+from goldspan.spans.corpus import POLICIES, write_codes
+from goldspan.spans.parsing import parse_with_errors
 from spans import oracle
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]

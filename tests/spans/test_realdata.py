@@ -16,8 +16,8 @@ from goldspan.spans import (
     find_spans,
     parse,
     score,
-    write_codes,
 )
+from goldspan.spans.corpus import write_codes
 from spans import peers
 
 pytestmark = pytest.mark.realdata

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.spans import SchemeScore, score
-from goldspan.spans.scoring import SCHEMES
+from goldspan.spans import score
+from goldspan.spans.scoring import SCHEMES, SchemeScore
 from spans import oracle
 
 COUNTS = ("correct", "incorrect", "partial", "missed", "spurious")

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.spans import (
-    POLICIES,
     Codec,
-    Rates,
-    Score,
     Tagged,
-    WrongSpan,
     parse,
     score,
+)
+from goldspan.spans.corpus import POLICIES
+from goldspan.spans.scoring import (
+    Rates,
+    Score,
+    WrongSpan,
     score_codes,
     score_columns,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import goldspan
@@ -11,14 +12,12 @@ from goldspan.spans.scoring import align_by_id
 
 
 class Side:
-    """Stand in for a crowd's gold or a consensus: tags by item id, None where there is none."""
+    """Stand in for a crowd with gold: tags by item id, None where there is none."""
 
     def __init__(self, tags, encoding="BIO"):
-        self.tags = tags
         self.tagset = Codec.from_types(["X", "Y"], encoding)
-
-    def tagged_by_id(self):
-        return self.tags
+        self.item_ids = pa.array(list(tags))
+        self.gold_tagged = self.tagset.encode(list(tags.values()))
 
 
 def test_items_are_paired_by_id_and_not_by_place():
@@ -87,11 +86,14 @@ def test_a_list_of_another_length_is_refused():
 def test_the_two_sides_come_back_in_the_order_of_the_truth():
     truth = Side({"b": ["O"], "a": ["B-X", None]})
     found = Side({"a": [None, "O"], "b": ["B-Y"]})
-    assert align_by_id(truth, found, None) == (
-        [["O"], ["B-X", None]],
-        [["B-Y"], [None, None]],
-        "BIO",
-    )
+    left, right, codec = align_by_id(truth, found, None)
+    assert codec.decode(left) == [["O"], ["B-X", None]]
+    assert codec.decode(right) == [["B-Y"], [None, None]]
+    assert codec.encoding == "BIO"
+
+
+def test_both_sides_may_be_mappings_by_id():
+    assert score({"a": ["B-X"], "b": ["O"]}, {"b": ["O"], "a": ["B-X"]}).f1 == 1.0
 
 
 def test_a_question_mark_is_a_label_like_any_other():

@@ -12,16 +12,13 @@ import pytest
 from goldspan.errors import FaultsError, GoldspanError, InputError, SpanError, UnknownNameError
 from goldspan.spans import (
     Span,
-    TagError,
-    Transition,
     convert,
     parse,
-    parse_with_errors,
-    transition_mask,
-    transitions,
     validate,
     write,
 )
+from goldspan.spans.codec import Transition, transition_mask, transitions
+from goldspan.spans.parsing import TagError, parse_with_errors
 from spans import oracle
 
 LONGEST = 4

@@ -12,12 +12,12 @@ from goldspan.spans import (
     convert,
     find_spans,
     parse,
-    parse_with_errors,
     score,
-    transition_mask,
     validate,
     write,
 )
+from goldspan.spans.codec import transition_mask
+from goldspan.spans.parsing import parse_with_errors
 from spans import oracle
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]

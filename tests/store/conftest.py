@@ -21,9 +21,8 @@ from sqlalchemy.exc import OperationalError
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
 from goldspan.store import SqlLedger, create_ledger
-from goldspan.store.migrate import HEAD
-from goldspan.store.opening import empty_database
-from goldspan.store.schema import metadata
+from goldspan.store.ledger import empty_database
+from goldspan.store.schema import HEAD, metadata
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 _count = itertools.count()

@@ -17,7 +17,7 @@ from goldspan.store import (
     restore_ledger,
 )
 from goldspan.store.copies import ABOUT, LOG
-from goldspan.store.verify import state_of
+from store.states import state_of
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def _spoil(lines):
 )
 @pytest.mark.parametrize(
     ("damage", "message"),
-    [(_cut, "are missing"), (_change, "was changed"), (_spoil, "line 6 is no event")],
+    [(_cut, "are missing"), (_change, "was changed"), (_spoil, "line 6 is not an event")],
 )
 def test_a_damaged_export_is_refused(busy, new_place, tmp_path, damage, message):
     export_ledger(busy, tmp_path / "out")
@@ -95,7 +95,7 @@ def test_an_export_of_a_newer_goldspan_or_of_something_else_is_refused(busy, new
     (tmp_path / "out" / ABOUT).write_text(json.dumps({**about, "layout": 2}), encoding="utf-8")
     with pytest.raises(InputError, match="has layout 2, this goldspan reads 1"):
         import_ledger(tmp_path / "out", new_place())
-    with pytest.raises(InputError, match="is no export of a campaign"):
+    with pytest.raises(InputError, match="is not an export of a campaign"):
         import_ledger(tmp_path, new_place())
 
 

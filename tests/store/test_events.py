@@ -10,11 +10,11 @@ from sqlalchemy.exc import DatabaseError
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import PoolItem
-from goldspan.store import StoreError, reading
-from goldspan.store.chain import check_chain, link
-from goldspan.store.opening import empty_database
-from goldspan.store.registry import EFFECTS, effect_of
-from goldspan.store.verify import replay, state_of
+from goldspan.store import StoreError, queries
+from goldspan.store.journal import EFFECTS, canonical, effect_of, link
+from goldspan.store.ledger import empty_database
+from goldspan.store.verify import replay
+from store.states import state_of
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_replaying_the_log_gives_the_same_tables(busy, new_place):
 
 
 def test_events_can_be_read_after_a_number(busy, monkeypatch):
-    monkeypatch.setattr(reading, "AT_ONCE", 3)
+    monkeypatch.setattr("goldspan.store.ledger.AT_ONCE", 3)
     everything = list(busy.events())
     assert [event.number for event in everything] == list(range(1, busy.verify() + 1))
     assert list(busy.events(after=5)) == everything[5:]
@@ -73,18 +73,20 @@ def test_the_chain_is_what_its_definition_says(busy):
         "create",
         '{"cap":1000,"currency":"EUR",' + ('"encoding":"PLAIN","name":"c","tags":["no","yes"]}'),
     )
-    assert check_chain([second], first.hash, 1) == (2, second.hash)
+    assert second.hash == link(first.hash, 2, second.time, second.kind, canonical(second.body))
 
 
 @pytest.mark.parametrize("field", ["time", "kind", "body", "hash"])
-def test_a_change_anywhere_in_the_log_is_seen(busy, field):
+def test_a_change_anywhere_in_the_log_is_seen(busy, new_place, field):
     events = list(busy.events())
     new = {"time": 1, "kind": "note", "body": {"a": 2}, "hash": "0" * 64}
     events[3] = replace(events[3], **{field: new[field]})
+    copy = empty_database(new_place())
     with pytest.raises(InputError, match="event 4 was changed"):
-        check_chain(events)
+        replay(events, copy)
     with pytest.raises(InputError, match="event 4 is missing"):
-        check_chain([*events[:3], *events[4:]])
+        replay([*events[:3], *events[4:]], copy)
+    copy.engine.dispose()
 
 
 @pytest.mark.parametrize("act", ["UPDATE events SET time = 1", "DELETE FROM events"])
@@ -117,7 +119,7 @@ def test_a_broken_log_is_not_replayed_and_leaves_nothing(busy, new_place):
 
 def test_the_first_entry_is_read_without_those_after_it(busy, monkeypatch):
     asked = []
-    read_page = reading.read_page
-    monkeypatch.setattr(reading, "read_page", lambda *a: asked.append(a[2]) or read_page(*a))
+    read_page = queries.read_page
+    monkeypatch.setattr(queries, "read_page", lambda *a: asked.append(a[2]) or read_page(*a))
     assert next(iter(busy.events())).kind == "create"
     assert asked == [1]

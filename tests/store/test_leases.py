@@ -7,8 +7,7 @@ from sqlalchemy import text
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.store import faults_of
-from goldspan.store import places as choosing
+from goldspan.store import assignments, faults_of
 
 
 def items_of(leases):
@@ -98,8 +97,8 @@ def test_a_cheaper_item_is_given_where_the_first_is_too_dear(new_ledger):
 
 
 def test_a_search_among_dear_items_is_given_up(new_ledger, monkeypatch):
-    monkeypatch.setattr(choosing, "MOST_DEAR", 2)
-    monkeypatch.setattr(choosing, "WINDOW", 2)
+    monkeypatch.setattr(assignments, "MOST_EXPENSIVE", 2)
+    monkeypatch.setattr(assignments, "WINDOW", 2)
     ledger = new_ledger(0, cap=10)
     pool = [PoolItem(f"dear{k}", ("t",), 11) for k in range(3)]
     ledger.add_items([*pool, PoolItem("cheap", ("t",), 9)], 0)
@@ -138,7 +137,7 @@ def test_a_lease_of_no_time_or_no_number_is_refused(open_ledger, seconds, n):
 @pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
 def test_the_queue_is_read_through_its_index(open_ledger):
     with open_ledger.database.read() as connection:
-        query = str(choosing._WINDOW)
+        query = str(assignments._WINDOW)
         for name in ("who", "start", "size"):
             query = query.replace(f":{name}", "1")
         plan = connection.execute(text(f"EXPLAIN QUERY PLAN {query}")).all()

@@ -20,11 +20,11 @@ from hypothesis.stateful import (
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem, Receipt, Totals
 from goldspan.spans import Codec
-from goldspan.store import create_ledger, faults_of, open_ledger
-from goldspan.store import places as choosing
+from goldspan.store import assignments, create_ledger, faults_of, open_ledger
 from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
-from goldspan.store.opening import empty_database
-from goldspan.store.verify import replay, state_of
+from goldspan.store.ledger import empty_database
+from goldspan.store.verify import replay
+from store.states import state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 COSTS = {"a": 3, "b": 0, "c": 7, "d": 3, "e": 5}
@@ -289,7 +289,7 @@ class Machine(RuleBasedStateMachine):
 def test_the_ledger_does_what_the_model_does_whatever_the_order_of_calls(
     new_place, monkeypatch, tortured
 ):
-    monkeypatch.setattr(choosing, "WINDOW", 2)
+    monkeypatch.setattr(assignments, "WINDOW", 2)
     machine = type("Machine", (Machine,), {"new_place": staticmethod(new_place)})
     long = settings.default.max_examples > 1000
     # Making a failure small takes minutes: only where there is time.

@@ -23,7 +23,7 @@ from goldspan.store import (
     create_ledger,
     export_ledger,
     faults_of,
-    honour,
+    forget_listed,
     import_ledger,
     list_beside,
     open_ledger,
@@ -31,15 +31,15 @@ from goldspan.store import (
     scrub,
     write_list,
 )
-from goldspan.store.bounds import Bound
 from goldspan.store.engine import is_sqlite
 from goldspan.store.erasing import rebase
-from goldspan.store.opening import empty_database
+from goldspan.store.facts import Bound, record
+from goldspan.store.journal import EFFECTS
+from goldspan.store.ledger import empty_database
 from goldspan.store.people import ForgottenError
-from goldspan.store.records import record
-from goldspan.store.registry import EFFECTS
 from goldspan.store.schema import people, usage
-from goldspan.store.verify import replay, state_of, verify
+from goldspan.store.verify import replay, verify
+from store.states import state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 ANN, WORDS = "ann@example.org", "my neighbour Zacharias wrote this"
@@ -367,7 +367,7 @@ def test_a_list_of_another_campaign_is_not_applied(tmp_path):
     )
     with other as ledger:
         ledger.record("link", "l", {"worker": ANN, "issued": 1, "expires": 9}, 2)
-        assert honour(ledger.database, [tmp_path / "a.sqlite.forgotten"], 50) == 0
+        assert forget_listed(ledger.database, [tmp_path / "a.sqlite.forgotten"], 50) == 0
         assert ANN in ledger.pseudonyms()
         assert ledger.forgotten() == []
 
@@ -386,7 +386,7 @@ def test_who_comes_again_after_being_forgotten_stays_when_a_list_is_applied(new_
         ledger.forget(ANN, 30)
         ledger.record("link", "new", {"worker": ANN, "issued": 40, "expires": 90}, 40)
         write_list(ledger.database, tmp_path / "x.forgotten")
-        assert honour(ledger.database, [tmp_path / "x.forgotten"], 50) == 0
+        assert forget_listed(ledger.database, [tmp_path / "x.forgotten"], 50) == 0
         assert ANN in ledger.pseudonyms()
 
 
@@ -412,11 +412,11 @@ def test_of_two_who_forget_somebody_at_once_one_does_it(new_place):
 
 KILLED = """
 import os, signal, sys
-from goldspan.store import open_ledger, people, erasing
+from goldspan.store import erasing, open_ledger
 from goldspan.store.journal import Entry
 place, where = sys.argv[1:]
 def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
-if where == "rows": people._reduced = die
+if where == "rows": erasing._reduced = die
 if where == "commit": Entry.close = die
 if where == "scrub": erasing._vacuum = die
 if where == "log": erasing._within = lambda seconds, act: act() and die()

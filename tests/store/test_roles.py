@@ -12,18 +12,18 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, select, text
+from sqlalchemy import select, text
 
 from goldspan.old_name import variable
 from goldspan.protocols import PoolItem
 from goldspan.store import StoreError, create_ledger, open_ledger, roles
 from goldspan.store.engine import HeldError, LostError, connect, is_sqlite, to_url
-from goldspan.store.migrate import upgrade
 from goldspan.store.roles import serving
 from goldspan.store.schema import processes
 from goldspan.store.schema import roles as table
-from goldspan.store.verify import state_of
 from store.conftest import TAGS
+from store.states import state_of
+from store.test_opening import made_by_version_1
 
 STOPS = 20 if variable("GOLDSPAN_TORTURE") else 1
 """How often processes are stopped and databases restarted."""
@@ -213,14 +213,7 @@ def test_what_processes_do_is_in_no_log_and_no_copy(new_ledger):
 
 def test_a_store_without_roles_is_brought_on_and_held(new_place, tmp_path):
     place = str(tmp_path / "old.db") if "://" not in new_place() else new_place()
-    engine = connect(to_url(place))
-    if not is_sqlite(engine):  # a schema of its own, without tables
-        with engine.begin() as connection:
-            for name in inspect(connection).get_table_names():
-                connection.execute(text(f"DROP TABLE {name} CASCADE"))
-            connection.execute(text("DROP FUNCTION IF EXISTS goldspan_log_only_grows() CASCADE"))
-    upgrade(engine, "here", head="0001")
-    engine.dispose()
+    made_by_version_1(place).dispose()
     with create_ledger(place, name="c", cap=9, currency="EUR", tagset=TAGS, now=0) as ledger:
         with ledger.alone(), serving(ledger.database, HERE):
             ledger.add_items([PoolItem("i", ("t",), cost=1)], 1)

@@ -265,7 +265,7 @@ def test_a_start_after_an_unclean_end_compares_everything_and_one_after_a_clean_
         checked.append(database.where)
         return original(database)
 
-    from goldspan.store import verify as module
+    from goldspan.store import roles as module
 
     original = module.check_whole
     monkeypatch.setattr(module, "check_whole", check)
@@ -288,7 +288,7 @@ def test_a_start_after_an_unclean_end_compares_everything_and_one_after_a_clean_
 
 
 def test_a_campaign_that_a_living_process_has_open_is_not_called_unclean(busy, monkeypatch):
-    from goldspan.store import verify as module
+    from goldspan.store import roles as module
 
     place = address(busy)
     with busy.alone():

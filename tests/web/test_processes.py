@@ -171,7 +171,7 @@ def test_a_test_that_is_failed_is_failed_with_the_answer_that_fails_it(opened, m
         raise Refused("broken", "the power went", 500)
 
     with monkeypatch.context() as patch:
-        patch.setattr("goldspan.store.people.bar", fail)
+        patch.setattr("goldspan.store.assignments.bar", fail)
         with pytest.raises(Refused, match="the power went"):
             service.work.submit("eve", task, key(), said)
     assert len(service.ledger.given()) == TRAINING + FIRST - 1

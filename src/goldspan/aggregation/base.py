@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.consensus import Consensus
 from goldspan.crowd import Crowd, ReadOptions
-from goldspan.crowd.io import is_dataframe, rows_as_table, to_crowd
+from goldspan.crowd.detection import is_dataframe, rows_as_table
+from goldspan.crowd.io import to_crowd
 from goldspan.errors import FormatError, InputError, NotFittedError, UnavailableError
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 
@@ -107,7 +108,8 @@ class Aggregator(ABC):
         make = _Make.of(rows_as_table(crowd))
         known = None
         if gold is not None:
-            from goldspan.crowd.gold import attach_gold, recode
+            from goldspan.crowd.gold import attach_gold
+            from goldspan.crowd.labels import recode
 
             attached = attach_gold(found.with_gold(None), gold, ReadOptions())
             # Known truth may have tags that no answer has: its codes are those of the joined tags.

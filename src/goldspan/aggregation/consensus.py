@@ -19,11 +19,11 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_text
 from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.conll import conll_lines
-from goldspan.crowd.formats.span_exports import ItemText, item_texts, known_texts
 from goldspan.crowd.losses import lost_in_gold
-from goldspan.crowd.model import list_array
+from goldspan.crowd.model import ItemText, item_texts, known_texts, list_array
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -403,7 +403,7 @@ class Consensus:
     def _repr_html_(self) -> str:
         """Show the first items in a notebook: their labels, or their text with the spans marked."""
         from goldspan._notebook import block, marked, table
-        from goldspan.crowd.notebook import first_items, marked_texts
+        from goldspan.crowd.model import first_items, marked_texts
 
         first = first_items(self.crowd)
         n_tokens = first.n_tokens
@@ -453,7 +453,7 @@ class Consensus:
 
     def _span_texts(self) -> dict[str, pa.Array]:
         """Return what every span covers, its first character and one past its last."""
-        from goldspan.crowd.formats.span_exports import item_texts
+        from goldspan.crowd.model import item_texts
 
         spans = self.span_array
         start = (spans.start - self.crowd.offsets[spans.item]).tolist()

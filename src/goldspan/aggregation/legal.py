@@ -14,7 +14,8 @@ from goldspan._kernel import kernel
 from goldspan.aggregation.consensus import Consensus
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Text
 
 # --------------------------------------------------------------------------------------------------

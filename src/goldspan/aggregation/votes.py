@@ -25,7 +25,13 @@ from goldspan.aggregation.legal import (
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import share, worker_rates
 from goldspan.errors import InputError, NotFittedError
-from goldspan.spans import Codec, SpanArray, Tagged, find_errors, find_spans, write_codes
+from goldspan.spans import (
+    Codec,
+    Tagged,
+    find_errors,
+    find_spans,
+)
+from goldspan.spans.corpus import SpanArray, write_codes
 from goldspan.spans.encoding import write_tag
 
 # --------------------------------------------------------------------------------------------------

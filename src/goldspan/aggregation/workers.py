@@ -14,7 +14,8 @@ from scipy.special import betaincinv
 from goldspan._kernel import kernel
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import share, worker_rates
-from goldspan.spans import SpanArray, Tagged, find_spans
+from goldspan.spans import Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 
 # --------------------------------------------------------------------------------------------------
 # Workers' habits with spans, in words: where they start and end them, what they miss and invent.

@@ -23,12 +23,13 @@ from goldspan.campaign.protocols import Waiting
 from goldspan.campaign.setting import Setting
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.gold import recode
+from goldspan.crowd.labels import recode
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import Ledger, Receipt
 from goldspan.simulation import read_team, simulate_crowd
 from goldspan.simulation.crowd import BEGIN
-from goldspan.spans import Codec, parse_with_errors
+from goldspan.spans import Codec
+from goldspan.spans.parsing import parse_with_errors
 from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------

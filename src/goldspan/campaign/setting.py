@@ -27,8 +27,13 @@ from goldspan.protocols import Ledger, PoolItem
 from goldspan.selection import Pool
 from goldspan.selection.base import ranks_of
 from goldspan.selection.reading import PoolFile, read_pool
-from goldspan.spans import Codec, parse, to_chars, to_tokens, write
-from goldspan.spans.text import Cut
+from goldspan.spans import (
+    Codec,
+    parse,
+    to_tokens,
+    write,
+)
+from goldspan.spans.text import Cut, to_chars
 from goldspan.tagger.features import hash64
 
 

@@ -118,7 +118,7 @@ def _sorted_out(
     """
     from goldspan.crowd.registry import FORMATS
     from goldspan.errors import UnknownNameError
-    from goldspan.spans import ENCODINGS, get_encoding
+    from goldspan.spans.encoding import ENCODINGS, get_encoding
 
     if encoding is None:
         return format_, None

@@ -18,7 +18,7 @@ from goldspan.cli.output import check_part, emit_json, say, warn
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
     from goldspan.store import SqlLedger
-    from goldspan.store.people import Forgotten
+    from goldspan.store.erasing import Forgotten
 
 UNIT = 10_000
 """Millionths of the currency unit that are not worth a bonus: a cent."""
@@ -96,7 +96,7 @@ def forget(
     check_part("server")
     from goldspan.campaign.clock import wall_clock
     from goldspan.cli.served import read_setting
-    from goldspan.store.people import UnsettledError
+    from goldspan.store.erasing import UnsettledError
     from goldspan.web.opening import open_store
 
     setting = read_setting(source)
@@ -146,8 +146,7 @@ def _forget(
 ) -> dict[str, Any]:  # fmt: skip
     from goldspan.campaign.clock import CampaignClock
     from goldspan.store import export_ledger, scrub, write_list
-    from goldspan.store.erasing import rebase
-    from goldspan.store.people import Forgotten
+    from goldspan.store.erasing import Forgotten, rebase
     from goldspan.web.opening import list_of
 
     is_old, kept_log = not ledger.is_private, ""
@@ -232,7 +231,7 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     """
     from goldspan.campaign.clock import CampaignClock
     from goldspan.money import from_micro
-    from goldspan.store.people import UnsettledError
+    from goldspan.store.erasing import UnsettledError
     from goldspan.web.people import People
     from goldspan.web.providers.payments import PaymentQueue
     from goldspan.web.providers.registry import open_provider

@@ -124,7 +124,8 @@ def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
     Raises:
         FormatError: It is neither.
     """
-    from goldspan.crowd.io import get_format, guess_format
+    from goldspan.crowd.detection import guess_format
+    from goldspan.crowd.registry import get_format
     from goldspan.errors import FormatError
 
     try:

@@ -152,7 +152,7 @@ def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overw
             raise InputError(f"cannot write {output}: its folder is write-protected")
 
 
-_STORE = ("sqlalchemy", "alembic")
+_STORE = ("sqlalchemy",)
 _SERVER = (
     "fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2", "prometheus_client",
 )  # fmt: skip

@@ -128,7 +128,7 @@ def _damage(place: str | Path) -> GoldspanError | None:
 
 def command_line(words: Sequence[str], out: str, store: str | None) -> str:
     """Return a command of the campaign at a place, without the password of a database."""
-    from goldspan.store.opening import where_of
+    from goldspan.store.ledger import where_of
 
     every = ["goldspan", *words, "--out", out]
     if store is not None:

@@ -10,19 +10,15 @@ if TYPE_CHECKING:
     from goldspan.crowd.builder import CrowdBuilder
     from goldspan.crowd.convert import convert_crowd
     from goldspan.crowd.io import read_crowd, write_crowd
-    from goldspan.crowd.measures import Agreement, agreement
-    from goldspan.crowd.model import Answers, Crowd, Tagset
+    from goldspan.crowd.measures import agreement
+    from goldspan.crowd.model import Answers, Crowd
     from goldspan.crowd.options import ReadOptions
-    from goldspan.crowd.report import ImportReport
 
 __all__ = [
-    "Agreement",
     "Answers",
     "Crowd",
     "CrowdBuilder",
-    "ImportReport",
     "ReadOptions",
-    "Tagset",
     "agreement",
     "convert_crowd",
     "read_crowd",
@@ -30,13 +26,10 @@ __all__ = [
 ]
 
 _HOME = {
-    "Agreement": "goldspan.crowd.measures",
     "Answers": "goldspan.crowd.model",
     "Crowd": "goldspan.crowd.model",
     "CrowdBuilder": "goldspan.crowd.builder",
-    "ImportReport": "goldspan.crowd.report",
     "ReadOptions": "goldspan.crowd.options",
-    "Tagset": "goldspan.crowd.model",
     "agreement": "goldspan.crowd.measures",
     "convert_crowd": "goldspan.crowd.convert",
     "read_crowd": "goldspan.crowd.io",

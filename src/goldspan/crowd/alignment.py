@@ -156,7 +156,7 @@ _MAX_PASSES = 8
 
 
 @dataclass(frozen=True)
-class Glue:
+class LabelRepair:
     """The glued labels of one document.
 
     Attributes:
@@ -178,7 +178,7 @@ class Glue:
         answer: Sequence[str],
         labels: Iterable[str],
         types: Collection[str] = (),
-    ) -> Glue:
+    ) -> LabelRepair:
         """Learn which types are glued in a document.
 
         Known are the `types` given, those of the labels, those glued in tag form (`/B-MISC`) in
@@ -191,7 +191,7 @@ class Glue:
             known |= {tag[1]} if tag else set()
         added = {token.rpartition("/")[::2] for token in shown - words}
         tails = {tail for head, tail in added if head in words and tail not in words}
-        # `Malta/LO C` is a glued LOC that was cut: LO is no type beside it.
+        # `Malta/LO C` is a glued LOC that was cut: LO is not a type too.
         kinds = sorted({tail for tail in tails if _TYPE_SHAPE.fullmatch(tail)} | known)
         cut = {kind for kind, longer in pairwise(kinds) if longer.startswith(kind)} - known
         known.update(set(kinds) - cut)
@@ -203,7 +203,7 @@ class Glue:
     def strip(self, token: str) -> str:
         """Take glued labels off the end of a token; a token is never emptied.
 
-        >>> Glue.learn(["Valletta"], ["Valletta/LOC"], []).strip("Valletta/LOC")
+        >>> LabelRepair.learn(["Valletta"], ["Valletta/LOC"], []).strip("Valletta/LOC")
         'Valletta'
         """
         head, slash, tail = token.rpartition("/")
@@ -393,7 +393,7 @@ class Trace:
         self.touched[tokens] = True
 
 
-def trace(reference: Sequence[str], answer: Sequence[str], glue: Glue) -> Trace:
+def trace(reference: Sequence[str], answer: Sequence[str], repair: LabelRepair) -> Trace:
     """Find for every line of an answer the reference token in which it begins."""
     n_tokens, n_lines = len(reference), len(answer)
     found = Trace(
@@ -403,14 +403,14 @@ def trace(reference: Sequence[str], answer: Sequence[str], glue: Glue) -> Trace:
         altered=np.zeros(n_tokens, np.bool_),
     )
     gaps: Iterator[_Gap] = iter([_Gap(0, n_tokens, 0, n_lines)])
-    if not _Letters.of(reference, answer, glue).equal:
-        keys = [[glue.strip(token) for token in side] for side in (reference, answer)]
+    if not _CharacterAlignment.of(reference, answer, repair).equal:
+        keys = [[repair.strip(token) for token in side] for side in (reference, answer)]
         blocks = match(*keys)
         for i, j in ((b.i + n, b.j + n) for b in blocks for n in range(b.size)):
-            found.note(j, [i], glue.compare(reference[i], answer[j]))
-        gaps = _heal(reference, answer, _between(blocks, n_tokens, n_lines), glue)
+            found.note(j, [i], repair.compare(reference[i], answer[j]))
+        gaps = _heal(reference, answer, _between(blocks, n_tokens, n_lines), repair)
     for gap in gaps:
-        _trace_gap(reference, answer, gap, glue, found)
+        _trace_gap(reference, answer, gap, repair, found)
     _stand_in(reference, answer, found)
     return found
 
@@ -426,7 +426,7 @@ class _Gap:
 
 
 @dataclass(frozen=True)
-class _Letters:
+class _CharacterAlignment:
     """The characters of some tokens and of some lines, glued labels taken out.
 
     Attributes:
@@ -442,20 +442,22 @@ class _Letters:
     in_line: Sequence[int]
 
     @classmethod
-    def of(cls, tokens: Sequence[str], lines: Sequence[str], glue: Glue) -> _Letters:
+    def of(
+        cls, tokens: Sequence[str], lines: Sequence[str], repair: LabelRepair
+    ) -> _CharacterAlignment:
         """Join the characters, and take out glued labels as far as the two sides need it."""
-        letters = cls._join(tokens, lines)
-        if letters.equal:
-            return letters
-        letters = cls._join([*map(glue.strip, tokens)], [*map(glue.strip, lines)])
-        if letters.equal:
-            return letters
-        text, owner = glue.clean("".join(lines), _owners(map(len, lines)))
+        chars = cls._join(tokens, lines)
+        if chars.equal:
+            return chars
+        chars = cls._join([*map(repair.strip, tokens)], [*map(repair.strip, lines)])
+        if chars.equal:
+            return chars
+        text, owner = repair.clean("".join(lines), _owners(map(len, lines)))
         in_line = np.bincount(np.array(owner, np.intp), minlength=len(lines)).tolist()
-        return cls(letters.tokens, text, letters.in_token, in_line)
+        return cls(chars.tokens, text, chars.in_token, in_line)
 
     @classmethod
-    def _join(cls, tokens: Sequence[str], lines: Sequence[str]) -> _Letters:
+    def _join(cls, tokens: Sequence[str], lines: Sequence[str]) -> _CharacterAlignment:
         return cls("".join(tokens), "".join(lines), [*map(len, tokens)], [*map(len, lines)])
 
     @property
@@ -493,7 +495,7 @@ def _owners(sizes: Iterable[int]) -> list[int]:
 
 
 def _fold(letter: str) -> str:
-    """Forget the case of a letter, unless that makes several letters of it."""
+    """Forget the case of a letter, unless that makes several chars of it."""
     lower = letter.lower()
     return lower if len(lower) == 1 else letter
 
@@ -507,7 +509,7 @@ def _between(blocks: Sequence[Block], n_tokens: int, n_lines: int) -> list[_Gap]
 
 
 def _heal(
-    reference: Sequence[str], answer: Sequence[str], gaps: Sequence[_Gap], glue: Glue
+    reference: Sequence[str], answer: Sequence[str], gaps: Sequence[_Gap], repair: LabelRepair
 ) -> Iterator[_Gap]:
     """Join neighbouring gaps where only together they have the same characters.
 
@@ -523,7 +525,7 @@ def _heal(
                 break
             wide = _Gap(first.i, last.i_end, first.j, last.j_end)
             sides = reference[wide.i : wide.i_end], answer[wide.j : wide.j_end]
-            if _Letters.of(*sides, glue).equal:
+            if _CharacterAlignment.of(*sides, repair).equal:
                 first, joined = wide, reach + 1
                 break
         yield first
@@ -531,12 +533,12 @@ def _heal(
 
 
 def _trace_gap(
-    reference: Sequence[str], answer: Sequence[str], gap: _Gap, glue: Glue, found: Trace
+    reference: Sequence[str], answer: Sequence[str], gap: _Gap, repair: LabelRepair, found: Trace
 ) -> None:
     """Place the lines of one gap by their characters."""
     tokens, lines = reference[gap.i : gap.i_end], answer[gap.j : gap.j_end]
-    letters = _Letters.of(tokens, lines, glue)
-    overlaps = letters.overlaps()
+    chars = _CharacterAlignment.of(tokens, lines, repair)
+    overlaps = chars.overlaps()
     tokens_of: list[list[int]] = [[] for _ in lines]
     lines_of: list[list[int]] = [[] for _ in tokens]
     for i, j in overlaps:
@@ -548,28 +550,28 @@ def _trace_gap(
     exact = np.flatnonzero(np.array(same) >= 0)
     found.note_exact(gap.j + exact, gap.i + np.array(same, np.int32)[exact])
     for j in (j for j, i in enumerate(same) if i < 0):
-        on, left = tokens_of[j], letters.in_line[j]
+        on, left = tokens_of[j], chars.in_line[j]
         parts = lines_of[on[0]] if on else []
         if not on:
-            kind = _stray(lines[j], left, glue)
+            kind = _stray(lines[j], left, repair)
         elif len(on) > 1:
             kind = Kind.MERGED_TOKENS
         elif len(parts) > 1:
-            covered = sum(overlaps[on[0], part] for part in parts) == letters.in_token[on[0]]
+            covered = sum(overlaps[on[0], part] for part in parts) == chars.in_token[on[0]]
             whole = covered and overlaps[on[0], j] == left
             kind = Kind.CUT_TOKEN if whole else Kind.ALTERED_TOKEN
         else:
-            kind = glue.compare(tokens[on[0]], lines[j])
-            if kind == Kind.ALTERED_TOKEN and letters.equal:
+            kind = repair.compare(tokens[on[0]], lines[j])
+            if kind == Kind.ALTERED_TOKEN and chars.equal:
                 kind = Kind.MANGLED_GLUE
         found.note(gap.j + j, [gap.i + i for i in on], kind)
 
 
-def _stray(line: str, n_left: int, glue: Glue) -> Kind:
+def _stray(line: str, n_left: int, repair: LabelRepair) -> Kind:
     """Return what a line is that shares no characters with the reference."""
     if not line.strip():
         return Kind.EMPTY_TOKEN
-    return Kind.LABEL_AS_TOKEN if not n_left or glue.is_label(line) else Kind.INSERTED_TOKEN
+    return Kind.LABEL_AS_TOKEN if not n_left or repair.is_label(line) else Kind.INSERTED_TOKEN
 
 
 def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> None:
@@ -598,8 +600,8 @@ def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> 
 # Which labels of an aligned answer count, and what became of all the others.
 
 
-class Fate(IntEnum):
-    """What became of a line's label; the code of `Placed.fate`."""
+class Placement(IntEnum):
+    """What became of a line's label; the code of `Placed.placement`."""
 
     PLACED = 0
     UNLABELLED = 1
@@ -612,25 +614,27 @@ class Fate(IntEnum):
     OVERRULED_PART = 8
 
 
-FATES: Mapping[Fate, str] = MappingProxyType(
+PLACEMENTS: Mapping[Placement, str] = MappingProxyType(
     {
-        Fate.PLACED: "placed on its token",
-        Fate.UNLABELLED: "the line has no label",
-        Fate.EMPTY_TOKEN: "the line has a label and no token",
-        Fate.LABEL_AS_TOKEN: "a label stands in the place of the token",
-        Fate.INSERTED_TOKEN: "the reference has no such token",
-        Fate.ALTERED_TOKEN: "the token is cut or altered",
-        Fate.DROPPED_SENTENCE: "something in the sentence is altered",
-        Fate.OTHER_PART: "another part of the token has the same label, or this one is outside",
-        Fate.OVERRULED_PART: "an earlier part of the token has another label",
+        Placement.PLACED: "placed on its token",
+        Placement.UNLABELLED: "the line has no label",
+        Placement.EMPTY_TOKEN: "the line has a label and no token",
+        Placement.LABEL_AS_TOKEN: "a label stands in the place of the token",
+        Placement.INSERTED_TOKEN: "the reference has no such token",
+        Placement.ALTERED_TOKEN: "the token is cut or altered",
+        Placement.DROPPED_SENTENCE: "something in the sentence is altered",
+        Placement.OTHER_PART: (
+            "another part of the token has the same label, or this one is outside"
+        ),
+        Placement.OVERRULED_PART: "an earlier part of the token has another label",
     }
 )
-"""Every fate in words; all but `PLACED` are reasons for an import report."""
+"""Every placement in words; all but `PLACED` are reasons for an import report."""
 
 _STRAYS = {
-    Kind.EMPTY_TOKEN: Fate.EMPTY_TOKEN,
-    Kind.LABEL_AS_TOKEN: Fate.LABEL_AS_TOKEN,
-    Kind.INSERTED_TOKEN: Fate.INSERTED_TOKEN,
+    Kind.EMPTY_TOKEN: Placement.EMPTY_TOKEN,
+    Kind.LABEL_AS_TOKEN: Placement.LABEL_AS_TOKEN,
+    Kind.INSERTED_TOKEN: Placement.INSERTED_TOKEN,
 }
 
 
@@ -640,16 +644,21 @@ class Placed:
 
     Attributes:
         source: int32 [n_tokens], index of the line whose label counts, -1 missing.
-        fate: int8 [n_lines], a code of `Fate`; as many lines are placed as tokens have a source.
+        placement: int8 [n_lines], a code of `Placement`; one line is placed per token with a
+            source.
     """
 
     source: NDArray[np.int32]
-    fate: NDArray[np.int8]
+    placement: NDArray[np.int8]
 
     def reasons(self) -> dict[str, int]:
         """Count the labels that are not placed, by reason; with those placed, all lines."""
-        counts = Counter(self.fate.tolist())
-        return {FATES[fate]: counts[fate] for fate in Fate if fate and counts[fate]}
+        counts = Counter(self.placement.tolist())
+        return {
+            PLACEMENTS[placement]: counts[placement]
+            for placement in Placement
+            if placement and counts[placement]
+        }
 
 
 def place(
@@ -683,7 +692,7 @@ def place(
     >>> from goldspan.crowd.alignment import AnswerToken, align
     >>> answer = [AnswerToken("Africa", "B-LOC", 1, 0), AnswerToken("ns", "O", 2, 0)]
     >>> placed = place(align([["Africans"]], answer), np.array([0, 1]), ["B-LOC", "O"], "keep")
-    >>> placed.source.tolist(), [Fate(code).name for code in placed.fate]
+    >>> placed.source.tolist(), [Placement(code).name for code in placed.placement]
     ([0], ['PLACED', 'OTHER_PART'])
     """
     if altered not in ALTERED:
@@ -692,36 +701,36 @@ def place(
     target = alignment.target
     source = speakers(target, answer_labels, len(alignment.source), outside)
     unlabelled = np.array([not label for label in answer_labels], np.bool_)
-    fate = np.full(len(target), Fate.OTHER_PART, np.int8)
+    placement = np.full(len(target), Placement.OTHER_PART, np.int8)
     for kind, reason in _STRAYS.items():
-        fate[alignment.kind == kind] = reason
+        placement[alignment.kind == kind] = reason
     lost, reason = _lost_tokens(alignment, reference_offsets, altered)
     lines = np.flatnonzero(target >= 0)
-    fate[lines[lost[target[lines]]]] = reason
-    fate[lines[unlabelled[lines]]] = Fate.UNLABELLED
+    placement[lines[lost[target[lines]]]] = reason
+    placement[lines[unlabelled[lines]]] = Placement.UNLABELLED
     source[lost] = -1
     given = np.flatnonzero(source >= 0)
     source[given[unlabelled[source[given]]]] = -1
-    fate[source[source >= 0]] = Fate.PLACED
-    for line in np.flatnonzero(fate == Fate.OTHER_PART).tolist():
+    placement[source[source >= 0]] = Placement.PLACED
+    for line in np.flatnonzero(placement == Placement.OTHER_PART).tolist():
         if answer_labels[line] not in {outside, answer_labels[source[target[line]]]}:
-            fate[line] = Fate.OVERRULED_PART
-    return Placed(source, fate)
+            placement[line] = Placement.OVERRULED_PART
+    return Placed(source, placement)
 
 
 def _lost_tokens(
     alignment: Alignment, offsets: NDArray[np.int64], altered: str
-) -> tuple[NDArray[np.bool_], Fate]:
+) -> tuple[NDArray[np.bool_], Placement]:
     """Mark the tokens whose labels a rule gives up, bool [n_tokens], and say why."""
     if altered == "missing":
-        return alignment.altered, Fate.ALTERED_TOKEN
+        return alignment.altered, Placement.ALTERED_TOKEN
     lengths = np.diff(offsets)
     spoilt = np.zeros(len(lengths), np.bool_)
     if altered == "drop-sentence":
         spoilt[np.repeat(np.arange(len(lengths)), lengths)[alignment.altered]] = True
         strange = [f.sentence for f in alignment.faults if f.kind in SPOILING and f.sentence >= 0]
         spoilt[strange] = True
-    return np.repeat(spoilt, lengths), Fate.DROPPED_SENTENCE
+    return np.repeat(spoilt, lengths), Placement.DROPPED_SENTENCE
 
 
 def _check_sizes(alignment: Alignment, offsets: NDArray[np.int64], labels: Sequence[str]) -> None:
@@ -878,14 +887,14 @@ class FaultFinder:
 
 
 __all__ = [
-    "FATES",
     "FAULT_KINDS",
+    "PLACEMENTS",
     "Alignment",
     "AnswerToken",
-    "Fate",
     "Fault",
     "Kind",
     "Placed",
+    "Placement",
     "align",
     "place",
 ]
@@ -925,7 +934,7 @@ def align(
     if tokens == shown:
         found = _identical(len(tokens))
     else:
-        found = trace(tokens, shown, Glue.learn(tokens, shown, {*labels} - {outside}, types))
+        found = trace(tokens, shown, LabelRepair.learn(tokens, shown, {*labels} - {outside}, types))
     finder = FaultFinder(reference, answer, found)
     return Alignment(
         source=speakers(found.target, labels, len(tokens), outside),

@@ -103,7 +103,7 @@ class CrowdBuilder:
             token_lines,
         )
         if item_id in self._places:
-            self.faults.append(item.fault("the item id stands twice", "duplicate-item"))
+            self.faults.append(item.fault("the item id appears twice", "duplicate-item"))
             return self._places[item_id]
         self.faults += item_faults(item)
         if gold is not None and len(gold) != len(tokens):
@@ -257,7 +257,7 @@ class CrowdBuilder:
         seen: set[tuple[int, int, int]] = set()
         for key, row in zip(keys, self._answers, strict=True):
             if key in seen or not 0 <= key[2] <= MAX_ATTEMPT:
-                message = f"attempt {key[2]} stands twice: number repeats anew"
+                message = f"attempt {key[2]} appears twice: number repeats anew"
                 if key not in seen:
                     message = f"attempt must be a number from 0 to {MAX_ATTEMPT}, not {key[2]}"
                 who, name = list(self._workers)[key[1]], self._items[key[0]].id

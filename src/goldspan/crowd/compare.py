@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from goldspan.crowd.gold import with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.refine import with_same_tokens
 from goldspan.errors import InputError
-from goldspan.spans import Score
 from goldspan.spans import score as score_tags
+from goldspan.spans.scoring import Score
 
 
 def score(
@@ -107,8 +107,8 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
         wrong = [row for row in _tags_in(data) if not _is_tags(row)]
         if wrong:
             raise InputError(
-                f"{argument}: {wrong[0]!r} is no list of tags: give every item a list of tags, or "
-                "single labels as a mapping from item ids to labels or as rows with item and label"
+                f"{argument}: {wrong[0]!r} is not a list of tags: give every item a list of tags, "
+                "or single labels as a mapping from item ids to labels or rows with item and label"
             )
         return data
     if isinstance(data, Crowd) or hasattr(type(data), "as_gold"):

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.model import Crowd
 from goldspan.errors import Fault, FaultsError, InputError
-from goldspan.spans import Codec, Tagged, find_errors, find_spans, get_encoding, write_codes
+from goldspan.spans import (
+    Codec,
+    Tagged,
+    find_errors,
+    find_spans,
+)
+from goldspan.spans.corpus import write_codes
+from goldspan.spans.encoding import get_encoding
 
 
 def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
@@ -18,7 +25,7 @@ def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
     Args:
         crowd: The crowd.
         encoding: The target encoding.
-        policy: What to do with malformed tags: "raise" refuses them all; "conlleval", "strict"
+        policy: What to do with malformed tags: "raise" rejects them all; "conlleval", "strict"
             and "boundaries" read them that way and write what was read.
 
     Raises:
@@ -38,7 +45,7 @@ def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
         if faults:
             raise FaultsError(
                 faults,
-                f"{len(faults)} tags break the rules of {crowd.tagset.encoding}: mend them, or "
+                f"{len(faults)} tags break the rules of {crowd.tagset.encoding}: fix them, or "
                 "read them by a policy, such as policy='conlleval' (--repair conlleval)",
             )
         policy = "conlleval"

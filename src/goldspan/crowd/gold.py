@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.labels import joined, listed_bad_labels, read_labels
-from goldspan.crowd.model import Crowd
+from goldspan.crowd.detection import guess_format, is_dataframe, rows_as_table
+from goldspan.crowd.formats.columns import as_strings, frame_columns
+from goldspan.crowd.formats.tables import read_table
+from goldspan.crowd.grid import read_grid
+from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
+from goldspan.crowd.model import Crowd, list_array
 from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.registry import get_format
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError
 from goldspan.spans import Codec
+from goldspan.spans.encoding import Role
 
 _ITEM = ("item", "task", "item_id", "task_id", "id", "question")
 _LABEL = ("label", "gold", "truth", "answer", "tag")
@@ -36,79 +42,19 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
     Raises:
         FormatError: Nothing of it fits, or an item has other tokens there.
     """
-    from goldspan.crowd.io import get_format, guess_format, is_dataframe, rows_as_table
-
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>", refine)
     plain = replace(options, columns={}, workers=(), strict=False)
     if is_dataframe(gold):
-        from goldspan.crowd.formats.tables import read_table
-
         if not crowd.is_classification:
             return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
         return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
-    source = open_source(gold, max_decompressed=options.max_decompressed)
+    source = open_source(gold, options.text_encoding, options.max_decompressed)
     if crowd.is_classification and not source.is_folder:
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
     other = get_format(guess_format(source)).read(source, plain)
     return _from_crowd(crowd, other, source.name, refine)
-
-
-def with_gold_labels(
-    crowd: Crowd,
-    labels: Sequence[str | None],
-    options: ReadOptions,
-    name: str,
-    lines: Sequence[int] | None = None,
-) -> Crowd:
-    """Return the crowd known tags from strings, one per token; None where unknown.
-
-    Args:
-        crowd: The crowd.
-        labels: [n_tokens].
-        options: How labels are read.
-        name: Where they are from, for messages.
-        lines: Line of every label in the file, 0 unknown, if they are from one.
-
-    Raises:
-        FormatError: A string is no tag of the crowd's encoding.
-    """
-    distinct = [label for label in dict.fromkeys(labels) if label is not None]
-    read = read_labels(
-        distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
-    )
-    place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
-    where = []
-    if read.bad:
-        ids = crowd.item_ids.to_pylist()
-        for token, label in enumerate(labels):
-            if place.get(label, -1) in read.bad:
-                n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
-                line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
-                at = -1 if crowd.is_classification else at
-                where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
-    crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
-    table = np.append(read.codes, np.int16(-1))
-    codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
-    tagset = joined(crowd.tagset, read.tagset)
-    return recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
-
-
-def recode(crowd: Crowd, tagset: Codec) -> Crowd:
-    """Return the same crowd with a larger tag set."""
-    if tagset == crowd.tagset:
-        return crowd
-    codes = translate(crowd.answers.codes, crowd.tagset, tagset)
-    gold = None if crowd.gold is None else translate(crowd.gold, crowd.tagset, tagset)
-    answers = replace(crowd.answers, codes=codes)
-    return replace(crowd, tagset=tagset, answers=answers, gold=gold)
-
-
-def translate(codes: NDArray[np.int16], source: Codec, target: Codec) -> NDArray[np.int16]:
-    """Turn codes of one tag set into codes of another that holds its tags."""
-    table = np.array([*(target.index[tag] for tag in source.tags), -1], np.int16)
-    return np.asarray(table[codes])
 
 
 @dataclass(frozen=True)
@@ -120,16 +66,12 @@ class _Columns:
 
 
 def _read_columns(source: Source, options: ReadOptions) -> _Columns:
-    from goldspan.crowd.grid import read_grid
-
     grid = read_grid(source, options.delimiter)
     columns = {name: grid.column(name).to_pylist() for name in grid.header}
     return _Columns(columns, grid.line.tolist())
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
-    from goldspan.crowd.formats.columns import as_strings, frame_columns
-
     usual, named = {*_ITEM, *_LABEL}, set(options.columns.values())
     table = frame_columns(frame, lambda all_: [n for n in all_ if n.lower() in usual or n in named])
     columns = {
@@ -181,8 +123,6 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
         message = f"there is no gold in it: it was read as {other.import_report.format}, {other!r}"
         raise FormatError([Fault(message, file=name, kind="gold")])
     if refine:
-        from goldspan.crowd.refine import with_same_tokens
-
         crowd, other = with_same_tokens(crowd, other)
     if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):
         return _whole(crowd, other, name)
@@ -233,13 +173,120 @@ def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fau
     return Fault(message, name, 0, item, token, kind="tokens")
 
 
-def _with_faults(crowd: Crowd, faults: list[Fault]) -> Crowd:
-    if not faults:
-        return crowd
-    report = crowd.import_report
-    return replace(crowd, import_report=replace(report, faults=(*report.faults, *faults)))
-
-
 def _noted(crowd: Crowd, note: str) -> Crowd:
     report = crowd.import_report
     return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
+
+
+# --------------------------------------------------------------------------------------------------
+# Two crowds of the same texts with other tokens: texts are cut where somebody's spans begin or end,
+# so answers and gold that were read from two files may differ. Both are cut where either one is.
+
+
+def with_same_tokens(left: Crowd, right: Crowd) -> tuple[Crowd, Crowd]:
+    """Cut the tokens of two crowds alike where items of one id have one text and other tokens.
+
+    Items whose texts or places of tokens are not known stay as they are.
+    """
+    if left.token_start is None or right.token_start is None:
+        return left, right
+    if left.texts is None or right.texts is None:
+        return left, right
+    place = {name: n for n, name in enumerate(right.item_ids.to_pylist())}
+    mine: dict[int, list[int]] = {}
+    theirs: dict[int, list[int]] = {}
+    texts, others = left.texts.to_pylist(), right.texts.to_pylist()
+    for n, name in enumerate(left.item_ids.to_pylist()):
+        at = place.get(name)
+        if at is None or texts[n] is None or texts[n] != others[at]:
+            continue
+        if left.tokens_list[n] != right.tokens_list[at]:
+            points = _points(left, n) | _points(right, at)
+            mine[n] = theirs[at] = sorted(points)
+    return split_tokens(left, mine), split_tokens(right, theirs)
+
+
+def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
+    """Cut tokens of some items at places of their texts.
+
+    Args:
+        crowd: A crowd with texts and places of tokens.
+        points: Code points by item, sorted; those that are not within a token cut nothing.
+    """
+    if not points or crowd.token_start is None:
+        return crowd
+    crowd = recode(crowd, _complete(crowd.tagset))
+    assert crowd.token_start is not None
+    starts = crowd.token_start.tolist()
+    words = crowd.tokens.flatten().to_pylist()
+    offsets = crowd.offsets.tolist()
+    n_pieces = np.ones(crowd.n_tokens, np.int64)
+    tokens: list[str] = []
+    begins: list[int] = []
+    for n in range(crowd.n_items):
+        for t in range(offsets[n], offsets[n + 1]):
+            a, word = starts[t], words[t]
+            inner = [p for p in points.get(n, ()) if a < p < a + len(word)]
+            bounds = [a, *inner, a + len(word)]
+            n_pieces[t] = len(bounds) - 1
+            tokens += [word[b - a : e - a] for b, e in pairwise(bounds)]
+            begins += bounds[:-1]
+    ends = np.concatenate([[0], np.cumsum(n_pieces)])
+    answers = crowd.answers
+    flat = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
+    token_of = flat + np.arange(len(answers.codes))
+    pieces = n_pieces[token_of]
+    lengths = np.add.reduceat(pieces, answers.offset[:-1]) if len(answers) else pieces[:0]
+    answers = replace(
+        answers,
+        codes=_spread(answers.codes, pieces, crowd.tagset),
+        offset=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    )
+    gold = None if crowd.gold is None else _spread(crowd.gold, n_pieces, crowd.tagset)
+    return replace(
+        crowd,
+        tokens=list_array(pa.array(tokens, pa.string()), ends[crowd.offsets]),
+        token_start=np.array(begins, np.int32),
+        answers=answers,
+        gold=gold,
+    )
+
+
+def _points(crowd: Crowd, n: int) -> set[int]:
+    """Where the tokens of an item begin and end."""
+    assert crowd.token_start is not None
+    first, last = crowd.offsets[n], crowd.offsets[n + 1]
+    starts = crowd.token_start[first:last].tolist()
+    ends = (a + len(word) for a, word in zip(starts, crowd.tokens_list[n], strict=True))
+    return {*starts, *ends}
+
+
+def _complete(codec: Codec) -> Codec:
+    """Return all tags of the types of a tag set."""
+    full = Codec.from_types(codec.types, codec.encoding)
+    return full if set(codec.tags) <= set(full.tags) else codec
+
+
+def _spread(
+    codes: NDArray[np.int16], n_pieces: NDArray[np.int64], codec: Codec
+) -> NDArray[np.int16]:
+    """Return the pieces of tokens their tags."""
+    found = np.repeat(codes, n_pieces)
+    if codec.rules.is_plain or (n_pieces == 1).all():
+        return found
+    ends = np.cumsum(n_pieces)
+    first, last = np.zeros(len(found), np.bool_), np.zeros(len(found), np.bool_)
+    first[ends - n_pieces], last[ends - 1] = True, True
+    roles = np.append(codec.roles, Role.OUTSIDE)[found]
+    role = roles.copy()
+    spans = (roles != Role.OUTSIDE) & (found >= 0)
+    opens, closes = (np.isin(roles, pair) for pair in _OPEN_CLOSE)
+    role[spans & ~(opens & first) & ~(closes & last)] = Role.INSIDE
+    role[spans & opens & first & ~(closes & last)] = Role.BEGIN
+    role[spans & closes & last & ~(opens & first)] = Role.END
+    kinds = np.append(codec.type_of, -1)[found]
+    found[spans] = codec.code_of[role[spans], kinds[spans]]
+    return found
+
+
+_OPEN_CLOSE = ((Role.BEGIN, Role.SINGLE), (Role.END, Role.SINGLE))

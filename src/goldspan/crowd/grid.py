@@ -128,7 +128,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     """Read a delimited table with a header.
 
     Blank lines, rows of empty cells and lines that start with `# ` and hold no delimiter are no
-    rows. A first line `sep=;`, as Excel writes it, is no row either: it names the delimiter.
+    rows. A first line `sep=;`, as Excel writes it, is not a row either: it names the delimiter.
 
     Raises:
         FormatError: Rows have too many or too few cells, a cell is longer than `MAX_CELL`, or
@@ -233,7 +233,7 @@ def _cut(
 ) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Put the cells of all rows end to end.
 
-    Separators go, and lines that are no rows go as a whole; a cell ends where its separator
+    Separators go, and lines that are not rows go as a whole; a cell ends where its separator
     stood, less all that went before it.
 
     Returns:
@@ -317,7 +317,7 @@ def _names(header: tuple[str, ...], file: str) -> tuple[str, ...]:
         raise FormatError([Fault(message, file=file, line=1, kind="long-cell")])
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        message = f"columns {', '.join(map(repr, twice))} stand twice in the header"
+        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
         raise FormatError([Fault(message, file=file, line=1, kind="header")])
     return names
 
@@ -342,7 +342,7 @@ def _check(grid: Grid) -> None:
     words = [name.lower() != TEXT for name in grid.header]
     long = np.flatnonzero((grid.cell_lengths[:, words] > MAX_CELL).any(axis=1))
     if len(long):
-        message = f"a cell longer than {MAX_CELL} bytes: this is no token, id or label"
+        message = f"a cell longer than {MAX_CELL} bytes: this is not a token, id or label"
         faults = [
             Fault(message, file=grid.name, line=line, kind="long-cell")
             for line in grid.line[long].tolist()

@@ -2,196 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from importlib import import_module
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
 from inspect import signature
-from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from goldspan.crowd.detection import read_source
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.names import check_names
-from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.registry import FORMATS
-from goldspan.crowd.source import Source, open_source
-from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
-from goldspan.plugins import plugins
+from goldspan.crowd.options import ReadOptions, reading_options
+from goldspan.crowd.registry import FORMATS, get_writer
+from goldspan.errors import FormatError, InputError, UnknownNameError
+
+READING = frozenset(reading_options())
+"""The names of the options of `read_crowd`."""
 
 
-class Format(Protocol):
-    """What a format module has; see `registry.py`."""
-
-    SUMMARY: str
-    SUFFIXES: tuple[str, ...]
-
-    def sniff(self, source: Source) -> bool:
-        """Return whether the content looks like this format."""
-        ...
-
-    def read(self, source: Source, options: ReadOptions) -> Crowd:
-        """Read a crowd."""
-        ...
-
-    def write(self, crowd: Crowd, path: Path) -> None:
-        """Write a crowd."""
-        ...
-
-
-def formats() -> dict[str, str]:
-    """Return all formats by name, those of other packages last."""
-    others = plugins("goldspan.formats")
-    return {**FORMATS, **{name: value for name, value in others.items() if name not in FORMATS}}
-
-
-def get_format(name: str) -> Any:
-    """Import the module of a format.
-
-    Raises:
-        UnknownNameError: There is no such format; the message names them all.
-    """
-    if name in FORMATS:
-        return import_module(FORMATS[name])
-    if name not in formats():
-        raise UnknownNameError("format", name, formats())
-    return import_module(formats()[name])
-
-
-def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
-    """Guess the format of a source from its content, and from the columns that the user named.
-
-    Raises:
-        FormatError: It looks like none of them.
-    """
-    named = _table_with(source, columns or {})
-    if named:
-        return named
-    for name in chain(FORMATS, plugins("goldspan.formats")):
-        if get_format(name).sniff(source):
-            return name
-    # A broken JSON file looks like nothing; its reader says where it is broken.
-    by_ending = {".jsonl": "spans", ".json": "label-studio"}
-    if source.suffix in by_ending:
-        return by_ending[source.suffix]
-    message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
-    raise FormatError([Fault(message, file=source.name, kind="format")])
-
-
-def read_crowd(
-    source: Any,
-    *,
-    format: str | None = None,  # noqa: A002 - the word users know
-    gold: Any = None,
-    encoding: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    workers: Iterable[str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    missing: Iterable[str] | None = None,
-    altered: str = "missing",
-    repeated: str = "last",
-    unknown: str = "raise",
-    strict: bool = False,
-    offsets: str = "codepoint",
-    tokens: str = "fine",
-    cut: str = "split",
-    overlapping: str = "longest",
-    unlabelled: str = "refuse",
-    strip: bool = False,
-    rename_workers: Mapping[str, str] | None = None,
-    delimiter: str | None = None,
-    text_encoding: str | None = None,
-    max_decompressed: int | str | None = None,
-    progress: Callable[[int, int], Any] | None = None,
-) -> Crowd:
+def read_crowd(source: Any, **options: Any) -> Crowd:
     r"""Read a crowd: items, workers, their answers, and gold if there is some.
 
     Args:
         source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
             binary file; a DataFrame of any make, a Hugging Face `Dataset`, or a list of dicts.
-        format: "wide", "long", "span-table", "tag-columns", "folder", "spans", "label-studio",
-            "doccano", "prodigy", "brat", "mturk", "parquet" or "conll"; guessed from the content
-            by default. A DataFrame is "long", "span-table", "tag-columns" or "wide".
-        gold: A second file, folder or DataFrame with the known tags.
-        encoding: Encoding of the tags; guessed by default.
-        columns: Names of columns by role, for example {"item": "question", "worker": "user"}.
-        workers: Worker columns of a wide table; of other formats the workers to keep.
-        labels: New names for labels, {"person": "PER"}; an empty name drops the label.
-        missing: Cells that mean "no label"; by default `?`, empty, NA, NaN, null.
-        altered: What becomes of a label on a token that the worker's file shows cut or altered:
-            "missing" (default), "keep" (forced onto the whole token) or "drop-sentence".
-        repeated: Which of several answers of one worker to one item counts: "last" or "first".
-        unknown: What becomes of a string that is no tag of the encoding: "raise" (default), or
-            "outside": listed in the import report and read as `O`.
-        strict: Refuse an input with faults that could otherwise be aligned or listed.
-        offsets: What character offsets count: "codepoint", "utf16" (JavaScript) or "utf8".
-        tokens: How texts are cut whose file names no tokens: "fine" (default), "space" or
-            "words"; see `goldspan.spans.tokenize`.
-        cut: Character spans that begin or end within a token: "split" (default) cuts the token
-            there, "expand" takes the whole token, "contract" leaves it out, "error" refuses.
-        overlapping: Which of the spans of one answer stays where several overlap: "longest"
-            (default), "outermost", or "refuse".
-        unlabelled: What becomes of a file with items that nobody labelled, no gold either:
-            "refuse" (default) or "keep", for pools. goldspan's own formats are always kept.
-        strip: Take white space and quotation marks off the ends of labels and of workers' ids.
-        rename_workers: Other ids for workers, {"Ann": "ann"}; what two have answered becomes one
-            worker's.
-        delimiter: Of a table; guessed by default.
-        text_encoding: Of the text, also of the gold; UTF-8 by default, cp1252 where it can only
-            be that.
-        max_decompressed: Most bytes that a compressed file, an archive or a Parquet file may
-            become in memory, as a number or as text such as "20GiB"; by default 4 GiB, and beyond
-            256 MiB no more than 100 times its size.
-        progress: Called with (done, total) now and then by readers that may take long.
+        options: The fields of `ReadOptions`: format, gold, encoding, columns, workers, labels,
+            missing, altered, repeated, unknown, strict, offsets, tokens, cut, overlapping,
+            unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed and
+            progress. A DataFrame is of the format "long", "span-table", "tag-columns" or "wide".
 
     Returns:
         The crowd; `crowd.import_report` says what was found and decided.
 
     Raises:
-        FormatError: The input is refused; every fault is listed with its place.
-        UnknownNameError: An option has no such value.
+        FormatError: The input is rejected; every fault is listed with its place.
+        UnknownNameError: There is no such option, or it has no such value.
 
     >>> crowd = read_crowd(b"token\tann\tbob\nParis\tB-LOC\tO\n", format="wide")
     >>> crowd.answers_of("1")
     {'ann': ['B-LOC'], 'bob': ['O']}
     """
-    defaults = ReadOptions()
-    options = ReadOptions(
-        encoding=encoding,
-        columns=dict(columns or {}),
-        workers=None if workers is None else tuple(workers),
-        labels=dict(labels or {}),
-        missing=defaults.missing if missing is None else tuple(missing),
-        altered=altered,
-        repeated=repeated,
-        unknown=unknown,
-        strict=strict,
-        offsets=offsets,
-        tokens=tokens,
-        cut=cut,
-        overlapping=overlapping,
-        strip=strip,
-        rename_workers=dict(rename_workers or {}),
-        delimiter=delimiter,
-        max_decompressed=max_decompressed,
-        progress=progress,
-    )
-    source = _opened_rows(source, format)
-    if is_dataframe(source):
-        from goldspan.crowd.formats.tables import read_table
+    _check_options(options)
+    given = ReadOptions(**options)
+    crowd = read_source(source, given)
+    return crowd if given.gold is None else attach_gold(crowd, given.gold, given, refine=True)
 
-        crowd = read_table(source, options, format)
-    else:
-        opened = open_source(source, text_encoding, max_decompressed)
-        name = format or guess_format(opened, columns)
-        crowd = get_format(name).read(opened, options)
-    crowd = check_names(_with_labels(crowd, unlabelled), options)
-    if gold is not None:
-        from goldspan.crowd.gold import attach_gold
 
-        known = hasattr(type(gold), "tagged_by_id") or is_dataframe(rows_as_table(gold))
-        given = gold if known else open_source(gold, text_encoding, max_decompressed)
-        crowd = attach_gold(crowd, given, options, refine=True)
-    return crowd
+def _check_options(names: Iterable[str]) -> None:
+    """Reject what is not an option of a reader."""
+    for name in sorted(names):
+        if name not in READING:
+            raise UnknownNameError("reading option", name, sorted(READING))
 
 
 def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
@@ -210,9 +72,7 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     1
     """
     reading = {name: value for name, value in reading.items() if value is not None}
-    unknown = sorted(reading.keys() - READING)
-    if unknown:
-        raise UnknownNameError("reading option", unknown[0], sorted(READING))
+    _check_options(reading)
     if hasattr(type(data), "as_gold"):
         data = data.as_gold()
     if not isinstance(data, Crowd):
@@ -225,8 +85,6 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
         )
     if gold is None:
         return data
-    from goldspan.crowd.gold import attach_gold
-
     return attach_gold(data, gold, ReadOptions(), refine=True)
 
 
@@ -241,10 +99,6 @@ def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crow
         if type(error) is not InputError:
             raise
         raise InputError(f"{argument}: {error}") from None
-
-
-READING = frozenset(read_crowd.__kwdefaults__ or ())
-"""The options of `read_crowd`."""
 
 
 def write_crowd(
@@ -280,13 +134,9 @@ def write_crowd(
     Raises:
         InputError: The format cannot be written, or the path cannot be.
     """
-    from goldspan.crowd.losses import lost_in_file
-
     crowd = to_crowd(crowd, "crowd", **reading)
     name = format or _format_of(Path(path))
-    module = get_format(name)
-    if not hasattr(module, "write"):
-        raise InputError(f"format {name!r} can only be read")
+    module = get_writer(name)
     takes = signature(module.write).parameters
     given = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
     if text:
@@ -307,9 +157,6 @@ def write_to_stdout(
     raw_csv: bool = False,
 ) -> list[str]:
     """Write a crowd to standard output; returns what the format cannot hold."""
-    import sys
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
         lost = write_crowd(crowd, path, format=format, text=text, raw_csv=raw_csv)
@@ -323,135 +170,7 @@ def write_to_stdout(
 
 def _format_of(path: Path) -> str:
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    by_suffix = {
-        ".tsv": "wide",
-        ".csv": "long",
-        ".jsonl": "spans",
-        ".parquet": "parquet",
-        ".conll": "conll",
-        ".json": "label-studio",
-        "": "folder",
-    }
-    if suffix not in by_suffix:
-        raise InputError(f"{path}: the ending does not name a format: pass format=…")
-    return by_suffix[suffix]
-
-
-def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
-    """The sort of table that has the named columns in its header."""
-    from goldspan.crowd.formats.span_table import is_span_table
-    from goldspan.crowd.grid import header_names
-
-    if not columns or source.is_folder or source.is_parquet:
-        return None
-    cells = header_names(source)
-    if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
-        return None
-    if is_span_table(cells, columns):
-        return "span-table"
-    roles = {role for role, name in columns.items() if name in cells}
-    if "worker" in roles or {"item", "label"} <= roles:
-        return "long"
-    return "wide" if "token" in roles and "tag" not in columns else None
-
-
-def rows_as_table(source: Any) -> Any:
-    """Return a list of dicts as an Arrow table; anything else as it is.
-
-    Raises:
-        InputError: The list is empty, or a column mixes types.
-    """
-    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
-        return source
-    if not source:
-        raise InputError("the list of rows is empty: there is nothing to read")
-    import pyarrow as pa
-
-    columns = {str(name): None for row in source for name in row}
-    try:
-        return pa.table({name: [row.get(name) for row in source] for name in columns})
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"the list of dicts cannot be read: {why}: give every column values of one type"
-        ) from None
-
-
-def is_dataframe(source: Any) -> bool:
-    """Return whether something is a DataFrame of any make."""
-    if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
-        return False
-    # Asked of the type: a lazy frame would compute its columns.
-    return hasattr(type(source), "columns") or hasattr(type(source), "column_names")
-
-
-JSON_FORMATS = ("label-studio", "prodigy", "doccano", "spans")
-"""Formats whose records may also be given as a list of dicts."""
-
-
-def _opened_rows(source: Any, name: str | None) -> Any:
-    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source.
-
-    Raises:
-        InputError: It is a list of something else, or a dict.
-    """
-    if isinstance(source, Mapping):
-        names = ", ".join(map(str, list(source)[:5]))
-        hint = "pass one of its values, such as data['train'], if these are splits of a data set"
-        raise InputError(
-            f"cannot read a {type(source).__name__} ({names}): {hint}, or a list of dicts"
-        )
-    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
-        return source
-    nested = any(isinstance(value, list | dict) for row in source[:20] for value in row.values())
-    if name in JSON_FORMATS or (name is None and nested):
-        import json
-
-        try:
-            data = json.dumps(source, ensure_ascii=False, allow_nan=False).encode()
-        except (TypeError, ValueError) as error:
-            if name is not None:
-                raise InputError(f"the list of dicts cannot be written as JSON: {error}") from None
-            return rows_as_table(source)
-        opened = Source("<list>", data, text_encoding="utf-8")
-        fits = (one for one in JSON_FORMATS if get_format(one).sniff(opened))
-        if name is not None or next(fits, None) is not None:
-            return opened
-    return rows_as_table(source)
-
-
-def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
-    """Reject what holds neither answers nor gold; where there is gold only, say so.
-
-    goldspan's own formats may hold items alone: pools are written in them.
-
-    Raises:
-        FormatError: Nobody labelled anything.
-    """
-    report = crowd.import_report
-    if crowd.n_workers:
-        return crowd
-    if crowd.gold is not None and (crowd.gold >= 0).any():
-        note = "nobody's answers are in it: it is read as gold only"
-        if not any("as gold" in one for one in report.notes) and report.format != "conll":
-            return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
-        return crowd
-    if unlabelled not in UNLABELLED:
-        raise UnknownNameError("rule for items without labels", unlabelled, UNLABELLED)
-    if report.format in OWN_FORMATS or unlabelled == "keep":
-        return crowd
-    message = (
-        f"there are {crowd.n_items} items, but nobody's labels (0 workers), and no gold: is this "
-        f"the right file, and {report.format} its format? "
-    )
-    hints = {
-        "wide": "name the columns of the workers with workers=[…] (--workers)",
-        "long": "name the columns with columns={'worker': …, 'label': …} (--columns)",
-        "label-studio": "export completed annotations; predictions are not read",
-    }
-    hint = hints.get(report.format, "export the annotations too, not the texts alone")
-    raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])
-
-
-UNLABELLED = ("refuse", "keep")
-OWN_FORMATS = ("parquet", "spans")
+    for name, one in FORMATS.items():
+        if suffix in one.endings:
+            return name
+    raise InputError(f"{path}: the ending does not name a format: pass format=…")

@@ -1,4 +1,4 @@
-"""From label strings to a tag set: renaming, guessing the encoding, refusing what is no tag."""
+"""From label strings to a tag set: renaming, guessing the encoding, rejecting what is not a tag."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.spans import Codec, Role, Tagged, get_encoding, token_flags
-from goldspan.spans.encoding import BAD_OPEN, ENCODINGS, STARTS, Encoding, TagFault, read_tag
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.corpus import token_flags
+from goldspan.spans.encoding import (
+    BAD_OPEN,
+    ENCODINGS,
+    STARTS,
+    Encoding,
+    Role,
+    TagFault,
+    get_encoding,
+    read_tag,
+)
 
 MAX_STRIPPED = 20
 """Labels with white space at their ends that are listed."""
@@ -28,7 +38,7 @@ class Labels:
         tagset: The complete tag set of their types.
         codes: int16 [n_labels], code of every distinct string; -1 for missing ones, and for bad
             ones unless they count as outside.
-        bad: Why a string is no tag, by its place in the list.
+        bad: Why a string is not a tag, by its place in the list.
     """
 
     tagset: Codec
@@ -76,7 +86,7 @@ def guess_encoding(tags: Iterable[str]) -> str:
 
 
 def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Decide between BIO and IOB by how spans open, and refuse a mixture of encodings.
+    """Decide between BIO and IOB by how spans open, and reject a mixture of encodings.
 
     The tags of BIO and IOB are the same strings. If most spans of the gold (without gold: of the
     answers) open with I-, the encoding is IOB. Where some columns close their spans with end tags
@@ -88,7 +98,7 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     if options.encoding or crowd.tagset.rules.is_plain:
         return crowd
     if crowd.tagset.rules.has_end:
-        _refuse_mixture(crowd)
+        _reject_mixture(crowd)
         return crowd
     tagged = crowd.gold_tagged if crowd.gold is not None else _answers_tagged(crowd)
     flags = token_flags(tagged, crowd.tagset)
@@ -153,7 +163,7 @@ def listed_bad_labels(
         options: `unknown` and `strict` are used.
 
     Raises:
-        FormatError: Unknown tags are refused.
+        FormatError: Unknown tags are rejected.
     """
     if bad and (options.unknown == "raise" or options.strict):
         raise FormatError(bad_label_faults(bad, places))
@@ -200,7 +210,7 @@ def _answers_tagged(crowd: Crowd) -> Tagged:
     return Tagged(crowd.answers.codes, crowd.answers.offset)
 
 
-def _refuse_mixture(crowd: Crowd) -> None:
+def _reject_mixture(crowd: Crowd) -> None:
     closing = np.isin(crowd.tagset.roles, (Role.END, Role.SINGLE))
     spans = crowd.tagset.roles != Role.OUTSIDE
     columns: dict[str, NDArray[np.int16]] = {}
@@ -227,7 +237,7 @@ def _refuse_mixture(crowd: Crowd) -> None:
 
 
 def types_of(labels: Iterable[str], rules: Encoding) -> set[str]:
-    """Return the span types of some tags; strings that are no tags are passed over."""
+    """Return the span types of some tags; strings that are not tags are passed over."""
     read = (read_tag(label, rules) for label in labels)
     return {pair[1] for pair in read if not isinstance(pair, TagFault) and pair[1]}
 
@@ -244,3 +254,70 @@ def joined(left: Codec, right: Codec) -> Codec:
             "convert one of them first (goldspan convert), or name the encoding of both"
         )
     return left if left == right else Codec.from_types({*left.types, *right.types}, left.encoding)
+
+
+# --------------------------------------------------------------------------------------------------
+# Known tags, and larger tag sets.
+
+
+def with_gold_labels(
+    crowd: Crowd,
+    labels: Sequence[str | None],
+    options: ReadOptions,
+    name: str,
+    lines: Sequence[int] | None = None,
+) -> Crowd:
+    """Return the crowd known tags from strings, one per token; None where unknown.
+
+    Args:
+        crowd: The crowd.
+        labels: [n_tokens].
+        options: How labels are read.
+        name: Where they are from, for messages.
+        lines: Line of every label in the file, 0 unknown, if they are from one.
+
+    Raises:
+        FormatError: A string is not a tag of the crowd's encoding.
+    """
+    distinct = [label for label in dict.fromkeys(labels) if label is not None]
+    read = read_labels(
+        distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
+    )
+    place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
+    where = []
+    if read.bad:
+        ids = crowd.item_ids.to_pylist()
+        for token, label in enumerate(labels):
+            if place.get(label, -1) in read.bad:
+                n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
+                line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
+                at = -1 if crowd.is_classification else at
+                where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
+    crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
+    table = np.append(read.codes, np.int16(-1))
+    codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
+    tagset = joined(crowd.tagset, read.tagset)
+    return recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
+
+
+def recode(crowd: Crowd, tagset: Codec) -> Crowd:
+    """Return the same crowd with a larger tag set."""
+    if tagset == crowd.tagset:
+        return crowd
+    codes = translate(crowd.answers.codes, crowd.tagset, tagset)
+    gold = None if crowd.gold is None else translate(crowd.gold, crowd.tagset, tagset)
+    answers = replace(crowd.answers, codes=codes)
+    return replace(crowd, tagset=tagset, answers=answers, gold=gold)
+
+
+def translate(codes: NDArray[np.int16], source: Codec, target: Codec) -> NDArray[np.int16]:
+    """Turn codes of one tag set into codes of another that holds its tags."""
+    table = np.array([*(target.index[tag] for tag in source.tags), -1], np.int16)
+    return np.asarray(table[codes])
+
+
+def _with_faults(crowd: Crowd, faults: list[Fault]) -> Crowd:
+    if not faults:
+        return crowd
+    report = crowd.import_report
+    return replace(crowd, import_report=replace(report, faults=(*report.faults, *faults)))

@@ -2,7 +2,7 @@
 
 `lost_in_file` reads what was written with the reader of its format and `differences` compares all
 of it: every item, text, token, label and answer, however many there are. A difference is named
-once, with a count and the first example. What is gained is no loss where it follows from what is
+once, with a count and the first example. What is gained is not a loss where it follows from what is
 there (the places of tokens in a text that is known); what was made up (a text of tokens with blanks
 between) is named.
 """
@@ -21,9 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.crowd.formats.char_spans import CharSpan
-from goldspan.crowd.formats.span_exports import SpanRows, item_texts, known_texts
-from goldspan.crowd.model import Crowd
+from goldspan.crowd.formats.span_exports import SpanRows, chars_of
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.grid import read_grid
+from goldspan.crowd.model import Crowd, item_texts, known_texts
 from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.registry import get_format, get_writer
 from goldspan.crowd.source import open_source
 from goldspan.errors import GoldspanError
 from goldspan.spans import Codec, Tagged
@@ -49,10 +52,11 @@ def losses(crowd: Crowd, format: str) -> list[str]:  # noqa: A002 - the word use
     >>> losses(crowd, "parquet")
     []
     """
-    from goldspan.crowd.io import write_crowd
-
+    module = get_writer(format)
     with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
-        return write_crowd(crowd, Path(folder) / "crowd", format=format)
+        path = Path(folder) / "crowd"
+        module.write(crowd, path)
+        return lost_in_file(crowd, path, module)
 
 
 def lost_in_file(crowd: Crowd, path: Path, module: Any) -> list[str]:
@@ -83,9 +87,6 @@ def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
         path: The file.
         name: "conll", "jsonl", "parquet" or "csv".
     """
-    from goldspan.crowd.gold import attach_gold
-    from goldspan.crowd.io import get_format
-
     # Spans are written as such: in which encoding they are read is up to the reader.
     options = ReadOptions(encoding=mine.tagset.encoding, missing=_never_missing(mine))
 
@@ -111,8 +112,6 @@ def _never_missing(crowd: Crowd) -> tuple[str, ...]:
 
 def _text_column(path: Path, crowd: Crowd) -> pa.Array | None:
     """The column `text` of a table of single labels, in the order of the crowd's items."""
-    from goldspan.crowd.grid import read_grid
-
     grid = read_grid(open_source(path), ",")
     if "text" not in grid.header:
         return None
@@ -140,7 +139,7 @@ def _compared(crowd: Crowd, path: Path, read: Callable[[str | None], Crowd]) -> 
             back = again
             named = [f"the encoding {wanted} (read it back with encoding={wanted!r})"]
     if back is None:
-        return [f"everything: the file is refused when it is read back ({why})"]
+        return [f"everything: the file is rejected when it is read back ({why})"]
     found = differences(crowd, back)
     if back.tagset.encoding != wanted:
         named = [f"the encoding {wanted} ({back.tagset.encoding} comes back)"]
@@ -250,7 +249,7 @@ class _Compared:
         return lost + self._starts(kept=not changed)
 
     def _starts(self, *, kept: bool) -> list[str]:
-        """Character offsets of tokens; those that follow from a text are no loss."""
+        """Character offsets of tokens; those that follow from a text are not a loss."""
         mine, back = self.mine.token_start, self.back.token_start
         if mine is None:
             return []
@@ -467,8 +466,8 @@ class _CharSpans:
         self.rows = [SpanRows.of(one, mine.tagset), SpanRows.of(other, back.tagset)]
 
     def difference(self, n: int, m: int, a: int, b: int) -> str:
-        mine = self.texts[0][n].chars(self.rows[0].spans[a])
-        back = self.texts[1][m].chars(self.rows[1].spans[b])
+        mine = chars_of(self.texts[0][n], self.rows[0].spans[a])
+        back = chars_of(self.texts[1][m], self.rows[1].spans[b])
         if set(mine) == set(back):
             return ""
         gone: list[CharSpan] = [span for span in mine if span not in back]

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.model import Answers, Crowd
 from goldspan.errors import InputError
-from goldspan.spans import Rates, SpanArray, Tagged, find_spans
-from goldspan.spans.scoring import right_spans
+from goldspan.spans import Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
+from goldspan.spans.scoring import Rates, right_spans
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,20 +1,33 @@
-"""The data model: items, workers, answers and gold as columns (ARCHITECTURE, "The data model")."""
+"""The data model: items, workers, answers and gold as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._notebook import (
+    MOST_ITEMS,
+    Html,
+    MarkedSpan,
+    block,
+    counted,
+    data_frame,
+    hue_of,
+    marked,
+    table,
+)
 from goldspan.crowd.grouping import latest_answers, sorted_by
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnavailableError
-from goldspan.spans import Codec, Tagged
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.text import locate, token_bounds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +141,7 @@ class Crowd:
         attributes: Arrow table of other columns of the items, or None.
         import_report: What the reader found.
         label_type: What single labels were in the DataFrame that they came from: "text", "int",
-            "float" or "bool"; inside they are text. It is no part of `==`.
+            "float" or "bool"; inside they are text. `==` ignores it.
     """
 
     item_ids: pa.Array
@@ -400,14 +413,10 @@ class Crowd:
         >>> goldspan.read_crowd(answers).to_pandas().to_dict("records")
         [{'item': 'q1', 'worker': 'ann', 'label': 1}]
         """
-        from goldspan._notebook import data_frame
-
         return data_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
         """Show the first items in a notebook: their text, the answers and the gold."""
-        from goldspan.crowd.notebook import crowd_html
-
         return crowd_html(self)
 
     def __repr__(self) -> str:
@@ -463,3 +472,136 @@ def _find(place: Mapping[str, int], name: str, what: str) -> int:
             f"there is no {what} {name!r} among the {len(place)} {what}s of this crowd"
         )
     return place[name]
+
+
+# --------------------------------------------------------------------------------------------------
+# The texts of items, as tools and notebooks show them.
+
+
+class ItemText(NamedTuple):
+    """The text that a tool shows for an item.
+
+    Attributes:
+        value: The text.
+        bounds: First character of every token and one past its last.
+        is_own: Whether it is the item's text, and not its tokens with blanks between.
+    """
+
+    value: str
+    bounds: list[tuple[int, int]]
+    is_own: bool
+
+
+def item_texts(crowd: Crowd) -> Iterator[ItemText]:
+    """Return the text of every item: its own, code point for code point, else its tokens joined.
+
+    Where the tokens of a sequence are not found in its text, spans have no place in it: then the
+    tokens joined by blanks stand for it. The text of a single label is always its own.
+    """
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    offsets, single = crowd.offsets.tolist(), crowd.is_classification
+    for n, (tokens, text) in enumerate(zip(crowd.tokens_list, texts, strict=True)):
+        if text is not None:
+            try:
+                if crowd.token_start is None:
+                    bounds = locate(text, tokens)
+                else:
+                    starts = crowd.token_start[offsets[n] : offsets[n + 1]].tolist()
+                    bounds = token_bounds(text, tokens, starts)
+                yield ItemText(text, bounds, is_own=True)
+                continue
+            except InputError:
+                if single:
+                    yield ItemText(text, [(0, len(text))], is_own=True)
+                    continue
+        joined = " ".join(tokens)
+        ends = np.cumsum([len(token) + 1 for token in tokens]).tolist()
+        bounds = [(end - 1 - len(t), end - 1) for t, end in zip(tokens, ends, strict=True)]
+        yield ItemText(joined, bounds, is_own=False)
+
+
+def known_texts(crowd: Crowd) -> list[str | None]:
+    """Return the text of every item where it is known.
+
+    The one token of a single label is its text, unless it is only the item's id.
+    """
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    if not crowd.is_classification:
+        return texts
+    ids = crowd.item_ids.to_pylist()
+    rows = zip(texts, crowd.tokens.flatten().to_pylist(), ids, strict=True)
+    return [token if text is None and token != name else text for text, token, name in rows]
+
+
+# --------------------------------------------------------------------------------------------------
+# A crowd in a notebook: its facts and its first items, with spans marked.
+
+
+def first_items(crowd: Crowd) -> Crowd:
+    """Return the items that a notebook shows."""
+    return crowd.select_items(np.arange(min(crowd.n_items, MOST_ITEMS)))
+
+
+def marked_texts(
+    crowd: Crowd, codes: NDArray[np.int16], confidence: Sequence[float] | None = None
+) -> Iterator[Html]:
+    """Return the text of every item with the spans of some tags marked.
+
+    Args:
+        crowd: The items.
+        codes: int16 [n_tokens], their tags.
+        confidence: [n_spans], of the spans in order; None where there is none.
+    """
+    spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
+    bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
+    start = (spans.start - crowd.offsets[spans.item]).tolist()
+    end = (spans.end - crowd.offsets[spans.item]).tolist()
+    kinds = spans.type.tolist()
+    for n, text in enumerate(item_texts(crowd)):
+        found = [
+            MarkedSpan(
+                text.bounds[start[i]][0],
+                text.bounds[end[i] - 1][1],
+                crowd.tagset.types[kinds[i]],
+                hue_of(kinds[i]),
+                None if confidence is None else float(confidence[i]),
+            )
+            for i in range(bounds[n], bounds[n + 1])
+        ]
+        yield marked(text.value, found)
+
+
+def crowd_html(crowd: Crowd) -> str:
+    """Return a crowd as HTML: its facts, and the first items with their answers and gold."""
+    first = first_items(crowd)
+    gold = np.full(first.n_tokens, -1, np.int16) if first.gold is None else first.gold
+    ids, n_answers = first.item_ids.to_pylist(), np.diff(first.by_item.bounds).tolist()
+    columns = {"item": ids}
+    if first.is_classification:
+        if first.texts is not None:
+            columns["text"] = [Html(marked(text or "", [])) for text in first.texts.to_pylist()]
+        columns["answers"] = [_votes(first, n) for n in range(first.n_items)]
+        if first.gold is not None:
+            columns["gold"] = list(map(_shown, first.labels_of(gold).to_pylist()))
+    else:
+        columns["text"] = list(marked_texts(first, gold))
+        columns["answers"] = n_answers
+    facts = [counted(crowd.n_items, "item"), counted(crowd.n_workers, "worker")]
+    facts.append(counted(len(crowd.answers), "answer"))
+    facts.append(f"{crowd.tagset.encoding}: {', '.join(crowd.tagset.types[:20])}")
+    facts.append("gold" if crowd.gold is not None else "no gold")
+    rows = zip(*columns.values(), strict=True)
+    return block("Crowd", facts, table(list(columns), rows, crowd.n_items, "items"))
+
+
+def _votes(crowd: Crowd, item: int) -> str:
+    """Return which labels an item was given how often: "yes ×2, no ×1"."""
+    answers = crowd.by_item[item]
+    labels = crowd.labels_of(crowd.latest.codes[crowd.latest.offset[answers]]).to_pylist()
+    counts = Counter(label for label in labels if label is not None).most_common()
+    return ", ".join(f"{label} ×{count}" for label, count in counts)
+
+
+def _shown(label: object) -> str | None:
+    """Return a label as text, so that it is not aligned as a number."""
+    return None if label is None else str(label)

@@ -31,7 +31,7 @@ def check_names(crowd: Crowd, options: ReadOptions) -> Crowd:
     """Rename workers as the options say, and list names that look alike in the import report.
 
     Raises:
-        FormatError: There are such names, and faults are refused (`options.strict`).
+        FormatError: There are such names, and faults are rejected (`options.strict`).
         InputError: A worker to rename is not there.
     """
     crowd = _with_workers(crowd, options)

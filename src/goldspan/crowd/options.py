@@ -1,25 +1,27 @@
-"""What a reader may be told: one frozen object, the same for every format."""
+"""What a reader may be told: one frozen object, the same for every format.
+
+An option of a reader is one field of `ReadOptions`: its default, and in its metadata the values
+that it may have, the sentence that explains it and its spelling on the command line. `read_crowd`
+takes the fields as keyword arguments; the command line makes its options from them
+(`reading_options`). This module imports neither NumPy nor Arrow, so that `--help` stays fast.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, get_args
 
+from goldspan.crowd.registry import FORMATS
 from goldspan.errors import UnknownNameError
-from goldspan.spans import get_encoding
+from goldspan.spans.encoding import ENCODINGS, get_encoding
 from goldspan.spans.text import CUTS as SNAPS
 from goldspan.spans.text import OFFSETS, RULES
 
 Altered = Literal["missing", "keep", "drop-sentence"]
-Repeated = Literal["last", "first"]
-Unknown = Literal["raise", "outside"]
 ALTERED: tuple[str, ...] = get_args(Altered)
-REPEATED: tuple[str, ...] = get_args(Repeated)
-UNKNOWN: tuple[str, ...] = get_args(Unknown)
-CUTS: tuple[str, ...] = ("split", *SNAPS)
-OVERLAPPING = ("longest", "outermost", "refuse")
-TOKENS: tuple[str, ...] = tuple(RULES)
+"""What may become of a label on a token that was cut or altered."""
 QUOTES = "'\"`´‘’‚‛“”„‟«»‹›"
 """What `strip` takes off the ends of names, with white space."""
 ROLES = (
@@ -28,76 +30,258 @@ ROLES = (
 )
 """What `columns` may name."""
 MISSING = ("?", "", "NA", "N/A", "NaN", "nan", "null")
-"""Cells that mean "no label"; `?` is the project's own, the others are how spreadsheets say it."""
+"""Cells that mean "no label"; `?` is goldspan's own, the others are how spreadsheets say it."""
+
+Shape = Literal["text", "choice", "flag", "pairs", "list", "repeat"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """How an option of a reader is explained, checked and spelled.
+
+    Attributes:
+        help: One sentence, the same in Python and on the command line.
+        what: What the option is, for messages: "rule for cut tokens".
+        shape: How the command line reads it: a "text", one of the `choices`, a "flag", "pairs"
+            (OLD=NEW, repeatable), a "list" (a,b,c, repeatable), or "repeat" (one value each time).
+        choices: The values that it may have; empty for any.
+        is_open: Whether other values are allowed too: `choices` are proposals then.
+        flags: Its names on the command line; none for options of the library alone.
+        metavar: What its value is called in help texts.
+    """
+
+    help: str
+    what: str = ""
+    shape: Shape = "text"
+    choices: tuple[str, ...] = ()
+    is_open: bool = False
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+
+
+def option(
+    help: str,  # noqa: A002 - the word of the command line
+    *flags: str,
+    shape: Shape = "text",
+    what: str = "",
+    choices: Iterable[str] = (),
+    is_open: bool = False,
+    metavar: str = "",
+) -> Mapping[str, Option]:
+    """Describe a field of `ReadOptions` in its metadata; the arguments are those of `Option`."""
+    return {"option": Option(help, what, shape, tuple(choices), is_open, flags, metavar)}
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a crowd.
+    """How to read a crowd; `read_crowd` takes every field as a keyword argument.
 
-    Attributes:
-        encoding: Encoding of the tags; None guesses it from the tags.
-        columns: Names of columns by their role, where they are not the usual ones: roles are
-            item, doc, sent, token, position, worker, label, tag, gold, text, attempt, started,
-            submitted, cost, and start and end of a span.
-        workers: Names of the worker columns of a wide table, or the workers to keep.
-        labels: Other names for labels: {"person": "PER"} also turns `B-person` into `B-PER`;
-            an empty new name means "no label".
-        missing: Cells that mean "no label", as an empty one always does.
-        altered: What becomes of a label on a cut or altered token: "missing", "keep" or
-            "drop-sentence".
-        repeated: Which of a worker's several answers to an item counts: "last" or "first".
-        unknown: What becomes of a string that is no tag of the encoding: "raise" refuses the
-            input; "outside" lists it in the import report and reads it as `O` (no label, in
-            PLAIN).
-        strict: Refuse an input with faults instead of listing them in the import report.
-        offsets: What character offsets count: "codepoint", "utf16" or "utf8".
-        tokens: How a text is cut whose file names no tokens: "fine", "space" or "words"; see
-            `goldspan.spans.text`.
-        cut: What to do with a character span that begins or ends within a token: "split" cuts the
-            token there, so that the span stays exact; "expand" takes the whole token, "contract"
-            leaves it out, "error" refuses.
-        overlapping: Which of the spans of one answer stays where several overlap: "longest",
-            "outermost" (the one that begins first), or "refuse".
-        strip: Take white space and quotation marks off the ends of labels and of workers' ids.
-        rename_workers: Other ids for workers: {"Ann": "ann"}.
-        delimiter: Of a table; None guesses it.
-        max_decompressed: Most bytes that a second file (of gold) may decompress to; see
-            `goldspan.crowd.source.open_source`.
-        progress: Called with (done, total) now and then by slow readers.
+    Values are checked once, when the object is made.
+
+    Raises:
+        UnknownNameError: An option has no such value.
+
+    >>> ReadOptions(cut="expand", columns={"item": "question"}).cut
+    'expand'
     """
 
-    encoding: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    workers: tuple[str, ...] | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = MISSING
-    altered: str = "missing"
-    repeated: str = "last"
-    unknown: str = "raise"
-    strict: bool = False
-    offsets: str = "codepoint"
-    tokens: str = "fine"
-    cut: str = "split"
-    overlapping: str = "longest"
-    strip: bool = False
-    rename_workers: Mapping[str, str] = field(default_factory=dict)
-    delimiter: str | None = None
-    max_decompressed: int | str | None = None
-    progress: Callable[[int, int], Any] | None = None
+    format: str | None = field(
+        default=None,
+        metadata=option(
+            "Format of the file; guessed from its content by default.",
+            *("--format", "-f"),
+            choices=FORMATS,
+            is_open=True,
+        ),
+    )
+    gold: Any = field(
+        default=None, metadata=option("A second file or folder with the known tags.", "--gold")
+    )
+    encoding: str | None = field(
+        default=None,
+        metadata=option(
+            "Encoding of the tags: BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.",
+            *("--encoding", "-e"),
+            choices=ENCODINGS,
+            is_open=True,
+        ),
+    )
+    columns: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=option(
+            "Name of a column by its role, for example item=question or tag=4.",
+            "--columns",
+            shape="pairs",
+            metavar="ROLE=NAME",
+        ),
+    )
+    workers: tuple[str, ...] | None = field(
+        default=None,
+        metadata=option(
+            "Worker columns of a wide table; of other formats, the workers to keep.",
+            "--workers",
+            shape="list",
+            metavar="ID,ID,…",
+        ),
+    )
+    labels: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=option(
+            "New name of a label: person=PER also turns B-person into B-PER; no name drops it.",
+            "--label",
+            shape="pairs",
+            metavar="OLD=NEW",
+        ),
+    )
+    missing: tuple[str, ...] = field(
+        default=MISSING,
+        metadata=option(
+            "A cell that means no label, as an empty one does; by default ?, NA, NaN and null.",
+            "--missing",
+            shape="repeat",
+        ),
+    )
+    altered: str = field(
+        default="missing",
+        metadata=option(
+            "Labels on tokens that the worker's file shows cut or altered: missing, keep (on the "
+            "whole token) or drop-sentence.",
+            "--altered",
+            shape="choice",
+            what="rule for altered tokens",
+            choices=ALTERED,
+        ),
+    )
+    repeated: str = field(
+        default="last",
+        metadata=option(
+            "Which of several answers of one worker to one item counts: last or first.",
+            "--repeated",
+            shape="choice",
+            what="rule for repeated answers",
+            choices=("last", "first"),
+        ),
+    )
+    unknown: str = field(
+        default="raise",
+        metadata=option(
+            "What happens to a string that is not a tag of the encoding: raise rejects the input; "
+            "outside lists it in the import report and reads it as O (no label, in PLAIN).",
+            shape="choice",
+            what="rule for unknown tags",
+            choices=("raise", "outside"),
+        ),
+    )
+    strict: bool = field(
+        default=False,
+        metadata=option(
+            "Reject input with faults that could otherwise be aligned or listed.",
+            "--strict",
+            shape="flag",
+        ),
+    )
+    offsets: str = field(
+        default="codepoint",
+        metadata=option(
+            "What character offsets count: codepoint, utf16 (JavaScript) or utf8.",
+            "--offsets",
+            shape="choice",
+            what="kind of offsets",
+            choices=OFFSETS,
+        ),
+    )
+    tokens: str = field(
+        default="fine",
+        metadata=option(
+            "How texts without tokens are split: fine, space or words.",
+            "--tokens",
+            shape="choice",
+            what="rule for tokens",
+            choices=RULES,
+        ),
+    )
+    cut: str = field(
+        default="split",
+        metadata=option(
+            "Character spans that begin or end within a token: split (the token is cut there), "
+            "expand (take the whole token), contract (leave it out) or error.",
+            "--cut",
+            shape="choice",
+            what="rule for cut tokens",
+            choices=("split", *SNAPS),
+        ),
+    )
+    overlapping: str = field(
+        default="longest",
+        metadata=option(
+            "Which spans of one answer stay where several overlap: longest, outermost (the one "
+            "that begins first) or refuse.",
+            "--overlapping",
+            shape="choice",
+            what="rule for overlapping spans",
+            choices=("longest", "outermost", "refuse"),
+        ),
+    )
+    unlabelled: str = field(
+        default="refuse",
+        metadata=option(
+            "What happens to a file with neither labels nor gold: refuse, or keep (for pools); "
+            "goldspan's own formats are always kept.",
+            shape="choice",
+            what="rule for items without labels",
+            choices=("refuse", "keep"),
+        ),
+    )
+    strip: bool = field(
+        default=False,
+        metadata=option(
+            "Remove white space and quotation marks from the ends of labels and worker ids.",
+            "--strip",
+            shape="flag",
+        ),
+    )
+    rename_workers: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=option(
+            "Another id for a worker; two may become one.",
+            "--rename-worker",
+            shape="pairs",
+            metavar="OLD=NEW",
+        ),
+    )
+    delimiter: str | None = field(
+        default=None, metadata=option("Delimiter of a table; guessed by default.", "--delimiter")
+    )
+    text_encoding: str | None = field(
+        default=None,
+        metadata=option(
+            "Encoding of the text, such as cp1252; UTF-8 by default.", "--text-encoding"
+        ),
+    )
+    max_decompressed: int | str | None = field(
+        default=None,
+        metadata=option(
+            "Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
+            "beyond 256MiB at most 100 times its size.",
+            "--max-decompressed",
+            metavar="SIZE",
+        ),
+    )
+    progress: Callable[[int, int], Any] | None = field(
+        default=None, metadata=option("Called with (done, total) by readers that may take long.")
+    )
 
     def __post_init__(self) -> None:
-        for what, name, allowed in (
-            ("rule for altered tokens", self.altered, ALTERED),
-            ("rule for repeated answers", self.repeated, REPEATED),
-            ("rule for unknown tags", self.unknown, UNKNOWN),
-            ("kind of offsets", self.offsets, OFFSETS),
-            ("rule for cut tokens", self.cut, CUTS),
-            ("rule for tokens", self.tokens, TOKENS),
-            ("rule for overlapping spans", self.overlapping, OVERLAPPING),
-        ):
-            if name not in allowed:
-                raise UnknownNameError(what, name, allowed)
+        for name, told in reading_options().items():
+            value = getattr(self, name)
+            if told.shape == "choice" and value not in told.choices:
+                raise UnknownNameError(told.what, value, told.choices)
+            if told.shape == "pairs":
+                object.__setattr__(self, name, dict(value or {}))
+        given = MISSING if self.missing is None else tuple(self.missing)
+        object.__setattr__(self, "missing", given)
+        if self.workers is not None:
+            object.__setattr__(self, "workers", tuple(self.workers))
         if self.encoding is not None:
             get_encoding(self.encoding)
         for role in self.columns:
@@ -138,3 +322,13 @@ class ReadOptions:
         if hyphen and kind in self.labels:
             return f"{prefix}-{self.labels[kind]}" if self.labels[kind] else None
         return label
+
+
+@cache
+def reading_options() -> Mapping[str, Option]:
+    """Return the declared options of a reader by the names of their fields.
+
+    >>> reading_options()["cut"].choices
+    ('split', 'expand', 'contract', 'error')
+    """
+    return {one.name: one.metadata["option"] for one in fields(ReadOptions)}

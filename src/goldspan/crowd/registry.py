@@ -1,34 +1,165 @@
-"""The formats by name. A new format is one file in `formats/` and one line here.
+"""The formats by name.
 
-A format module has:
+How to add a format: write one module in `formats/` and one line in `FORMATS`. The module has
 
-* `SUMMARY: str` - one line for help texts;
-* `SUFFIXES: tuple[str, ...]` - endings of file names that suggest it, "" for a folder;
-* `sniff(source: Source) -> bool` - whether the content looks like it;
+* `sniff(source: Source) -> bool` - whether the content looks like this format;
 * `read(source: Source, options: ReadOptions) -> Crowd`;
-* `write(crowd: Crowd, path: Path) -> None`, or no such name if it is only read.
+* `write(crowd: Crowd, path: Path) -> None`, unless the format can only be read. With a parameter
+  `text` or `raw_csv` it takes those options of `write_crowd`;
+* `read_frame(frame, options) -> Crowd` if it is a kind of table, for DataFrames and Arrow tables.
 
-What a format cannot hold is found by reading back what was written (`losses.py`). A module of
-another package that cannot read may have `cannot_hold(crowd: Crowd) -> list[str]` to say it.
+There are two front ends to build on, so that most modules only say where things are in a file:
 
-Other packages add formats under the entry-point group "goldspan.formats".
+* tables (`wide`, `long`): `grid.py` reads delimited text and `formats/columns.py` Arrow columns; a
+  `CrowdBuilder` takes items and answers one by one;
+* records with spans (`spans`, `doccano`, `prodigy`, `label-studio`, `brat`, `mturk`,
+  `span-table`): `formats/json_records.py` reads JSON objects with their line numbers,
+  `formats/span_crowd.py` collects items and character spans and builds the crowd, and
+  `formats/span_exports.py` is the way back. `formats/doccano.py` is a short example.
+
+What a format cannot hold needs no code: `write_crowd` reads the file back and compares
+(`losses.py`). Only a module of another package that cannot read may have
+`cannot_hold(crowd: Crowd) -> list[str]`. Other packages add formats under the entry-point group
+"goldspan.formats", name = module.
+
+This module imports no format, so that help texts stay fast.
 """
 
 from __future__ import annotations
 
-FORMATS: dict[str, str] = {
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import plugins
+
+
+class Format(NamedTuple):
+    """What is known of a format without importing it.
+
+    Attributes:
+        module: Where `sniff`, `read` and `write` are.
+        summary: One line for help texts.
+        kind: "file", also a folder; "table", which may come as a DataFrame too; or "records", whose
+            JSON objects may come as a list of dicts too.
+        endings: Of file names that are written in this format by default; "" for a folder.
+        holds_pools: Whether items that nobody labelled are read without `unlabelled="keep"`.
+        hint: What to do about a file without labels.
+    """
+
+    module: str
+    summary: str
+    kind: Literal["file", "table", "records"] = "file"
+    endings: tuple[str, ...] = ()
+    holds_pools: bool = False
+    hint: str = "export the annotations too, not the texts alone"
+
+
+_IN = "goldspan.crowd.formats"
+FORMATS: dict[str, Format] = {
     # In the order in which they are tried on content: the most particular first.
-    "parquet": "goldspan.crowd.formats.parquet",
-    "folder": "goldspan.crowd.formats.folder",
-    "brat": "goldspan.crowd.formats.brat",
-    "label-studio": "goldspan.crowd.formats.label_studio",
-    "prodigy": "goldspan.crowd.formats.prodigy",
-    "doccano": "goldspan.crowd.formats.doccano",
-    "tag-columns": "goldspan.crowd.formats.tag_columns",
-    "spans": "goldspan.crowd.formats.span_jsonl",
-    "mturk": "goldspan.crowd.formats.mturk",
-    "span-table": "goldspan.crowd.formats.span_table",
-    "wide": "goldspan.crowd.formats.wide",
-    "long": "goldspan.crowd.formats.long",
-    "conll": "goldspan.crowd.formats.conll",
+    "parquet": Format(
+        f"{_IN}.parquet",
+        "compact columns; goldspan's own layout, or any table of labels, spans or tags",
+        endings=(".parquet",),
+        holds_pools=True,
+    ),
+    "folder": Format(
+        f"{_IN}.folder",
+        "one CoNLL file per worker and document, gold beside them (a folder or a .zip)",
+        endings=("",),
+    ),
+    "brat": Format(
+        f"{_IN}.brat", "brat's folders of .txt and .ann files, one folder per annotator"
+    ),
+    "label-studio": Format(
+        f"{_IN}.label_studio",
+        "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices",
+        "records",
+        endings=(".json",),
+        hint="export completed annotations; predictions are not read",
+    ),
+    "prodigy": Format(
+        f"{_IN}.prodigy",
+        "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks",
+        "records",
+    ),
+    "doccano": Format(
+        f"{_IN}.doccano",
+        "doccano's JSONL exports, one file per annotator or one for all",
+        "records",
+    ),
+    "tag-columns": Format(
+        f"{_IN}.tag_columns",
+        "a row per item: tokens, and a column of tags per annotator (Parquet, Dataset; read only)",
+        "table",
+    ),
+    "spans": Format(
+        f"{_IN}.span_jsonl",
+        "goldspan's own JSON lines: texts or tokens with every worker's spans; holds everything",
+        "records",
+        endings=(".jsonl",),
+        holds_pools=True,
+    ),
+    "mturk": Format(f"{_IN}.mturk", "Mechanical Turk's results of a batch (CSV); read only"),
+    "span-table": Format(
+        f"{_IN}.span_table",
+        "a table of spans: item, text, start, end, label, worker (read only)",
+        "table",
+    ),
+    "wide": Format(
+        f"{_IN}.wide",
+        "one row per token, one column per worker",
+        "table",
+        endings=(".tsv",),
+        hint="name the columns of the workers with workers=[…] (--workers)",
+    ),
+    "long": Format(
+        f"{_IN}.long",
+        "one row per answer: item, worker, label (and token for sequences)",
+        "table",
+        endings=(".csv",),
+        hint="name the columns with columns={'worker': …, 'label': …} (--columns)",
+    ),
+    "conll": Format(
+        f"{_IN}.conll",
+        "one token per line with its tag, a blank line between items (gold only)",
+        endings=(".conll",),
+    ),
 }
+
+
+def formats() -> list[str]:
+    """Return the names of all formats, those of other packages last."""
+    return list({**FORMATS, **plugins("goldspan.formats")})
+
+
+def of_kind(kind: str) -> list[str]:
+    """Return the formats of a kind, in the order in which they are tried on content."""
+    return [name for name, one in FORMATS.items() if one.kind == kind]
+
+
+def get_format(name: str) -> Any:
+    """Import the module of a format.
+
+    Raises:
+        UnknownNameError: There is no such format; the message names them all.
+    """
+    if name in FORMATS:
+        return import_module(FORMATS[name].module)
+    if name not in plugins("goldspan.formats"):
+        raise UnknownNameError("format", name, formats())
+    return import_module(plugins("goldspan.formats")[name])
+
+
+def get_writer(name: str) -> Any:
+    """Import the module of a format that can be written.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InputError: The format can only be read.
+    """
+    module = get_format(name)
+    if not hasattr(module, "write"):
+        raise InputError(f"format {name!r} can only be read")
+    return module

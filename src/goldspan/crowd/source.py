@@ -188,7 +188,7 @@ def open_source(
         return source
     opened = _open(source, _How(text_encoding, max_decompressed))
     if not opened.is_folder:
-        refuse_document(opened.name, opened.data)
+        reject_document(opened.name, opened.data)
     return opened
 
 
@@ -237,7 +237,7 @@ def _by_magic(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def refuse_document(name: str, data: bytes) -> None:
+def reject_document(name: str, data: bytes) -> None:
     """Reject files that hold no readable table or text; see `document_kind`.
 
     Raises:
@@ -321,7 +321,7 @@ def decode(
     data: bytes, name: str, encoding: str | None = None, *, keep_line_ends: bool = False
 ) -> Text:
     """Turn bytes into text with line feeds, or say why not; see `Source.text`."""
-    refuse_document(name, data)
+    reject_document(name, data)
     if not data.strip(b"\xef\xbb\xbf\r\n\t "):
         raise FormatError([Fault("the file is empty: is the path right?", file=name, kind="empty")])
     notes = []
@@ -331,7 +331,7 @@ def decode(
         notes.append("byte order mark removed")
     if "\0" in value:
         line = value.count("\n", 0, value.index("\0")) + 1
-        message = "a NUL byte: this is no text file, or it is damaged"
+        message = "a NUL byte: this is not a text file, or it is damaged"
         raise FormatError([Fault(message, file=name, line=line, kind="nul")])
     if "\r" in value and not keep_line_ends:
         value = value.replace("\r\n", "\n").replace("\r", "\n")

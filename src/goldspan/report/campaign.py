@@ -35,7 +35,8 @@ from goldspan.report.drawing import (
 from goldspan.report.sections import Fact, picture
 from goldspan.report.wording import count, percent, plural
 from goldspan.report.workers import worker_habits, worker_table
-from goldspan.spans import Score, score
+from goldspan.spans import score
+from goldspan.spans.scoring import Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

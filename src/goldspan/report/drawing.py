@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan import __version__
-from goldspan.crowd import Agreement, Crowd
+from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
-from goldspan.crowd.measures import Quartiles
+from goldspan.crowd.measures import Agreement, Quartiles
 from goldspan.errors import MissingExtraError, UnknownNameError
 from goldspan.old_name import OLD_NAME
 from goldspan.report.wording import count, percent, printable, shorten

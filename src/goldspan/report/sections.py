@@ -11,8 +11,8 @@ import numpy as np
 from goldspan import __version__
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.reliability import Reliability, token_cross_entropy
-from goldspan.crowd import Agreement
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.measures import Agreement
 from goldspan.report.doubtful import doubtful_places
 from goldspan.report.drawing import (
     FONT,
@@ -47,7 +47,7 @@ from goldspan.report.workers import (
     worker_habits,
     worker_table,
 )
-from goldspan.spans import Score
+from goldspan.spans.scoring import Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.reliability import Reliability, span_reliability, token_reliability
 from goldspan.aggregation.workers import confusion_counts
-from goldspan.crowd import Agreement
+from goldspan.crowd.measures import Agreement
 from goldspan.errors import InputError
 from goldspan.money import MICRO
 from goldspan.report.drawing import (

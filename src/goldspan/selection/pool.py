@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
-from goldspan.spans import locate, tokenize
+from goldspan.spans import tokenize
+from goldspan.spans.text import locate
 from goldspan.tagger import Text
 
 # --------------------------------------------------------------------------------------------------

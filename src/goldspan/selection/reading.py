@@ -32,8 +32,8 @@ from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
 from goldspan.selection.base import Selection
 from goldspan.selection.pool import IDS, Pool, joined, placed
-from goldspan.spans import locate, tokenize
-from goldspan.spans.text import RULES
+from goldspan.spans import tokenize
+from goldspan.spans.text import RULES, locate
 from goldspan.tagger.streams import READERS
 
 TEXT, FOLDER, JSON, JSONL, CONLL = "text", "folder", "json", "jsonl", "conll"
@@ -800,7 +800,7 @@ def _by_content(file: Source) -> str:
 
 
 def _guessed(file: Source) -> str | None:
-    from goldspan.crowd.io import guess_format
+    from goldspan.crowd.detection import guess_format
 
     try:
         name = guess_format(file)
@@ -808,7 +808,7 @@ def _guessed(file: Source) -> str | None:
         return None
     # Their endings make these guesses, for better messages; the content does not.
     if name in {"spans", "label-studio"} and file.suffix in {".json", ".jsonl"}:
-        from goldspan.crowd.io import get_format
+        from goldspan.crowd.registry import get_format
 
         return name if get_format(name).sniff(file) else None
     return name

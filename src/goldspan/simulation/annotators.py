@@ -21,7 +21,8 @@ from goldspan.simulation.base import (
     SimulatedWorker,
     draw_labels,
 )
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray, write_codes
 
 # --------------------------------------------------------------------------------------------------
 # `flip(p)`: with probability p a token gets a different label, each of the others alike.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
 from goldspan.crowd import Answers, Crowd, read_crowd
-from goldspan.crowd.gold import translate
+from goldspan.crowd.labels import translate
 from goldspan.crowd.model import list_array
 from goldspan.crowd.options import MISSING as NO_LABEL
 from goldspan.errors import InputError

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd import Answers, Crowd, ImportReport
+from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.simulation.base import (
@@ -24,7 +25,8 @@ from goldspan.simulation.base import (
     known_truth,
 )
 from goldspan.simulation.parsing import Entry, read_team
-from goldspan.spans import Tagged, score_codes
+from goldspan.spans import Tagged
+from goldspan.spans.scoring import score_codes
 from goldspan.tagger import CRF
 from goldspan.tagger.base import legal_codes
 

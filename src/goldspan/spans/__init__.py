@@ -1,70 +1,50 @@
-"""Spans and tags: parse, check, convert, mask and score, for every encoding (paper 004)."""
+"""Spans and tags: parse, check, convert, mask and score, for every encoding.
 
-from goldspan.spans.codec import Codec, Tagged, Transition, transition_mask, transitions
-from goldspan.spans.corpus import (
-    POLICIES,
-    ErrorArray,
-    SpanArray,
-    find_errors,
-    find_spans,
-    token_flags,
-    write_codes,
-)
-from goldspan.spans.encoding import ALIASES, ENCODINGS, Encoding, Role, get_encoding
-from goldspan.spans.parsing import (
-    Span,
-    TagError,
-    convert,
-    parse,
-    parse_with_errors,
-    validate,
-    write,
-)
-from goldspan.spans.scoring import (
-    Rates,
-    SchemeScore,
-    Score,
-    WrongSpan,
-    score,
-    score_codes,
-    score_columns,
-)
-from goldspan.spans.text import locate, to_chars, to_tokens, tokenize
+Imported at first use: `spans.encoding` and `spans.text` do without NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goldspan._lazy import lazy
+
+if TYPE_CHECKING:
+    from goldspan.spans.codec import Codec, Tagged
+    from goldspan.spans.corpus import find_errors, find_spans
+    from goldspan.spans.encoding import Span
+    from goldspan.spans.parsing import convert, parse, validate, write
+    from goldspan.spans.scoring import score
+    from goldspan.spans.text import to_tokens, tokenize
 
 __all__ = [
-    "ALIASES",
-    "ENCODINGS",
-    "POLICIES",
     "Codec",
-    "Encoding",
-    "ErrorArray",
-    "Rates",
-    "Role",
-    "SchemeScore",
-    "Score",
     "Span",
-    "SpanArray",
-    "TagError",
     "Tagged",
-    "Transition",
-    "WrongSpan",
     "convert",
     "find_errors",
     "find_spans",
-    "get_encoding",
-    "locate",
     "parse",
-    "parse_with_errors",
     "score",
-    "score_codes",
-    "score_columns",
-    "to_chars",
     "to_tokens",
-    "token_flags",
     "tokenize",
-    "transition_mask",
-    "transitions",
     "validate",
     "write",
-    "write_codes",
 ]
+
+_HOME = {
+    "Codec": "goldspan.spans.codec",
+    "Span": "goldspan.spans.encoding",
+    "Tagged": "goldspan.spans.codec",
+    "convert": "goldspan.spans.parsing",
+    "find_errors": "goldspan.spans.corpus",
+    "find_spans": "goldspan.spans.corpus",
+    "parse": "goldspan.spans.parsing",
+    "score": "goldspan.spans.scoring",
+    "to_tokens": "goldspan.spans.text",
+    "tokenize": "goldspan.spans.text",
+    "validate": "goldspan.spans.parsing",
+    "write": "goldspan.spans.parsing",
+}
+
+__getattr__ = lazy(__name__, _HOME)

@@ -55,7 +55,7 @@ class Codec:
         encoding: Their encoding, by any of its names.
 
     Raises:
-        FaultsError: Some of the tags do not belong to the encoding, or stand twice.
+        FaultsError: Some of the tags do not belong to the encoding, or appear twice.
 
     >>> codec = Codec.from_types(["PER"], "BIO")
     >>> codec.tags
@@ -75,7 +75,7 @@ class Codec:
         seen: set[str] = set()
         for tag in self.tags:
             if tag in seen:
-                faults.append(Fault(f"tag {tag!r} stands twice", kind="duplicate-tag"))
+                faults.append(Fault(f"tag {tag!r} appears twice", kind="duplicate-tag"))
             seen.add(tag)
         if faults:
             raise FaultsError(faults)
@@ -251,7 +251,7 @@ class Codec:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which tag may follow which, as a list and as a mask for a CRF (paper 004, section 4.3).
+# Which tag may follow which, as a list and as a mask for a CRF.
 
 
 class Transition(NamedTuple):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from goldspan.errors import UnknownNameError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 # --------------------------------------------------------------------------------------------------
-# The span encodings: what each prefix does, and how a tag is read (paper 004, section 2).
+# The span encodings: what each prefix does, and how a tag is read.
 
 
 class Role(IntEnum):
@@ -22,6 +23,28 @@ class Role(IntEnum):
     INSIDE = 2
     END = 3
     SINGLE = 4
+
+
+class Span(NamedTuple):
+    """A typed stretch of tokens.
+
+    Attributes:
+        type: For example "PER".
+        start: First token.
+        end: One past the last token.
+
+    >>> Span("PER", 2, 4).tokens
+    range(2, 4)
+    """
+
+    type: str
+    start: int
+    end: int
+
+    @property
+    def tokens(self) -> range:
+        """The tokens of the span."""
+        return range(self.start, self.end)
 
 
 class Encoding(NamedTuple):
@@ -101,7 +124,7 @@ def get_encoding(name: str | Encoding) -> Encoding:
 
 
 class TagFault(NamedTuple):
-    """Why a string is no tag of an encoding."""
+    """Why a string is not a tag of an encoding."""
 
     kind: str
     message: str
@@ -198,6 +221,8 @@ def pair_table(
         `LINKED` says that two tags continue one span when only begin and end tags count (the
         `boundaries` policy).
     """
+    import numpy as np  # the help texts of the command line name encodings and do without it
+
     role = np.concatenate([[Role.OUTSIDE], roles]).astype(np.int8)
     kind = np.concatenate([[-1], types]).astype(np.int16)
     before, now = role[:, None], role[None, :]

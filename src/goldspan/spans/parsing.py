@@ -22,39 +22,14 @@ from goldspan.spans.encoding import (
     TYPE_CHANGE,
     Encoding,
     Role,
+    Span,
     TagFault,
     get_encoding,
     read_tag,
 )
 
 # --------------------------------------------------------------------------------------------------
-# A typed stretch of tokens.
-
-
-class Span(NamedTuple):
-    """A typed stretch of tokens.
-
-    Attributes:
-        type: For example "PER".
-        start: First token.
-        end: One past the last token.
-
-    >>> Span("PER", 2, 4).tokens
-    range(2, 4)
-    """
-
-    type: str
-    start: int
-    end: int
-
-    @property
-    def tokens(self) -> range:
-        """The tokens of the span."""
-        return range(self.start, self.end)
-
-
-# --------------------------------------------------------------------------------------------------
-# Reading the spans and the faults of one sequence (paper 004, section 4.1).
+# Reading the spans and the faults of one sequence.
 
 
 class TagError(NamedTuple):
@@ -114,7 +89,7 @@ def parse_with_errors(
 ) -> tuple[list[Span], list[TagError]]:
     """Read the spans of one sequence in the way of conlleval, and list all that is wrong with it.
 
-    A string that is no tag belongs to no span and is told once; its neighbours are not blamed.
+    A string that is not a tag belongs to no span and is told once; its neighbours are not blamed.
 
     >>> spans, errors = parse_with_errors(["O", "I-PER"])
     >>> errors[0].message
@@ -151,7 +126,7 @@ def listed(tags: Iterable[str]) -> list[str]:
 
 
 def _parse_around(tags: list[str], rules: Encoding) -> tuple[list[Span], list[TagError]]:
-    """Do what `parse_with_errors` does where some strings are no tags."""
+    """Do what `parse_with_errors` does where some strings are not tags."""
     read = [read_tag(tag, rules) for tag in tags]
     good = [not isinstance(r, TagFault) for r in read]
     codec = _codec(frozenset(t for t, g in zip(tags, good, strict=True) if g), rules.name)
@@ -161,7 +136,7 @@ def _parse_around(tags: list[str], rules: Encoding) -> tuple[list[Span], list[Ta
     for i, fault in enumerate(read):
         if isinstance(fault, TagFault):
             errors.append(_error(tags, i, fault.kind, fault.message))
-            # The neighbours of a string that is no tag cannot be judged.
+            # The neighbours of a string that is not a tag cannot be judged.
             bits[i] &= ~NOT_CLOSED
             bits[i + 1] &= ~BAD_OPEN
     errors += _pair_errors(tags, bits, codec)
@@ -244,7 +219,7 @@ def as_faults(errors: Iterable[TagError]) -> list[Fault]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Writing the spans of one sequence as tags, and rewriting tags (paper 004, section 4.2).
+# Writing the spans of one sequence as tags, and rewriting tags.
 
 
 def write(
@@ -290,8 +265,8 @@ def convert(tags: Sequence[str], source: str | Encoding, target: str | Encoding)
 
     Raises:
         FaultsError: The tags are malformed; the exception holds every fault, because gold labels
-            can be mended by people and should not be guessed (paper 004, section 4.2).
-        InputError: One of the two is PLAIN, whose labels are no spans.
+            people can fix and should not be guessed.
+        InputError: One of the two is PLAIN, whose labels are not spans.
 
     >>> convert(["I-ORG", "I-ORG", "B-ORG"], "IOB", "BIO")
     ['B-ORG', 'I-ORG', 'B-ORG']
@@ -307,7 +282,7 @@ def convert(tags: Sequence[str], source: str | Encoding, target: str | Encoding)
 
 
 def _checked(spans: list[Span], length: int) -> list[Span]:
-    """Sort spans and refuse those that cannot be written."""
+    """Sort spans and reject those that cannot be written."""
     if length < 0:
         raise SpanError(f"a sequence cannot have {length} tokens")
     for kind, start, end in spans:

@@ -158,57 +158,97 @@ def _best_pairing(
 # Two sides of a comparison, aligned by item id.
 
 
-def align_by_id(
-    truth: Any, predicted: Any, encoding: str | None
-) -> tuple[list[list[str | None]], list[list[str | None]], str]:
+class _Side(NamedTuple):
+    """One side of a comparison, as codes of its own tags.
+
+    Attributes:
+        place: The number of every item by its id.
+        codes: int [n_tokens], places in `tags`; -1 where a token has none.
+        offsets: int64 [n_items + 1].
+        tags: The tags.
+    """
+
+    place: dict[str, int]
+    codes: NDArray[Any]
+    offsets: NDArray[np.int64]
+    tags: Sequence[str]
+
+    @classmethod
+    def of(cls, side: Any, other: Any) -> _Side:
+        """Take the codes of a crowd as they are, and give lists of tags codes."""
+        if hasattr(side, "item_ids"):
+            codes, offsets = side.gold_tagged
+            return cls(_places(side), codes, offsets, side.tagset.tags)
+        place = _places(side if isinstance(side, dict) else other)
+        rows = list(side.values()) if isinstance(side, dict) else side
+        if len(place) != len(rows):
+            raise InputError(f"{len(rows)} items on one side, {len(place)} on the other")
+        tags = sorted(_distinct(rows), key=str)
+        code: dict[str | None, int] = {tag: n for n, tag in enumerate(tags)}
+        code[None] = -1
+        codes = np.array([code[tag] for row in rows for tag in row], np.int64)
+        return cls(place, codes, np.concatenate([[0], np.cumsum([*map(len, rows)])]), tags)
+
+    def take(self, keys: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the codes of some items in their order, and how many each has."""
+        which = np.array([self.place[key] for key in keys], np.int64)
+        lengths = np.diff(self.offsets)[which]
+        first = np.cumsum(lengths) - lengths
+        index = np.repeat(self.offsets[which] - first, lengths) + np.arange(lengths.sum())
+        return self.codes[index], lengths
+
+    def used(self, codes: NDArray[Any]) -> set[str]:
+        """Return the tags of some codes."""
+        return {self.tags[code] for code in np.unique(codes[codes >= 0]).tolist()}
+
+    def translated(self, codes: NDArray[Any], codec: Codec) -> NDArray[np.int16]:
+        """Return codes of another tag set; -1 for tags that are not in it."""
+        table = np.array([*(codec.index.get(tag, -1) for tag in self.tags), -1], np.int16)
+        return np.asarray(table[codes])
+
+
+def _places(side: Any) -> dict[str, int]:
+    ids = side.item_ids.to_pylist() if hasattr(side, "item_ids") else side
+    return {key: n for n, key in enumerate(ids)}
+
+
+def align_by_id(truth: Any, predicted: Any, encoding: str | None) -> tuple[Tagged, Tagged, Codec]:
     """Bring two crowds, consensus results or mappings from item id to tags into one order.
 
-    Only items on both sides are compared, and of these only tokens whose truth is known.
-
-    Args:
-        truth: Has `tagged_by_id()` (a `Crowd` gives its gold, a `Consensus` its labels), or is
-            a mapping; the other side may be a plain list in the same order.
-        predicted: The same.
-        encoding: Of both; None takes that of the two sides, which must agree.
+    Only items on both sides are compared, and of these only tokens whose truth is known. One side
+    may be a plain list in the order of the other.
 
     Raises:
-        InputError: No item is on both sides, or an item has two lengths.
+        InputError: No item is on both sides, an item has two lengths, or the encodings differ.
     """
-    left, right = _by_id(truth, predicted), _by_id(predicted, truth)
+    left, right = _Side.of(truth, predicted), _Side.of(predicted, truth)
     names = {side.tagset.encoding for side in (truth, predicted) if hasattr(side, "tagset")}
     if encoding is None and len(names) > 1:
         raise InputError(
             f"one side is {' and the other '.join(sorted(names))}: convert one of them first "
             "(goldspan convert), or pass encoding=… for both"
         )
-    shared = [key for key in left if key in right]
+    shared = [key for key in left.place if key in right.place]
     if not shared:
         raise InputError(
-            f"no item is on both sides: one has ids like {next(iter(left), '')!r}, "
-            f"the other like {next(iter(right), '')!r}"
+            f"no item is on both sides: one has ids like {next(iter(left.place), '')!r}, "
+            f"the other like {next(iter(right.place), '')!r}"
         )
-    gold: list[list[str | None]] = []
-    found: list[list[str | None]] = []
-    for key in shared:
-        a, b = left[key], right[key]
-        if len(a) != len(b):
-            raise InputError(f"item {key}: {len(a)} tokens on one side, {len(b)} on the other")
-        known = [tag is not None for tag in a]
-        gold.append(a)
-        found.append([tag if k else None for tag, k in zip(b, known, strict=True)])
-    return gold, found, encoding or (names.pop() if names else "BIO")
-
-
-def _by_id(side: Any, other: Any) -> dict[str, list[str | None]]:
-    if hasattr(side, "tagged_by_id"):
-        found: dict[str, list[str | None]] = side.tagged_by_id()
-        return found
-    if isinstance(side, dict):
-        return side
-    ids = list(other.tagged_by_id())
-    if len(ids) != len(side):
-        raise InputError(f"{len(side)} items on one side, {len(ids)} on the other")
-    return dict(zip(ids, side, strict=True))
+    (gold, lengths), (found, others) = left.take(shared), right.take(shared)
+    if not np.array_equal(lengths, others):
+        n = int(np.flatnonzero(lengths != others)[0])
+        raise InputError(
+            f"item {shared[n]}: {lengths[n]} tokens on one side, {others[n]} on the other"
+        )
+    found = np.where(gold < 0, -1, found)
+    rules = get_encoding(encoding or (names.pop() if names else "BIO"))
+    codec = Codec.from_tags(left.used(gold) | right.used(found), rules)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return (
+        Tagged(left.translated(gold, codec), offsets),
+        Tagged(right.translated(found, codec), offsets),
+        codec,
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -436,12 +476,16 @@ def score(
     >>> result.f1, result.schemes["partial"].f1, result.policy
     (0.0, 0.5, 'conlleval')
     """
-    if hasattr(truth, "tagged_by_id") or hasattr(predicted, "tagged_by_id"):
-        truth, predicted, encoding = align_by_id(truth, predicted, encoding)
-    gold_tags, found_tags = _same_shape(truth, predicted)
-    rules = get_encoding(encoding or "BIO")
-    codec = Codec.from_tags(_distinct(gold_tags) | _distinct(found_tags), rules)
-    gold, found = codec.encode(gold_tags), codec.encode(found_tags)
+    truth, predicted = (
+        side.as_gold() if hasattr(type(side), "as_gold") else side for side in (truth, predicted)
+    )
+    if any(hasattr(side, "item_ids") or isinstance(side, dict) for side in (truth, predicted)):
+        gold, found, codec = align_by_id(truth, predicted, encoding)
+    else:
+        gold_tags, found_tags = _same_shape(truth, predicted)
+        rules = get_encoding(encoding or "BIO")
+        codec = Codec.from_tags(_distinct(gold_tags) | _distinct(found_tags), rules)
+        gold, found = codec.encode(gold_tags), codec.encode(found_tags)
     return score_codes(
         gold,
         found,

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
-from goldspan.spans.parsing import Span
+from goldspan.spans.encoding import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +171,26 @@ def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
             )
         place = start + len(token)
         bounds.append((start, place))
+    return bounds
+
+
+def token_bounds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the bounds of tokens that begin at given places.
+
+    Raises:
+        InputError: The text reads otherwise there, or a token begins within the one before.
+
+    >>> token_bounds("to be", ["to", "be"], [0, 3])
+    [(0, 2), (3, 5)]
+    """
+    if len(starts) != len(tokens):
+        raise InputError(f"{len(starts)} token starts for {len(tokens)} tokens")
+    bounds = [(a, a + len(token)) for a, token in zip(starts, tokens, strict=True)]
+    for n, (token, (a, b)) in enumerate(zip(tokens, bounds, strict=True)):
+        if text[a:b] != token or a < 0:
+            raise InputError(f"token {n} {token!r} is not what the text has at {a}: {text[a:b]!r}")
+        if n and a < bounds[n - 1][1]:
+            raise InputError(f"token {n} {token!r} begins within the one before it")
     return bounds
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
 from goldspan.errors import Fault, FaultsError
 from goldspan.protocols import Receipt
 from goldspan.spans import Codec
-from goldspan.store.bounds import BoundError
-from goldspan.store.chain import canonical
-from goldspan.store.names import check_name, is_name
+from goldspan.store.assignments import expire_due
+from goldspan.store.engine import BoundError
+from goldspan.store.journal import Entry, canonical
 from goldspan.store.people import SHOWN, Worker, find_worker, known_by, worker_of
-from goldspan.store.places import expire_due
-from goldspan.store.schema import answers, items, leases, skips, slots, workers
-
-if TYPE_CHECKING:
-    from goldspan.store.journal import Entry
-
+from goldspan.store.schema import (
+    answers,
+    check_name,
+    is_name,
+    items,
+    leases,
+    skips,
+    slots,
+    workers,
+)
 
 # --------------------------------------------------------------------------------------------------
 # Answers: one that counts per worker and item, never more than places, each key once.
@@ -184,9 +188,9 @@ def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.connection.execute(answers.insert(), {**body, **row})
     if leased:
         entry.connection.execute(_END, {"number": item, "who": worker})
-        entry.purse.settle(cost)
+        entry.balance.settle(cost)
     elif counts:
-        entry.purse.pay(cost)
+        entry.balance.pay(cost)
     if counts:
         entry.connection.execute(_FILL, {"number": item, "held": int(leased)})
 
@@ -249,4 +253,4 @@ def _without_lease(entry: Entry, item: Any, worker: Worker) -> tuple[str, str]:
         return "draft", PASSED
     if item.free <= 0:
         return "draft", FULL
-    return ("draft", BROKE) if item.cost > entry.purse.left else ("late", "")
+    return ("draft", BROKE) if item.cost > entry.balance.left else ("late", "")

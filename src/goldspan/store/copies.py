@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, select
@@ -20,20 +20,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.errors import InputError
 from goldspan.protocols import Event
-from goldspan.store.chain import canonical, read_json
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
-from goldspan.store.erasing import honour, list_beside, lists_near, write_list
-from goldspan.store.journal import Database
-from goldspan.store.migrate import HEAD, upgrade, version_of
-from goldspan.store.opening import empty_database, open_ledger, where_of
+from goldspan.store.erasing import forget_listed, list_beside, lists_near, write_list
+from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
+from goldspan.store.ledger import SqlLedger, empty_database, open_ledger, where_of
 from goldspan.store.people import unsealed
-from goldspan.store.schema import notes, openings, people
-from goldspan.store.verify import Chain, Tell, Verification, damaged, log_rows, replay, verify
+from goldspan.store.schema import HEAD, notes, openings, people, upgrade, version_of
+from goldspan.store.verify import Tell, Verification, damaged, replay, verify
 from goldspan.store.verify import damaged as damage
-
-if TYPE_CHECKING:
-    from goldspan.store.ledger import SqlLedger
-
 
 # --------------------------------------------------------------------------------------------------
 # Copies of a campaign's SQLite file while others write to it; PostgreSQL has its own tools.
@@ -63,7 +57,7 @@ def backup_ledger(
     engine = ledger.database.engine
     if not is_sqlite(engine):
         raise InputError(
-            f"{ledger.database.where} is no file: use `export_ledger`, or PostgreSQL's pg_dump"
+            f"{ledger.database.where} is not a file: use `export_ledger`, or PostgreSQL's pg_dump"
         )
     with new_file(path) as temporary:
         connection = engine.raw_connection()
@@ -131,7 +125,7 @@ def restore_ledger(
         # Before the copy takes its name: it never holds them in a place where it is served.
         found_lists = [*map(Path, lists), *lists_near(backup, place)]
         with open_ledger(temporary) as opened:
-            honour(opened.database, found_lists)
+            forget_listed(opened.database, found_lists)
         for end in ("-wal", "-shm"):
             temporary.with_name(temporary.name + end).unlink(missing_ok=True)
         _sync(temporary)
@@ -147,7 +141,7 @@ def opened_unchanged(place: str | Path) -> Iterator[Database]:
     A file with tables of an older goldspan is copied, and the copy is brought to this one's.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no campaign.
         StoreError: A newer goldspan made it, or it cannot be read at all.
     """
     url, where = to_url(place), where_of(place)
@@ -330,7 +324,7 @@ def _about(folder: Path) -> dict[str, Any]:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         layout, _ = about["layout"], about["head"]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{folder} is no export of a campaign: {ABOUT}: {error}") from None
+        raise InputError(f"{folder} is not an export of a campaign: {ABOUT}: {error}") from None
     if layout != LAYOUT:
         raise InputError(
             f"{folder} has layout {layout}, this goldspan reads {LAYOUT}: update goldspan"
@@ -345,6 +339,6 @@ def _read_log(path: Path) -> Iterator[Event]:
                 try:
                     yield Event(**json.loads(line))
                 except (ValueError, TypeError) as error:
-                    raise InputError(f"{path} line {n} is no event: {error}") from None
+                    raise InputError(f"{path} line {n} is not an event: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, bindparam, select
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.spans import Codec
-from goldspan.store.chain import canonical, read_json
-from goldspan.store.journal import Database
+from goldspan.store.journal import Database, canonical, read_json
 from goldspan.store.people import SHOWN
 from goldspan.store.schema import answers, gold, items, workers
 
@@ -99,11 +98,7 @@ def answers_of(rows: Sequence[Any], tagset: Codec) -> Answers:
 def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec) -> Crowd:
     """Make a crowd, with the workers' ids and the gold as they are now.
 
-    Args:
-        connection: One that sees one state.
-        found: The items.
-        given: Answers to some of them, by item and then as they came, with the store's numbers.
-        tagset: The campaign's tags.
+    The answers are to some of the items, by item and then as they came, with the store's numbers.
     """
     people, worker = np.unique(given.worker, return_inverse=True)
     rows = connection.execute(select(workers.c.number, SHOWN.label("id")))
@@ -214,8 +209,8 @@ class Seen:
     answers: Answers = field(repr=False)
 
 
-class Grown:
-    """Gives the answered items with their answers, again and again; threads may share it.
+class AnswerCache:
+    """Return the answered items with their answers, again and again; threads may share it.
 
     Args:
         database: The campaign's.

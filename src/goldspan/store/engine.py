@@ -1,10 +1,8 @@
-"""Connections to SQLite and PostgreSQL, their errors, and whose turn it is to write."""
+"""Connections to SQLite and PostgreSQL, and their errors."""
 
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -15,73 +13,21 @@ from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
 
-# --------------------------------------------------------------------------------------------------
-# Whose turn it is to write: a lock whose waiters go in the order in which they came.
-
-
-class Turn:
-    """A fair lock, for `with`; it cannot be taken twice by one thread.
-
-    >>> turn = Turn()
-    >>> with turn:
-    ...     turn.waiting
-    0
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._queue: deque[threading.Lock] = deque()
-        self._taken = False
-
-    @property
-    def waiting(self) -> int:
-        """How many threads wait."""
-        return len(self._queue)
-
-    def __enter__(self) -> None:
-        """Wait for one's turn."""
-        with self._guard:
-            if not self._taken:
-                self._taken = True
-                return
-            mine = threading.Lock()
-            mine.acquire()
-            self._queue.append(mine)
-        try:
-            mine.acquire()
-        except BaseException:
-            self._leave(mine)
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        """Hand over to who has waited longest."""
-        with self._guard:
-            if self._queue:
-                self._queue.popleft().release()
-            else:
-                self._taken = False
-
-    def _leave(self, mine: threading.Lock) -> None:
-        """Stop waiting after Ctrl-C; the turn may have come meanwhile."""
-        with self._guard:
-            waits = mine in self._queue
-            if waits:
-                self._queue.remove(mine)
-        if not waits:
-            self.__exit__()
-
-
-# --------------------------------------------------------------------------------------------------
-# From a path or an address to a database connection that keeps its promises.
-
-
 KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
 """Connections that stay open between transactions: a server's threads each need one now and then,
 and opening one takes longer than a short transaction."""
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process's."""
-CONNECT_SECONDS = 10
-"""How long PostgreSQL may take to answer a new connection."""
+NETWORK = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 5,
+    "tcp_user_timeout": 45_000,
+}
+"""What libpq is told where the address says nothing: a new connection is answered within 10
+seconds, and one that the network has cut off ends within 45 (the last one is in milliseconds)."""
 WRITE = {"goldspan_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection that will write."""
 
@@ -100,6 +46,23 @@ class LostError(HeldError):
     """Another process took over what this one did: it writes nothing more."""
 
 
+class BoundError(InputError):
+    """Something was done as often as it may be; nothing was changed.
+
+    Attributes:
+        most: How often it may be.
+        seconds: When it may be done again, 0 if never.
+    """
+
+    def __init__(self, message: str, most: int, seconds: int = 0) -> None:
+        self.most, self.seconds = most, seconds
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return type(self), (str(self), self.most, self.seconds)
+
+
 def to_url(place: str | Path) -> URL:
     """Turn a path, or an address such as "postgresql://host/name", into SQLAlchemy's URL.
 
@@ -114,7 +77,7 @@ def to_url(place: str | Path) -> URL:
     try:
         url = make_url(str(place))
     except ArgumentError:
-        raise InputError(f"{place!s} is no address: give a path or postgresql://…") from None
+        raise InputError(f"{place!s} is not an address: give a path or postgresql://…") from None
     kind = url.get_backend_name()
     if kind not in {"sqlite", "postgresql"}:
         raise InputError(f"{kind} is not supported: give a path (SQLite) or postgresql://…")
@@ -137,8 +100,7 @@ def connect(url: URL, sign: str = "") -> Engine:
     if url.get_backend_name() == "postgresql":
         try:
             words: dict[str, Any] = {"application_name": sign} if sign else {}
-            if "connect_timeout" not in url.query:
-                words["connect_timeout"] = CONNECT_SECONDS
+            words |= {name: value for name, value in NETWORK.items() if name not in url.query}
             return create_engine(url, pool_pre_ping=True, connect_args=words, **KEPT)
         except ImportError:
             raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None

@@ -1,50 +1,383 @@
-"""Forgetting people: lists of the forgotten, and a new log in place of one that names them."""
+"""Forgetting people: their rows, lists of the forgotten, and a new log without their ids.
+
+To forget somebody is one event ("forget"): it deletes their rows of the tables `people` and
+`notes`, keeps of payments the amount and what became of it, and leaves a tombstone: the pseudonym,
+and a slow, salted hash of the id, by which a backup that is restored later forgets them too. After
+that the pseudonym is all that is left.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, text
+from sqlalchemy import Connection, Table, delete, func, select, text
 
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
-from goldspan.store import people
-from goldspan.store.chain import BEGIN, canonical, check_chain, read_json
+from goldspan.store.assignments import OF_WORKER, free_leases
 from goldspan.store.engine import StoreError, is_sqlite
-from goldspan.store.journal import Database, Entry, put_campaign
-from goldspan.store.money import Purse
-from goldspan.store.reading import read_events
+from goldspan.store.facts import forget_counts, record
+from goldspan.store.journal import (
+    AT_ONCE,
+    BEGIN,
+    Balance,
+    Chain,
+    Database,
+    Entry,
+    canonical,
+    log_rows,
+    put_campaign,
+    read_json,
+)
+from goldspan.store.people import (
+    APART,
+    BAR,
+    DECISION,
+    FLAG,
+    KEPT_APART,
+    LETTER,
+    LINK,
+    MASKED,
+    REVOKED,
+    SKIP,
+    STATUS,
+    STEP,
+    SUBMISSION,
+    VERDICTS,
+    charge_name,
+    find_person,
+    find_tombstone,
+    hash_of,
+    ids,
+    is_private,
+    keep_note,
+    known_by,
+    masked,
+    read_tombstones,
+    shown,
+    skip_reasons,
+)
 from goldspan.store.schema import (
     BESIDE_THE_LOG,
     answers,
     campaign,
     charges,
     events,
+    items,
+    leases,
     metadata,
+    notes,
+    people,
     records,
     skips,
     tombstones,
     usage,
     workers,
 )
-from goldspan.store.schema import people as known
+from goldspan.store.verify import check_whole
 
-if TYPE_CHECKING:
-    from sqlalchemy import Table
+# --------------------------------------------------------------------------------------------------
+# All that is stored of a person, and what is deleted when they are forgotten.
+
+
+_STAYS = {
+    LETTER: ("act", "amount"), STEP: ("state", "time"), DECISION: ("verdict", "questions"),
+    FLAG: ("item",),
+}  # fmt: skip
+"""What stays of the notes of somebody who is forgotten, by kind."""
+SETTLED = frozenset({"sent", "refused"})
+OVER = frozenset(
+    {"TIMED-OUT", "RETURNED", "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED"}
+)
+"""Statuses of submissions that wait for no decision."""
+
+
+class UnsettledError(InputError):
+    """Somebody is to be forgotten to whom a payment is still under way."""
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What forgetting somebody removed, or would remove.
+
+    Attributes:
+        pseudonym: What is left of them.
+        removed: How many of each were deleted: ids, links, flags, …
+        kept: How many of each stay under the pseudonym: answers, payments, …
+    """
+
+    pseudonym: str
+    removed: Mapping[str, int]
+    kept: Mapping[str, int]
+
+    @property
+    def again(self) -> bool:
+        """Whether they had been forgotten before: there was nothing to remove."""
+        return not self.removed
+
+
+def forget(
+    entry: Entry, who: str, *, dry: bool = False, unsettled: bool = False,
+    tombstone: Mapping[str, Any] | None = None,
+) -> Forgotten:  # fmt: skip
+    """Delete what is known of somebody, and leave a tombstone; answers and payments stay.
+
+    The tombstone may be one that another copy of this store has. See `SqlLedger.forget`.
+
+    Raises:
+        InputError: The campaign is not private, or nobody is known by this name.
+        UnsettledError: A payment to them is under way.
+    """
+    connection = entry.connection
+    if not entry.private:
+        raise InputError(
+            "this campaign was begun before goldspan kept people apart: their ids are in its log, "
+            "from which nothing can be removed; give --old-log remove or --old-log keep to begin "
+            "a new log without them; nothing was changed"
+        )
+    person = find_person(connection, who)
+    if person is None:
+        before = find_tombstone(connection, who)
+        if before is None:
+            raise InputError(
+                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
+                "PLAN --list` and the desk list the workers; nothing was changed"
+            )
+        return Forgotten(before, {}, _kept(connection, before))
+    waits = _unsettled(connection, person)
+    if waits and not unsettled:
+        raise UnsettledError(
+            f"a payment to {who} is not settled: {'; '.join(waits)}. Settle it first (`goldspan "
+            "outbox PLAN --list`, --approve, --reject, --send), or give --unsettled if it is "
+            "settled elsewhere; nothing was changed"
+        )
+    rows = connection.execute(select(notes).where(notes.c.person == person)).all()
+    known = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
+    removed = _removed(rows, is_known=known is not None)
+    result = Forgotten(person, removed, _kept(connection, person))
+    if not dry:
+        _forget(entry, person, known, rows, tombstone)
+    return result
+
+
+def _forget(
+    entry: Entry, person: str, known: Any, rows: Iterable[Any],
+    tombstone: Mapping[str, Any] | None,
+) -> None:  # fmt: skip
+    rows = list(rows)
+    number = entry.connection.execute(
+        select(workers.c.number).where(workers.c.id == person)
+    ).scalar_one_or_none()
+    if number is not None:
+        free_leases(entry, OF_WORKER, {"who": number}, "released")
+    gone = set(
+        entry.connection.execute(select(records.c.name).where(records.c.kind == REVOKED)).scalars()
+    )
+    for row in rows:
+        if row.kind == LINK and row.name not in gone:
+            record(entry, REVOKED, row.name, {"time": entry.clock})
+    forget_counts(entry.connection, [person] if known is None else [person, str(known.id)])
+    if tombstone is None:
+        salt = _salt(entry.connection)
+        tombstone = {"salt": salt, "hash": hash_of(salt, known.id if known is not None else person)}
+    body = {"person": person, "salt": tombstone["salt"], "hash": tombstone["hash"]}
+    entry.log("forget", {**body, "notes": _reduced(person, rows)})
+
+
+def put_forgotten(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Delete somebody's rows, write what is left of their payments, and set the tombstone."""
+    connection, person = entry.connection, body["person"]
+    connection.execute(people.delete().where(people.c.pseudonym == person))
+    connection.execute(notes.delete().where(notes.c.person == person))
+    left = [{**row, "person": person, "seal": ""} for row in body["notes"]]
+    if left:
+        connection.execute(notes.insert(), left)
+    last = connection.execute(select(func.max(tombstones.c.number))).scalar_one() or 0
+    row = {"number": last + 1, "person": person, "hash": body["hash"], "salt": body["salt"]}
+    connection.execute(tombstones.insert(), {**row, "time": entry.clock})
+
+
+def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return what stays of somebody's notes: payments and decisions without words, flags of items.
+
+    Names of payments name people and reasons, and those of flags are made of an id: they are
+    counted instead. Of a body only what `_STAYS` lists goes into the log, which keeps it for good.
+    """
+    left: list[dict[str, Any]] = []
+    requests: dict[str, str] = {}
+    for row in rows:
+        if row.body is None or row.kind not in _STAYS:
+            continue
+        name, said = row.name, read_json(row.body)
+        body = {key: said[key] for key in _STAYS[row.kind] if key in said}
+        if row.kind == LETTER:
+            name = requests[row.name] = f"{said['act']}:{person}:{len(requests)}"
+            body |= {"worker": person, "about": "", "why": "", "category": ""}
+        elif row.kind == STEP:
+            request = requests.get(said["letter"], f"unknown:{person}")
+            name = f"{request}#{row.number}"
+            body |= {"letter": request, "facts": {}, "sender": ""}
+        elif row.kind == DECISION:
+            body |= {"worker": person, "why": ""}
+        else:
+            name = f"{person}:{row.number}"
+            body |= {"worker": person, "reason": "", "note": "", "sent": ""}
+        facts = {"number": row.number, "kind": row.kind, "time": row.time, "name": name}
+        left.append({**facts, "body": canonical(body)})
+    return left
+
+
+def _unsettled(connection: Connection, person: str) -> list[str]:
+    """Return which payments to somebody are under way, and which work waits for a decision."""
+    rows = connection.execute(
+        select(notes).where(notes.c.person == person).order_by(notes.c.number)
+    ).all()
+    state, about, waits = dict[str, str](), set[str](), []
+    for row in rows:
+        body = read_json(row.body) if row.body is not None else {}
+        if row.kind == LETTER:
+            state[row.name] = "waiting"
+            if body["act"] != "bonus":
+                about.add(body["about"])
+        elif row.kind == STEP:
+            state[body["letter"]] = body["state"]
+    waits += [
+        f"the payment request {name} is {word}"
+        for name, word in state.items()
+        if word not in SETTLED
+    ]
+    status = {
+        body["submission"]: body["status"]
+        for body in (read_json(row.body) for row in rows if row.kind == STATUS and row.body)
+    }
+    for row in rows:
+        is_open = row.kind == SUBMISSION and row.name and row.name not in about
+        if is_open and status.get(row.name, "") not in OVER:
+            waits.append(f"the submission {row.name} is neither approved nor rejected")
+    return waits
+
+
+def _removed(rows: Iterable[Any], *, is_known: bool) -> dict[str, int]:
+    words = {
+        LINK: "links", FLAG: "words on flags", SKIP: "reasons for passing on",
+        SUBMISSION: "submissions", STATUS: "messages of the provider",
+        DECISION: "words on decisions", LETTER: "words on payments",
+    }  # fmt: skip
+    found = {"ids": int(is_known)}
+    for row in rows:
+        if row.kind in words:
+            found[words[row.kind]] = found.get(words[row.kind], 0) + 1
+    return found
+
+
+def _kept(connection: Connection, person: str) -> dict[str, int]:
+    who = select(workers.c.number).where(workers.c.id == person).scalar_subquery()
+    count = select(func.count()).select_from(answers).where(answers.c.worker == who)
+    counting = count.where(answers.c.counts == 1)
+    paid = select(func.coalesce(func.sum(answers.c.cost), 0)).where(answers.c.worker == who)
+    bonus = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
+        charges.c.name.like(f"%:{person}:%")
+    )
+    found = {"answers": count, "answers that count": counting, "paid": paid, "bonuses": bonus}
+    return {name: int(connection.execute(query).scalar_one()) for name, query in found.items()}
+
+
+def _salt(connection: Connection) -> str:
+    found = connection.execute(select(tombstones.c.salt).limit(1)).scalar_one_or_none()
+    return secrets.token_hex(16) if found is None else str(found)
+
+
+def about(connection: Connection, who: str) -> dict[str, Any]:
+    """Return all that is stored of somebody, as plain values (GDPR article 15).
+
+    Raises:
+        InputError: Nobody is known by this name.
+    """
+    person = find_person(connection, who) or _worker_named(connection, who)
+    if person is None:
+        raise InputError(f"nobody is known by the id, pseudonym or provider's id {who!r}")
+    row = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
+    own = select(workers).where(workers.c.id == person)
+    worker = connection.execute(own).one_or_none()
+    names = {} if row is None else {row.pseudonym: row.id}
+    found: dict[str, Any] = {
+        "pseudonym": person if is_private(connection) else None,
+        "id": row.id if row is not None else (None if is_private(connection) else person),
+        "since": None if row is None else row.since,
+        "barred": bool(worker.barred) if worker is not None else False,
+        "answers": _rows_of(connection, answers, worker),
+        "passed": _rows_of(connection, skips, worker),
+        "held": _rows_of(connection, leases, worker),
+        "notes": [],
+        "records": [],
+    }
+    if not is_private(connection):
+        found["records"] = [
+            {"kind": one.kind, "name": one.name, "body": read_json(one.body), "time": one.time}
+            for one in connection.execute(select(records).order_by(records.c.number))
+            if _names(one, person)
+        ]
+        return found
+    reasons = skip_reasons(connection)
+    number = None if worker is None else worker.number
+    for one in found["passed"]:
+        one["reason"] = reasons.get(f"{one.pop('number')}:{number}", one["reason"])
+    mine = select(notes).where((notes.c.person == person) & notes.c.name.is_not(None))
+    for one in connection.execute(mine.order_by(notes.c.number)):
+        name, body = shown(one.kind, one.name, read_json(one.body), names)
+        found["notes"].append({"kind": one.kind, "name": name, "body": body, "time": one.time})
+    for one in connection.execute(
+        select(records).where(records.c.kind.in_([BAR, VERDICTS])).order_by(records.c.number)
+    ):
+        body = read_json(one.body)
+        if one.kind == BAR and one.name == person:
+            found["records"].append({"kind": BAR, "name": names.get(person, person), "body": body})
+        elif one.kind == VERDICTS and person in body["workers"]:
+            said = body["workers"][person]
+            found["records"].append({"kind": VERDICTS, "name": one.name, "body": said})
+    return found
+
+
+def _worker_named(connection: Connection, who: str) -> str | None:
+    found = connection.execute(select(workers.c.id).where(workers.c.id == who)).scalar_one_or_none()
+    return None if found is None else str(found)
+
+
+def _names(row: Any, person: str) -> bool:
+    body = read_json(row.body)
+    parts = row.name.split(":")
+    return (
+        row.name == person
+        or person in parts
+        or (isinstance(body, dict) and (body.get("worker") == person))
+    )
+
+
+def _rows_of(connection: Connection, table: Any, worker: Any) -> list[dict[str, Any]]:
+    if worker is None:
+        return []
+    query = select(table, items.c.id.label("item_id")).join(items, items.c.number == table.c.item)
+    made = []
+    for row in connection.execute(query.where(table.c.worker == worker.number)).mappings():
+        facts = {name: value for name, value in row.items() if name not in {"worker", "item_id"}}
+        if table is skips:
+            facts["number"] = row["item"]
+        made.append({**facts, "item": row["item_id"]})
+    return made
 
 
 # --------------------------------------------------------------------------------------------------
-# A new log in place of an old one: its first entry goes on from the old one's last hash.
+# A new log in place of an old one: its first event follows the old one's last hash.
 
 
-AT_ONCE = 1_000
-"""Rows of an entry."""
-APART = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"}
+_NOT_IN_SNAPSHOT = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"}
 """Tables that are not in a snapshot."""
 
 
@@ -55,8 +388,6 @@ def rebase(database: Database, now: int) -> int:
         InputError: The old log is broken: it would be lost what is wrong with it.
         StoreError: The tables are not what the old log says.
     """
-    from goldspan.store.verify import check_whole
-
     check_whole(database)
     return database.write(now, _rebase)
 
@@ -65,7 +396,11 @@ def _rebase(entry: Entry) -> int:
     if entry.private:
         return 0
     connection = entry.connection
-    number, head = check_chain(read_events(connection))
+    chain = Chain()
+    for event in log_rows(connection):
+        if fault := chain.follow(event):
+            raise InputError(fault)
+    number, head = chain.number, chain.head
     first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
     row = connection.execute(select(campaign)).one()
     _replace_log(connection)
@@ -82,7 +417,7 @@ def _rebase(entry: Entry) -> int:
     assert (entry.n_events, entry.head) == (number, head)
     entry.log(BEGIN, body)
     for kind, name, facts, person, entry.clock in kept_apart:
-        people.keep_note(entry, kind, name, facts, person)
+        keep_note(entry, kind, name, facts, person)
     entry.clock = clock
     for name, found in rows.items():
         for start in range(0, len(found), AT_ONCE):
@@ -96,7 +431,7 @@ def put_begin(entry: Entry, body: Mapping[str, Any]) -> None:
         put_campaign(entry, body)
     entry.private = True
     entry.paused = body["paused"]
-    entry.purse = Purse(body["cap"], body["reserved"], body["spent"])
+    entry.balance = Balance(body["cap"], body["reserved"], body["spent"])
     entry.connection.execute(campaign.update().values(private=1))
 
 
@@ -107,7 +442,7 @@ def put_rows(entry: Entry, body: Mapping[str, Any]) -> None:
 
 def _tables() -> list[Table]:
     """Return the tables of a snapshot, those first that others refer to."""
-    return [table for table in metadata.sorted_tables if table.name not in APART]
+    return [table for table in metadata.sorted_tables if table.name not in _NOT_IN_SNAPSHOT]
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
@@ -140,18 +475,18 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
     """Put pseudonyms in place of ids in all tables; return the records that become notes."""
     connection = entry.connection
     rows = connection.execute(select(workers).order_by(workers.c.number)).all()
-    names = {row.id: people.known_by(entry, row.id) for row in rows}
+    names = {row.id: known_by(entry, row.id) for row in rows}
     for row in rows:
         known = workers.update().where(workers.c.number == row.number)
         connection.execute(known.values(id=names[row.id]))
     apart: list[tuple[str, str, dict[str, Any], str | None, int]] = []
     for row in connection.execute(select(records).order_by(records.c.number)).all():
-        name, body = people.masked(entry, row.kind, row.name, read_json(row.body))
+        name, body = masked(entry, row.kind, row.name, read_json(row.body))
         mine = records.c.number == row.number
-        if row.kind in people.KEPT_APART:
+        if row.kind in KEPT_APART:
             apart.append((row.kind, name, body, None, row.time))
             connection.execute(records.delete().where(mine))
-        elif row.kind in people.MASKED or "worker" in body:
+        elif row.kind in MASKED or "worker" in body:
             words = canonical(body)
             connection.execute(records.update().where(mine).values(name=name, body=words))
     who = {row.number: names[row.id] for row in rows}
@@ -164,16 +499,16 @@ def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str |
             connection.execute(mine.values(key=key))
     for row in connection.execute(select(charges)).all():
         mine = charges.update().where(charges.c.number == row.number)
-        connection.execute(mine.values(name=people.charge_name(entry, row.name)))
+        connection.execute(mine.values(name=charge_name(entry, row.name)))
     for row in connection.execute(select(skips)).all():
         facts = {"reason": row.reason}
-        apart.append((people.SKIP, f"{row.item}:{row.worker}", facts, who[row.worker], row.time))
-    connection.execute(skips.update().values(reason=people.APART))
+        apart.append((SKIP, f"{row.item}:{row.worker}", facts, who[row.worker], row.time))
+    connection.execute(skips.update().values(reason=APART))
     return apart
 
 
 # --------------------------------------------------------------------------------------------------
-# Erasing for good: the bytes of a file, and the tombstones that restored backups honour.
+# Erasing for good: the bytes of a file, and the lists by which restored backups forget too.
 
 
 ENDING = ".forgotten"
@@ -239,14 +574,14 @@ def list_beside(place: str | Path) -> Path:
 
 
 def write_list(database: Database, path: Path) -> None:
-    """Add the tombstones of a store to a list; nothing is written where none is new.
+    """Add the tombstones of a store to a list; nothing is written if all are there.
 
     Raises:
         InputError: The list cannot be read or written.
     """
     with database.read() as connection:
         origin = _origin(connection)
-        mine = people.graves(connection)
+        mine = read_tombstones(connection)
     known = read_list(path)
     there = {one["person"] for one in known}
     new = [{"campaign": origin, **one} for one in mine if one["person"] not in there]
@@ -257,7 +592,7 @@ def write_list(database: Database, path: Path) -> None:
 
 
 def read_list(path: Path) -> list[dict[str, Any]]:
-    """Read a list of the forgotten; nobody, where there is none.
+    """Read a list of the forgotten; empty if there is no file.
 
     Raises:
         InputError: It cannot be read.
@@ -288,7 +623,7 @@ def lists_near(*places: str | Path) -> list[Path]:
     ]
 
 
-def honour(database: Database, lists: Iterable[Path], now: int = 0) -> int:
+def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> int:
     """Forget in a copy whom lists name, and return how many of them it still knew.
 
     A copy of before people were kept apart gets a new log without ids, if it knows somebody who was
@@ -309,17 +644,17 @@ def honour(database: Database, lists: Iterable[Path], now: int = 0) -> int:
     if not wanted:
         return 0
     with database.read() as connection:
-        is_private = people.is_private(connection)
+        private = is_private(connection)
         known = list(connection.execute(select(workers.c.id)).scalars())
-    if not is_private:
+    if not private:
         hashes = {(one["salt"], one["hash"]) for one in wanted.values()}
         salts = {salt for salt, _ in hashes}
-        if not any((salt, people.hash_of(salt, who)) in hashes for salt in salts for who in known):
+        if not any((salt, hash_of(salt, who)) in hashes for salt in salts for who in known):
             return 0
         rebase(database, now)
     # Not before they were forgotten: the list of the copy says it to the next one.
     now = max(now, *(int(one["time"]) for one in wanted.values()))
-    n = database.write(_not_before(database, now), lambda e: _bury(e, wanted))
+    n = database.write(_not_before(database, now), lambda e: _forget_each(e, wanted))
     if n:
         scrub(database)
     return n
@@ -331,22 +666,22 @@ def _origin(connection: Connection) -> str:
     return str(read_json(first.body)["origin"] if first.kind == BEGIN else first.hash)
 
 
-def _bury(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
+def _forget_each(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
     """Forget whom tombstones name by pseudonym; and by id, where the pseudonyms are others."""
-    names, n = people.ids(entry.connection), 0
+    names, n = ids(entry.connection), 0
     left = dict(wanted)
     for person in [one for one in wanted if one in names]:
-        people.forget(entry, person, unsettled=True, tombstone=left.pop(person))
+        forget(entry, person, unsettled=True, tombstone=left.pop(person))
         names.pop(person)
         n += 1
     for person, who in names.items():
         for one in list(left.values()):
             # Somebody who came again after they were forgotten has a pseudonym of their own.
             since = entry.connection.execute(
-                select(known.c.since).where(known.c.pseudonym == person)
+                select(people.c.since).where(people.c.pseudonym == person)
             ).scalar_one()
-            if since < one["time"] and people.hash_of(one["salt"], who) == one["hash"]:
-                people.forget(entry, person, unsettled=True, tombstone=one)
+            if since < one["time"] and hash_of(one["salt"], who) == one["hash"]:
+                forget(entry, person, unsettled=True, tombstone=one)
                 n += 1
                 break
     for one in left.values():  # the copy has never known them by this pseudonym

@@ -1,8 +1,14 @@
 """One transaction: decide, log, do, and keep it all or nothing.
 
 Whatever changes the tables is an event: an operation reads, decides and calls `Entry.log`, which
-appends the event to the log and lets the kind's effect (`registry.EFFECTS`) change the rows. An
+appends the event to the log and lets the effect of its kind (`EFFECTS`) change the rows. An
 effect looks at the event and the rows alone, so that replaying the log gives the same tables.
+
+The log is a chain of hashes: whoever changes an old event must change all that follow.
+hash_n = SHA-256(hash_{n-1} newline canonical JSON of [n, time, kind, body]), in hexadecimal digits;
+hash_0 is "". The campaign's row holds the last number and hash, so that a log that was cut off is
+seen too. A log may begin anew (`goldspan.store.erasing`): its first event is then of kind "begin"
+and holds the number and the hash of the last event before it, onto which it is hashed as any other.
 
 A campaign has one writer at a time: SQLite by `BEGIN IMMEDIATE`, PostgreSQL by a lock on the
 campaign's row. So nothing that was read changes before it is written.
@@ -14,47 +20,242 @@ same row first, so that no transaction is half before a takeover and half after 
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, and_, bindparam, func, select
 from sqlalchemy.exc import DBAPIError
 
-from goldspan.errors import InputError
-from goldspan.store.chain import canonical, link
+from goldspan.errors import InputError, UnknownNameError
 from goldspan.store.engine import (
     WRITE,
     LostError,
-    Turn,
+    StoreError,
     is_busy,
     is_outside,
     is_sqlite,
     store_error,
 )
-from goldspan.store.money import Purse
-from goldspan.store.registry import effect_of
+from goldspan.store.locks import FairLock
 from goldspan.store.schema import campaign, events, processes, roles
 
+# --------------------------------------------------------------------------------------------------
+# The chain of hashes.
+
+
+BEGIN = "begin"
+"""Kind of the first event of a log that took the place of an older one."""
+AT_ONCE = 1_000
+"""Events read in one query."""
+
+
+def canonical(value: Any) -> str:
+    """Write a value as JSON, always with the same bytes.
+
+    Raises:
+        InputError: JSON cannot hold it, or a string holds half a character.
+
+    >>> canonical({"b": 1, "a": ["é"]})
+    '{"a":["é"],"b":1}'
+    """
+    try:
+        words = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+        )
+        words.encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the store holds what JSON can hold: {error}") from None
+    return words
+
+
+def link(before: str, number: int, time: int, kind: str, body: str) -> str:
+    """Hash an entry, its body as canonical JSON, onto the hash before.
+
+    >>> link("", 1, 0, "note", "{}")[:8]
+    '29dfb418'
+    """
+    words = f"{before}\n[{number},{time},{canonical(kind)},{body}]"
+    return sha256(words.encode()).hexdigest()
+
+
+def read_json(words: str) -> Any:
+    """Read what `canonical` wrote.
+
+    Raises:
+        StoreError: It was damaged since.
+    """
+    try:
+        return json.loads(words)
+    except ValueError:
+        raise StoreError(
+            f"the database is damaged: it holds {words[:40]!r}, which is not JSON: restore a "
+            "backup, or import an export; nothing was changed"
+        ) from None
+
+
+def log_rows(connection: Connection) -> Iterator[Any]:
+    """Read the entries as they stand there, some at a time."""
+    after = -(2**63)
+    query = select(events).order_by(events.c.number).limit(AT_ONCE)
+    while rows := connection.execute(query.where(events.c.number > after)).all():
+        yield from rows
+        after = rows[-1].number
+
+
+class Chain:
+    """The chain of hashes, followed entry by entry; the stored text of a body is what is hashed."""
+
+    def __init__(self, head: str | None = None) -> None:
+        self.number, self.head = 0, ""
+        self._wanted, self.has_wanted = head, head is None or head == ""
+
+    def follow(self, row: Any) -> str:
+        """Take the next entry; return what is wrong with it, "" if it belongs here."""
+        if not self.number and row.kind == BEGIN:
+            self._go_on(row.body)
+        number = self.number + 1
+        if row.number != number:
+            return f"the log is broken: event {number} is missing"
+        if not (isinstance(row.time, int) and isinstance(row.kind, str)
+                and isinstance(row.body, str)):  # fmt: skip
+            return f"the log is broken: event {number} was changed"
+        if link(self.head, number, row.time, row.kind, row.body) != row.hash:
+            return f"the log is broken: event {number} was changed"
+        self.number, self.head = number, row.hash
+        self.has_wanted = self.has_wanted or row.hash == self._wanted
+        return ""
+
+    def _go_on(self, body: Any) -> None:
+        """Go on from the log that this one took the place of (`goldspan.store.erasing`)."""
+        with suppress(ValueError, LookupError, TypeError):  # it was changed: the hash will tell
+            before = json.loads(body)
+            self.number, self.head = int(before["events"]), str(before["head"])
+            self.has_wanted = self.has_wanted or self.head == self._wanted
+
+    def end(self, connection: Connection) -> str:
+        """Compare the end of the log with the campaign's row; return what is wrong."""
+        row = connection.execute(select(campaign.c.n_events, campaign.c.head)).one_or_none()
+        if row is None:
+            return "the campaign's row is missing"
+        if (row.n_events, row.head) != (self.number, self.head):
+            return (
+                f"the log is broken: it ends at event {self.number} with the hash "
+                f"{self.head[:12]}…, and the campaign's row says event {row.n_events} and "
+                f"{str(row.head)[:12]}…"
+            )
+        return ""
+
+
+# --------------------------------------------------------------------------------------------------
+# What every kind of event does to the tables.
+
+
+EFFECTS = {
+    "adjust": "goldspan.store.pool:put_wanted",
+    "bar": "goldspan.store.assignments:put_barred",
+    "batch": "goldspan.store.pool:put_batch",
+    "begin": "goldspan.store.erasing:put_begin",
+    "cap": "goldspan.store.facts:put_cap",
+    "change": "goldspan.store.answers:put_change",
+    "charge": "goldspan.store.facts:put_charge",
+    "create": "goldspan.store.journal:put_campaign",
+    "forget": "goldspan.store.erasing:put_forgotten",
+    "free": "goldspan.store.assignments:put_free",
+    "gold": "goldspan.store.facts:put_gold",
+    "items": "goldspan.store.pool:put_items",
+    "details": "goldspan.store.pool:put_details",
+    "lease": "goldspan.store.assignments:put_leases",
+    "note": "goldspan.store.people:put_note",
+    "pause": "goldspan.store.facts:put_paused",
+    "record": "goldspan.store.facts:put_record",
+    "snapshot": "goldspan.store.erasing:put_rows",
+    "submit": "goldspan.store.answers:put_answer",
+    "worker": "goldspan.store.people:put_worker",
+}
+
+
+@cache
+def effect_of(kind: str) -> Callable[[Any, Mapping[str, Any]], None]:
+    """Find what a kind of event does: a function of the open entry and the event's body.
+
+    Raises:
+        UnknownNameError: There is no such kind; a newer goldspan wrote the log.
+    """
+    if kind not in EFFECTS:
+        raise UnknownNameError(
+            "kind of event", kind, EFFECTS, "a newer goldspan may have written it"
+        )
+    module, name = EFFECTS[kind].split(":")
+    effect: Callable[[Any, Mapping[str, Any]], None] = getattr(import_module(module), name)
+    return effect
+
+
+# --------------------------------------------------------------------------------------------------
+# Transactions.
+
+
+@dataclass
+class Balance:
+    """What there is, what is set aside and what is paid, in millionths.
+
+    >>> balance = Balance(cap=10)
+    >>> balance.reserve(4); balance.settle(4)
+    >>> balance.left, balance.spent
+    (6, 4)
+    """
+
+    cap: int
+    reserved: int = 0
+    spent: int = 0
+
+    @property
+    def left(self) -> int:
+        """What can still be reserved."""
+        return self.cap - self.reserved - self.spent
+
+    def reserve(self, amount: int) -> None:
+        """Set aside."""
+        self.reserved += amount
+
+    def free(self, amount: int) -> None:
+        """Give back what was set aside."""
+        self.reserved -= amount
+
+    def settle(self, amount: int) -> None:
+        """Pay what was set aside."""
+        self.reserved -= amount
+        self.spent += amount
+
+    def pay(self, amount: int) -> None:
+        """Pay what was not set aside."""
+        self.spent += amount
+
+
 Result = TypeVar("Result")
+P = ParamSpec("P")
 TRIES = 5
 # Statements of the short transactions are built once: building them costs more than running them.
 _LOCK = select(campaign).with_for_update()
 _WRITE_BACK = campaign.update()
 _APPEND = events.insert()
 # How many of the roles that a process believes to hold are its own.
-_STANDING = (
+_N_ROLES_HELD = (
     select(func.count())
     .select_from(processes)
     .join(roles, and_(roles.c.name == processes.c.role, roles.c.epoch == processes.c.epoch))
     .where(processes.c.id == bindparam("holder"))
     .where(processes.c.role.in_(bindparam("held", expanding=True)))
 )
-_WRITE_BACK_IF = campaign.update().where(_STANDING.scalar_subquery() == bindparam("n_held"))
+_WRITE_BACK_IF = campaign.update().where(_N_ROLES_HELD.scalar_subquery() == bindparam("n_held"))
 _SUCCESSOR = (
     select(roles.c.name, processes.c.who)
     .join(processes, and_(processes.c.role == roles.c.name, processes.c.epoch == roles.c.epoch))
@@ -117,7 +318,7 @@ class Held:
             LostError: Another process took over.
         """
         self.check_lost()
-        if self.roles and connection.execute(_STANDING, self.bound()).scalar_one() < len(
+        if self.roles and connection.execute(_N_ROLES_HELD, self.bound()).scalar_one() < len(
             self.roles
         ):
             raise self.successor(connection, where)
@@ -151,7 +352,7 @@ class Entry:
 
     Attributes:
         connection: Its connection.
-        purse: The money, written back at the end.
+        balance: The money, written back at the end.
         paused: Whether the campaign holds no new places.
         now: The time that was handed in: leases are due by it.
         clock: The time that is kept, never before that of the last event.
@@ -165,7 +366,7 @@ class Entry:
     """
 
     connection: Connection
-    purse: Purse
+    balance: Balance
     paused: int
     now: int
     clock: int
@@ -177,10 +378,17 @@ class Entry:
     held: Held | None = None
     where: str = ""
 
-    def log(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Append an event and do what it says."""
+    def log(self, kind: str, body: Mapping[str, Any], expected: str | None = None) -> None:
+        """Append an event and apply its effect.
+
+        Raises:
+            InputError: It does not have the expected hash.
+        """
         words = canonical(body)
-        self.head = link(self.head, self.n_events + 1, self.clock, kind, words)
+        head = link(self.head, self.n_events + 1, self.clock, kind, words)
+        if head != (head if expected is None else expected):
+            raise InputError(f"the log is broken: event {self.n_events + 1} was changed")
+        self.head = head
         self.n_events += 1
         row = {"number": self.n_events, "time": self.clock, "kind": kind, "body": words}
         self.pending.append({**row, "hash": self.head})
@@ -205,9 +413,9 @@ class Entry:
             return
         self.flush()
         values = {
-            "cap": self.purse.cap,
-            "reserved": self.purse.reserved,
-            "spent": self.purse.spent,
+            "cap": self.balance.cap,
+            "reserved": self.balance.reserved,
+            "spent": self.balance.spent,
             "paused": self.paused,
             "clock": self.clock,
             "n_events": self.n_events,
@@ -229,31 +437,46 @@ class Database:
         engine: SQLAlchemy's.
         where: Path or address, without a password, for messages.
         held: The roles that this process holds.
-        turn: Threads of this process wait here in order, and not in SQLite, which lets them sleep.
+        lock: Threads of this process wait here in order, and not in SQLite, which lets them sleep.
         on_write: Called with the seconds of every write transaction that was kept.
     """
 
     engine: Engine
     where: str
     held: Held = field(default_factory=Held, repr=False)
-    turn: Turn = field(default_factory=Turn, repr=False)
+    lock: FairLock = field(default_factory=FairLock, repr=False)
     on_write: list[Callable[[float], None]] = field(default_factory=list, repr=False)
 
-    def write(self, now: int, work: Callable[[Entry], Result]) -> Result:
-        """Do work in one transaction; when it returns, the work is on the disk.
+    def write(
+        self, now: int, work: Callable[Concatenate[Entry, P], Result],
+        *args: P.args, **kwargs: P.kwargs,
+    ) -> Result:  # fmt: skip
+        """Call `work(entry, …)` in one transaction; when it returns, its work is on the disk.
+
+        It may be called again where the database was busy.
 
         Raises:
-            InputError: `now` is no time.
+            InputError: `now` is not a time.
             StoreError: The database cannot be written; nothing was changed.
             LostError: Another process took over this one's role; nothing was changed.
         """
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")
         begin = time.perf_counter()
-        result = self._repeat(lambda: self._write_once(now, work))
-        for tell in self.on_write:
-            tell(time.perf_counter() - begin)
-        return result
+        for left in reversed(range(TRIES)):
+            try:
+                result = self._write_once(now, work, *args, **kwargs)
+            except DBAPIError as error:
+                if not (error.connection_invalidated or is_outside(error)):
+                    raise
+                if not (left and is_busy(error)):
+                    raise store_error(error, self.where) from None
+                time.sleep(0.01 * (TRIES - left))
+            else:
+                for tell in self.on_write:
+                    tell(time.perf_counter() - begin)
+                return result
+        raise AssertionError("the last try returns or raises")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -269,33 +492,31 @@ class Database:
                 raise
             raise store_error(error, self.where) from None
 
-    def _write_once(self, now: int, work: Callable[[Entry], Result]) -> Result:
+    def query(
+        self, read: Callable[Concatenate[Connection, P], Result], *args: P.args, **kwargs: P.kwargs
+    ) -> Result:
+        """Call `read(connection, …)`, which sees one state of the database."""
+        with self.read() as connection:
+            return read(connection, *args, **kwargs)
+
+    def _write_once(
+        self, now: int, work: Callable[Concatenate[Entry, P], Result],
+        *args: P.args, **kwargs: P.kwargs,
+    ) -> Result:  # fmt: skip
         self.held.check_lost()
-        with self.turn, self.engine.connect() as plain:
+        with self.lock, self.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
             with connection.begin():
                 entry = _open(connection, now, self.where)
                 entry.held, entry.where = self.held, self.where
-                result = work(entry)
+                result = work(entry, *args, **kwargs)
                 entry.close()
             return result
-
-    def _repeat(self, act: Callable[[], Result]) -> Result:
-        for left in reversed(range(TRIES)):
-            try:
-                return act()
-            except DBAPIError as error:
-                if not (error.connection_invalidated or is_outside(error)):
-                    raise
-                if not (left and is_busy(error)):
-                    raise store_error(error, self.where) from None
-                time.sleep(0.01 * (TRIES - left))
-        raise AssertionError("the last try returns or raises")
 
 
 def put_campaign(entry: Entry, body: Mapping[str, Any]) -> None:
     """Write the campaign's row: the first event."""
-    entry.purse = Purse(cap=body["cap"])
+    entry.balance = Balance(cap=body["cap"])
     words = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
     zero = dict.fromkeys(("reserved", "spent", "paused", "clock", "n_events"), 0)
     # Logs of campaigns that are not private say nothing of it, as all logs did before.
@@ -307,15 +528,15 @@ def put_campaign(entry: Entry, body: Mapping[str, Any]) -> None:
 
 def first_entry(connection: Connection, now: int, *, replayed: bool = False) -> Entry:
     """Open the transaction that writes the first event."""
-    return Entry(connection, Purse(cap=0), 0, now, now, n_events=0, head="", replayed=replayed)
+    return Entry(connection, Balance(cap=0), 0, now, now, n_events=0, head="", replayed=replayed)
 
 
 def _open(connection: Connection, now: int, where: str) -> Entry:
     row = connection.execute(_LOCK).one_or_none()
     if row is None:
         raise InputError(f"{where} holds no campaign: create one first")
-    purse, clock = Purse(row.cap, row.reserved, row.spent), max(now, row.clock)
+    balance, clock = Balance(row.cap, row.reserved, row.spent), max(now, row.clock)
     return Entry(
-        connection, purse, row.paused, now, clock, row.n_events, row.head,
+        connection, balance, row.paused, now, clock, row.n_events, row.head,
         private=bool(row.private),
     )  # fmt: skip

@@ -1,4 +1,8 @@
-"""The store's face: a campaign's ledger in a database (the `Ledger` of `goldspan.protocols`)."""
+"""The ledger of a campaign: what was asked, answered and paid, in SQLite or PostgreSQL.
+
+`create_ledger` and `open_ledger` make a `SqlLedger`, whose methods call the functions of this
+package, each in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,32 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from goldspan.crowd import Crowd
+from goldspan.errors import InputError
 from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
 from goldspan.spans import Codec
-from goldspan.store import answers, bounds, money, people, pool, reading, records
-from goldspan.store import places as choosing
-from goldspan.store import places as leases
-from goldspan.store import places as paging
-from goldspan.store import pool as batches
-from goldspan.store import reading as watching
-from goldspan.store.bounds import Bound
-from goldspan.store.chain import read_json
-from goldspan.store.crowd import Grown
-from goldspan.store.engine import StoreError
-from goldspan.store.journal import Database, Entry
-from goldspan.store.places import Asked, Order, Slot
-from goldspan.store.reading import Given, Own, Skipped
-from goldspan.store.roles import alone, check_start, mark_closed, mark_opened
-from goldspan.store.schema import campaign
+from goldspan.store import answers, assignments, erasing, facts, people, pool, queries, roles
+from goldspan.store.crowd import AnswerCache
+from goldspan.store.engine import (
+    WRITE,
+    StoreError,
+    connect,
+    is_outside,
+    is_sqlite,
+    store_error,
+    to_url,
+)
+from goldspan.store.facts import Bound
+from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry, read_json
+from goldspan.store.queries import AnswerRow, Asked, CountedAnswer, Order, SkippedItem, Slot
+from goldspan.store.schema import campaign, check_amount, check_name, upgrade
+from goldspan.store.verify import check_facts, check_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +48,7 @@ class SqlLedger:
 
     Every method that takes `now` (milliseconds since 1970) is one transaction: when it returns,
     what it did is on the disk; when it raises, nothing was changed. Threads may share a ledger,
-    and processes may open the same one. What the methods do is said in `goldspan.protocols.Ledger`.
+    and processes may open the same one. `goldspan.protocols.Ledger` says what holds for all calls.
 
     Args:
         database: The open database.
@@ -50,6 +58,7 @@ class SqlLedger:
         self.database, self._opening = database, ""
         self._has_facts, self._checking = False, threading.Lock()
         self._order = Order(database)
+        self._cache: AnswerCache | None = None
 
     @cached_property
     def name(self) -> str:
@@ -68,27 +77,27 @@ class SqlLedger:
             FaultsError: Items of a block are faulty, appear twice, or are there with other content;
                 blocks before it are kept, and adding the same pool again goes on.
         """
-        write = self.database.write
-        blocks = pool.in_blocks(items)
         before = self.n_events
-        added = sum(write(now, lambda e, b=block: pool.add_block(e, b)) for block in blocks)  # type: ignore[misc]
+        added = sum(
+            self.database.write(now, pool.add_block, block) for block in pool.in_blocks(items)
+        )
         if self.n_events != before:  # what is known of items that were read may have grown
-            vars(self).pop("_grown", None)
+            self._cache = None
         return added
 
     def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
-        """Open k places for every item, in this order of priority; give the batch's number."""
-        return self.database.write(now, lambda e: batches.open_batch(e, name, items, k))
+        """Ask for k answers to every item, in this order of priority; return the batch's number."""
+        return self.database.write(now, pool.open_batch, name, items, k)
 
     def adjust(self, wanted: Mapping[str, int], now: int) -> int:
         """Set how many answers items are to get; places in use stay. Count what changed."""
-        return self.database.write(now, lambda e: batches.adjust(e, wanted))
+        return self.database.write(now, pool.adjust, wanted)
 
     def lease(
         self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
     ) -> list[Lease]:
-        """Hold n places for a worker, those that the worker holds already among them."""
-        return self.database.write(now, lambda e: leases.lease(e, worker, seconds, n, items))
+        """Assign items to a worker until n are held, as far as there are places and money."""
+        return self.database.write(now, assignments.lease, worker, seconds, n, items)
 
     def submit(
         self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
@@ -98,10 +107,7 @@ class SqlLedger:
         Raises:
             FaultsError: The item is in no batch, or the labels do not fit it.
         """
-        tags = self.tagset
-        return self.database.write(
-            now, lambda e: answers.submit(e, key, worker, item, labels, tags)
-        )
+        return self.database.write(now, answers.submit, key, worker, item, labels, self.tagset)
 
     def change(
         self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
@@ -111,26 +117,23 @@ class SqlLedger:
         Raises:
             FaultsError: No answer of the worker counts, or the labels do not fit the item.
         """
-        tags = self.tagset
-        return self.database.write(
-            now, lambda e: answers.change(e, key, worker, item, labels, tags)
-        )
+        return self.database.write(now, answers.change, key, worker, item, labels, self.tagset)
 
     def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Return a place back; with a reason to skip, the worker is not asked again."""
-        return self.database.write(now, lambda e: leases.release(e, worker, item, skip))
+        """End an assignment; with a reason to skip, the worker is not asked again."""
+        return self.database.write(now, assignments.release, worker, item, skip)
 
     def expire(self, now: int) -> int:
-        """Return back the places whose time is over; count them."""
-        return self.database.write(now, leases.expire_due)
+        """End the assignments whose time is over, and count them."""
+        return self.database.write(now, assignments.expire_due)
 
     def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
-        """Ask a worker nothing more and take back the leases, or ask again."""
-        self.database.write(now, lambda e: people.bar(e, worker, barred=barred))
+        """Assign nothing more to a worker and end the assignments, or assign again."""
+        self.database.write(now, assignments.bar, worker, barred=barred)
 
     def pause(self, now: int, *, paused: bool = True) -> None:
-        """Hold no new places, or again; answers are still taken."""
-        self.database.write(now, lambda e: people.pause(e, paused=paused))
+        """Assign nothing, or again; answers are still taken."""
+        self.database.write(now, facts.pause, paused=paused)
 
     def set_cap(self, cap: int, now: int) -> None:
         """Change what may be spent.
@@ -138,24 +141,21 @@ class SqlLedger:
         Raises:
             InputError: More is reserved or spent already.
         """
-        self.database.write(now, lambda e: money.set_cap(e, cap))
+        self.database.write(now, facts.set_cap, cap)
 
     def charge(self, name: str, amount: int, now: int) -> bool:
         """Pay something other than an answer, once per name; False if the money is short."""
-        return self.database.write(
-            now, lambda e: money.charge(e, people.charge_name(e, name), amount)
-        )
+        return self.database.write(now, facts.charge, name, amount)
 
     def set_gold(
         self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
     ) -> None:
         """Keep known labels of items, and whether these are control questions."""
-        tags = self.tagset
-        self.database.write(now, lambda e: records.set_gold(e, gold, tags, control=control))
+        self.database.write(now, facts.set_gold, gold, self.tagset, control=control)
 
     def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
         """Keep a fact under a name: the version of a model, a verdict, a note."""
-        self.database.write(now, lambda e: records.record(e, kind, name, body))
+        self.database.write(now, facts.record, kind, name, body)
 
     def transact(
         self, now: int, work: Callable[[Entry], Result], bound: Bound | None = None
@@ -175,7 +175,7 @@ class SqlLedger:
             before = entry.n_events
             result = work(entry)
             if bound is not None and entry.n_events > before:
-                bounds.count(entry, bound)
+                facts.count(entry, bound)
             return result
 
         return self.database.write(now, act)
@@ -192,12 +192,11 @@ class SqlLedger:
         Raises:
             BoundError: It was done as often today.
         """
-        self.database.write(now, lambda e: bounds.count(e, Bound(kind, name, most, now)))
+        self.database.write(now, facts.count, Bound(kind, name, most, now))
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
         """Return all facts of a kind by name, in the order in which they came."""
-        with self.database.read() as connection:
-            return reading.read_records(connection, kind)
+        return self.database.query(queries.read_records, kind)
 
     def totals(self) -> Totals:
         """Return the money."""
@@ -220,13 +219,11 @@ class SqlLedger:
         Raises:
             UnknownNameError: There is no such state.
         """
-        with self.database.read() as connection:
-            return paging.page(connection, after, state, limit, numbers)
+        return self.database.query(queries.page, after, state, limit, numbers)
 
     def position(self, item: str) -> int | None:
-        """Return where an item stands in the order of all batches, None if it is in none."""
-        with self.database.read() as connection:
-            return paging.position_of(connection, item)
+        """Return an item's position in the order of all batches, None if it is in no batch."""
+        return self.database.query(queries.position_of, item)
 
     def asked(self) -> Asked:
         """Return the items of all batches in order; they neither move nor go."""
@@ -235,22 +232,21 @@ class SqlLedger:
     @property
     def n_slots(self) -> int:
         """How many items are in a batch."""
-        with self.database.read() as connection:
-            return paging.n_slots(connection)
+        return self.database.query(queries.n_slots)
 
     def crowd(self, which: str = "answered") -> Crowd:
         """Return the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
         self.check_facts()
         if which == "answered":
-            return self._grown.crowd()
-        with self.database.read() as connection:
-            return reading.read_crowd(connection, self.tagset, which)
+            if self._cache is None:
+                self._cache = AnswerCache(self.database, self.tagset)
+            return self._cache.crowd()
+        return self.database.query(queries.read_crowd, self.tagset, which)
 
     @property
     def is_private(self) -> bool:
         """Whether the log and the tables name workers by pseudonym; see `goldspan.store.people`."""
-        with self.database.read() as connection:
-            return people.is_private(connection)
+        return self.database.query(people.is_private)
 
     def pseudonyms(self) -> dict[str, str]:
         """Return the pseudonym of everybody who is known, by id; empty if it is not private."""
@@ -266,12 +262,11 @@ class SqlLedger:
         Raises:
             InputError: Nobody is known by this name.
         """
-        with self.database.read() as connection:
-            return people.about(connection, who)
+        return self.database.query(erasing.about, who)
 
     def forget(
         self, who: str, now: int, *, dry: bool = False, unsettled: bool = False
-    ) -> people.Forgotten:
+    ) -> erasing.Forgotten:
         """Delete what is known of a worker, all or nothing; answers and payments stay.
 
         The same call again finds nothing to remove, and says so. The bytes are gone from a SQLite
@@ -287,37 +282,33 @@ class SqlLedger:
             InputError: The campaign is not private, nobody is known by this name, or a payment is
                 under way.
         """
-        return self.database.write(
-            now, lambda e: people.forget(e, who, dry=dry, unsettled=unsettled)
-        )
+        return self.database.write(now, erasing.forget, who, dry=dry, unsettled=unsettled)
 
     def forgotten(self) -> list[dict[str, Any]]:
         """Return the tombstones of who was forgotten, in their order: person, hash, salt, time."""
-        with self.database.read() as connection:
-            return people.graves(connection)
+        return self.database.query(people.read_tombstones)
 
     def was_forgotten(self, who: str) -> bool:
         """Whether somebody with this id or pseudonym was forgotten, and has not come in since."""
         with self.database.read() as connection:
             known = people.find_person(connection, who)
-            return known is None and people.buried(connection, who) is not None
+            return known is None and people.find_tombstone(connection, who) is not None
 
     @property
     def n_forgotten(self) -> int:
         """How many people were forgotten; while it stays, what is known of workers holds."""
-        with self.database.read() as connection:
-            return people.n_forgotten(connection)
+        return self.database.query(people.n_forgotten)
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the log after a number; entries that come meanwhile are among them."""
         size = 1  # the first entries hold the pool: who asks for one must not wait for a thousand
         while True:
             with self.database.read() as connection:
-                page = reading.read_page(connection, after, size)
+                page = queries.read_page(connection, after, size)
             yield from page
             if len(page) < size:
                 return
-            after, size = page[-1].number, min(2 * size, reading.AT_ONCE)
+            after, size = page[-1].number, min(2 * size, AT_ONCE)
 
     @property
     def n_events(self) -> int:
@@ -332,29 +323,25 @@ class SqlLedger:
     @property
     def n_answers(self) -> int:
         """How many answers count."""
-        with self.database.read() as connection:
-            return watching.n_answers(connection)
+        return self.database.query(queries.n_answers)
 
     @property
     def last_answer(self) -> int:
         """Number of the last answer that counts: it grows whenever what counts changes."""
-        with self.database.read() as connection:
-            return watching.last_answer(connection)
+        return self.database.query(queries.last_answer)
 
-    def own(self, worker: str, items: Sequence[str]) -> list[Own]:
+    def own(self, worker: str, items: Sequence[str]) -> list[CountedAnswer]:
         """Return a worker's answers to some items that count, in the order of their first version.
 
         Args:
             worker: The worker.
             items: Some hundred items at most.
         """
-        with self.database.read() as connection:
-            return watching.own(connection, worker, items)
+        return self.database.query(queries.own, worker, items)
 
     def is_sent(self, key: str) -> bool:
         """Whether an answer, or a change of one, is kept under a key."""
-        with self.database.read() as connection:
-            return watching.is_sent(connection, key)
+        return self.database.query(queries.is_sent, key)
 
     def n_left(self, worker: str, most: int) -> int:
         """Count the free places that a worker could take, control questions aside.
@@ -363,60 +350,49 @@ class SqlLedger:
             worker: The worker.
             most: Where counting ends.
         """
-        with self.database.read() as connection:
-            return choosing.n_left(connection, worker, most)
+        return self.database.query(assignments.n_left, worker, most)
 
     def last_batch(self) -> tuple[str, int] | None:
         """Return the name of the batch that was opened last, and when; None before the first."""
-        with self.database.read() as connection:
-            return watching.last_batch(connection)
+        return self.database.query(queries.last_batch)
 
     def held(self, worker: str, now: int) -> list[Lease]:
-        """Return the leases of a worker that hold, the oldest first."""
-        with self.database.read() as connection:
-            return watching.held(connection, worker, now)
+        """Return the assignments of a worker that have not ended, the oldest first."""
+        return self.database.query(queries.held, worker, now)
 
-    def given(self, item: str | None = None) -> list[Given]:
+    def given(self, item: str | None = None) -> list[AnswerRow]:
         """Return all answers as rows, drafts among them; those to an item with their labels."""
         self.check_facts()
-        with self.database.read() as connection:
-            return watching.given(connection, item)
+        return self.database.query(queries.given, item)
 
-    def skipped(self, item: str | None = None) -> list[Skipped]:
-        """Return what workers passed, and why."""
-        with self.database.read() as connection:
-            return watching.skipped(connection, item)
+    def skipped(self, item: str | None = None) -> list[SkippedItem]:
+        """Return what workers skipped, and why."""
+        return self.database.query(queries.skipped, item)
 
     def standing(self) -> dict[str, bool]:
-        """Return all workers by id, and whether they are asked nothing more."""
-        with self.database.read() as connection:
-            return watching.standing(connection)
+        """Return all workers by id, and whether they are barred."""
+        return self.database.query(queries.standing)
 
     def is_barred(self, worker: str) -> bool:
-        """Whether a worker is asked nothing more."""
-        with self.database.read() as connection:
-            return watching.is_barred(connection, worker)
+        """Whether a worker is barred."""
+        return self.database.query(queries.is_barred, worker)
 
     def fact(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Return one fact, None if there is none."""
-        with self.database.read() as connection:
-            return reading.read_fact(connection, kind, name)
+        """Return one fact, None if there is no such fact."""
+        return self.database.query(queries.read_fact, kind, name)
 
     def last_time(self, kind: str) -> int | None:
-        """Return when the last fact of a kind was kept, None if there is none."""
-        with self.database.read() as connection:
-            return reading.last_time(connection, kind)
+        """Return when the last fact of a kind was kept, None if there is no such fact."""
+        return self.database.query(queries.last_time, kind)
 
     def count(self, kind: str) -> int:
         """Count the facts of a kind: they only grow, so that what was made of them may be kept."""
-        with self.database.read() as connection:
-            return reading.count_records(connection, kind)
+        return self.database.query(queries.count_records, kind)
 
     @property
     def is_paused(self) -> bool:
-        """Whether the campaign holds no new places."""
-        with self.database.read() as connection:
-            return watching.is_paused(connection)
+        """Whether the campaign assigns nothing."""
+        return self.database.query(queries.is_paused)
 
     def verify(self) -> int:
         """Compare log and tables (see `goldspan.store.verify`), and count the events.
@@ -424,8 +400,6 @@ class SqlLedger:
         Raises:
             StoreError: They differ, or the database is damaged; the message names the first rows.
         """
-        from goldspan.store.verify import check_whole
-
         return check_whole(self.database).n_events
 
     def check_facts(self) -> None:
@@ -437,8 +411,6 @@ class SqlLedger:
         Raises:
             StoreError: They are not.
         """
-        from goldspan.store.verify import check_facts
-
         with self._checking:
             if not self._has_facts:
                 check_facts(self.database)
@@ -454,16 +426,16 @@ class SqlLedger:
         Raises:
             StoreError: Another process steers it, or the database is damaged.
         """
-        with alone(self.database):
+        with roles.alone(self.database):
             if not self._opening:
-                self._has_facts = check_start(self.database) or self._has_facts
-                self._opening = mark_opened(self.database)
+                self._has_facts = roles.check_start(self.database) or self._has_facts
+                self._opening = roles.mark_opened(self.database)
             yield
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self._opening:
-            mark_closed(self.database, self._opening)
+            roles.mark_closed(self.database, self._opening)
             self._opening = ""
         self.database.engine.dispose()
 
@@ -472,16 +444,12 @@ class SqlLedger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.close()
 
     def __repr__(self) -> str:
-        """Say whose ledger it is and where."""
+        """Name the campaign and the database."""
         return f"SqlLedger({self.name!r}, {self.database.where!r})"
-
-    @cached_property
-    def _grown(self) -> Grown:
-        return Grown(self.database, self.tagset)
 
     @cached_property
     def _facts(self) -> Mapping[str, Any]:
@@ -493,3 +461,160 @@ class SqlLedger:
         if row is None:
             raise StoreError(f"{self.database.where} holds no campaign: create one first")
         return dict(row)
+
+
+# --------------------------------------------------------------------------------------------------
+# Creating the ledger of a new campaign, and opening one that exists.
+
+
+def create_ledger(
+    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int,
+    private: bool = False,
+) -> SqlLedger:  # fmt: skip
+    """Create the ledger of a new campaign; the same call again opens it.
+
+    Args:
+        place: Path of a SQLite file, or an address "postgresql://…" of an empty database.
+        name: The campaign's name.
+        cap: What may be spent, in millionths of the currency unit. In a campaign that is there it
+            stays what it is: `set_cap` changes it.
+        currency: Its unit.
+        tagset: The tags and their encoding.
+        now: Milliseconds since 1970.
+        private: Whether the log and the tables name workers by random pseudonyms, and what is
+            known of them can be deleted; a campaign that is there stays what it is.
+
+    Raises:
+        InputError: Another campaign is there, or an argument is out of range.
+        StoreError: The database cannot be opened or written.
+
+    >>> import tempfile
+    >>> from goldspan.protocols import PoolItem
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = create_ledger(
+    ...     f"{folder.name}/c.db", name="c", cap=100, currency="EUR",
+    ...     tagset=Codec.from_types(["yes", "no"], "PLAIN"), now=0)
+    >>> ledger.add_items([PoolItem("i1", ("fine?",), cost=60)], now=1)
+    1
+    >>> batch = ledger.open_batch("first", ["i1"], k=2, now=2)
+    >>> [lease.item for lease in ledger.lease("w1", now=3, seconds=60)]
+    ['i1']
+    >>> ledger.submit("key", "w1", "i1", ["yes"], now=4).status
+    'accepted'
+    >>> ledger.totals().left, ledger.lease("w2", now=5, seconds=60)
+    (40, [])
+    >>> ledger.close(); folder.cleanup()
+    """
+    check_name(name, "a campaign's name")
+    body = {"name": name, "currency": currency, "cap": check_amount(cap, "the cap")}
+    body |= {"tags": list(tagset.tags), "encoding": tagset.encoding}
+    body |= {"private": 1} if private else {}
+    database = _database(place, new=True)
+    try:
+        _found(database, body, now)
+    except BaseException:
+        database.engine.dispose()
+        raise
+    return SqlLedger(database)
+
+
+def open_ledger(place: str | Path) -> SqlLedger:
+    """Open the ledger of a campaign, and bring its tables to this goldspan's version.
+
+    Args:
+        place: Path of a SQLite file, or an address "postgresql://…".
+
+    Raises:
+        InputError: There is no campaign.
+        StoreError: A newer goldspan made it, or it cannot be read.
+    """
+    database = _database(place, new=False)
+    ledger = SqlLedger(database)
+    try:
+        _ = ledger.name
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def empty_database(place: str | Path) -> Database:
+    """Open a database with tables and no campaign, for a log to be replayed into.
+
+    Raises:
+        InputError: A campaign is there.
+    """
+    database = _database(place, new=True)
+    with database.read() as connection:
+        taken = _is_taken(connection)
+    if taken:
+        database.engine.dispose()
+        raise InputError(f"{database.where} holds a campaign: give a place that is empty")
+    return database
+
+
+def where_of(place: str | Path) -> str:
+    """Name a place in messages, without its password.
+
+    >>> where_of("postgresql://ann:secret@host/name")
+    'postgresql+psycopg://ann:***@host/name'
+    """
+    url = to_url(place)
+    return str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string()
+
+
+def _database(place: str | Path, *, new: bool) -> Database:
+    url, where = to_url(place), where_of(place)
+    if url.get_backend_name() == "sqlite" and not new and not Path(str(url.database)).is_file():
+        raise InputError(f"there is no campaign at {where}: create one first")
+    held = Held()
+    engine = connect(url, held.sign)
+    try:
+        _upgrade(engine, where)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Database(engine, where, held)
+
+
+def _upgrade(engine: Engine, where: str) -> None:
+    try:
+        upgrade(engine, where)
+    except OperationalError as error:
+        raise store_error(error, where) from None
+    except DatabaseError as error:
+        if is_sqlite(engine) and is_outside(error):
+            raise store_error(error, f"{where} is not a campaign's database") from None
+        why = str(error.orig).strip().splitlines()[0]
+        raise StoreError(f"{where} is not a campaign's database: {why}") from None
+
+
+def _found(database: Database, body: dict[str, object], now: int) -> None:
+    """Write the first event, or check that it says the same."""
+    try:
+        with database.engine.connect() as plain:
+            connection = plain.execution_options(**WRITE)
+            with connection.begin():
+                if not _is_taken(connection):
+                    entry = first_entry(connection, now)
+                    entry.log("create", body)
+                    entry.close()
+                    return
+    except DatabaseError as error:
+        if not is_outside(error):
+            raise
+        raise store_error(error, database.where) from None
+    first = next(SqlLedger(database).events()).body
+    # The cap is one of those that were set since; a campaign of before is not private.
+    fixed = [name for name in body if name not in {"cap", "private"}]
+    other = [name for name in fixed if body[name] != first[name]]
+    if other:
+        told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
+        raise InputError(
+            f"{database.where} holds the campaign {first['name']!r} with other settings ({told}): "
+            "take them back, or give another place (on the command line --out or --store)"
+        )
+
+
+def _is_taken(connection: Connection) -> bool:
+    return connection.execute(select(campaign.c.id)).first() is not None

@@ -1,48 +1,28 @@
 """Who the workers are: ids, free texts and provider records, in rows that can be deleted.
 
 A private campaign (`campaign.private`) names every worker by a random pseudonym in its log and in
-its tables. Which id a pseudonym stands for is known to the table `people` alone. What people wrote,
+its tables. Only the table `people` knows which id a pseudonym is for. What people wrote,
 and what a provider knows them by, is kept in the table `notes`; the log holds a hash of it with
 random salt, which says nothing once the row is gone. `SqlLedger` takes and returns the ids: they
 are exchanged here.
 
-To forget somebody is one event ("forget"): it deletes their rows of both tables, keeps of payments
-the amount and what became of it, and leaves a tombstone: the pseudonym, and a slow, salted hash of
-the id, by which a backup that is restored later forgets them too. After that the pseudonym is all
-that is left.
+Whoever is forgotten (`goldspan.store.erasing`) leaves a tombstone: the pseudonym, and a slow,
+salted hash of the id.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b, scrypt, sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from goldspan.errors import InputError
-from goldspan.store import bounds
-from goldspan.store.chain import canonical, read_json
 from goldspan.store.engine import StoreError
-from goldspan.store.names import check_name
-from goldspan.store.schema import (
-    answers,
-    campaign,
-    charges,
-    items,
-    leases,
-    notes,
-    people,
-    records,
-    skips,
-    tombstones,
-    workers,
-)
-
-if TYPE_CHECKING:
-    from goldspan.store.journal import Entry
+from goldspan.store.journal import Entry, canonical, read_json
+from goldspan.store.schema import campaign, check_name, notes, people, tombstones, workers
 
 LINK, LEFT, REVOKED = "link", "link-left", "link-revoked"
 DECISION, FLAG, SKIP = "decision", "flag", "skip"
@@ -58,44 +38,10 @@ ADMITS = frozenset({LINK, SUBMISSION})
 """Kinds of records by which somebody comes in, also one who was forgotten: as a new person."""
 APART = "kept apart"
 """What the log says in place of the reason for which a worker passed an item on."""
-_STAYS = {
-    LETTER: ("act", "amount"), STEP: ("state", "time"), DECISION: ("verdict", "questions"),
-    FLAG: ("item",),
-}  # fmt: skip
-"""What stays of the notes of somebody who is forgotten, by kind."""
-SETTLED = frozenset({"sent", "refused"})
-OVER = frozenset(
-    {"TIMED-OUT", "RETURNED", "SCREENED OUT", "PARTIALLY APPROVED", "REJECTED", "APPROVED"}
-)
-"""Statuses of submissions that wait for no decision."""
 
 
 class ForgottenError(StoreError):
     """Somebody was forgotten, and has not come in again since."""
-
-
-class UnsettledError(InputError):
-    """Somebody is to be forgotten to whom a payment is still under way."""
-
-
-@dataclass(frozen=True)
-class Forgotten:
-    """What forgetting somebody removed, or would remove.
-
-    Attributes:
-        pseudonym: What is left of them.
-        removed: How many of each were deleted: ids, links, flags, …
-        kept: How many of each stay under the pseudonym: answers, payments, …
-    """
-
-    pseudonym: str
-    removed: Mapping[str, int]
-    kept: Mapping[str, int]
-
-    @property
-    def again(self) -> bool:
-        """Whether they had been forgotten before: there was nothing to remove."""
-        return not self.removed
 
 
 def is_worker(name: str = "name") -> ColumnElement[bool]:
@@ -138,13 +84,10 @@ def pseudonym_of(connection: Connection, person: str) -> str:
 def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
     """Return by which name the tables know a worker; one who is new gets a pseudonym now.
 
-    Args:
-        entry: The open transaction.
-        person: An id, or a pseudonym that is in use.
-        admit: Whether somebody who was forgotten may come in, as a new person.
+    The person is an id or a pseudonym in use; `admit` lets in who was forgotten, as a new person.
 
     Raises:
-        ForgottenError: They were forgotten, and may not.
+        ForgottenError: They were forgotten, and are not admitted.
     """
     if not entry.private or entry.replayed:
         return person
@@ -153,7 +96,7 @@ def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
         return str(found)
     if _is_pseudonym(entry.connection, person):
         return person
-    if not admit and _buried(entry.connection, person) is not None:
+    if not admit and _matching_tombstone(entry.connection, person) is not None:
         raise ForgottenError(
             "this person was forgotten, and nothing more is kept of them: a new link makes them a "
             "new person; nothing was changed"
@@ -320,7 +263,7 @@ def unsealed(connection: Connection) -> list[int]:
     return found
 
 
-def strangers(connection: Connection) -> tuple[list[str], int]:
+def misplaced_people(connection: Connection) -> tuple[list[str], int]:
     """Return the pseudonyms of people who are here although they were forgotten, and the others.
 
     Returns:
@@ -350,9 +293,6 @@ def keep_reason(entry: Entry, rows: Sequence[Sequence[int]], reason: str) -> str
     return APART
 
 
-# -- forgetting ------------------------------------------------------------------------------------
-
-
 def find_person(connection: Connection, who: str) -> str | None:
     """Return the pseudonym of who has an id, a pseudonym or a provider's id; None if nobody has."""
     found = connection.execute(_PSEUDONYM, {"person": who}).scalar_one_or_none()
@@ -362,256 +302,8 @@ def find_person(connection: Connection, who: str) -> str | None:
     return str(found) if found is not None else _person_of(connection, SUBMISSION, who) or None
 
 
-def forget(
-    entry: Entry, who: str, *, dry: bool = False, unsettled: bool = False,
-    tombstone: Mapping[str, Any] | None = None,
-) -> Forgotten:  # fmt: skip
-    """Delete what is known of somebody, and leave a tombstone; answers and payments stay.
-
-    Args:
-        entry: The open transaction.
-        who: An id, a pseudonym, or an id of a provider.
-        dry: Whether nothing is to be changed.
-        unsettled: Whether they are forgotten although a payment is under way.
-        tombstone: One that another copy of this store has.
-
-    Raises:
-        InputError: The campaign is not private, or nobody is known by this name.
-        UnsettledError: A payment to them is under way.
-    """
-    connection = entry.connection
-    if not entry.private:
-        raise InputError(
-            "this campaign was begun before goldspan kept people apart: their ids are in its log, "
-            "from which nothing can be removed; give --old-log remove or --old-log keep to begin "
-            "a new log without them; nothing was changed"
-        )
-    person = find_person(connection, who)
-    if person is None:
-        before = buried(connection, who)
-        if before is None:
-            raise InputError(
-                f"nobody is known by the id, pseudonym or provider's id {who!r}: `goldspan links "
-                "PLAN --list` and the desk list the workers; nothing was changed"
-            )
-        return Forgotten(before, {}, _kept(connection, before))
-    waits = _unsettled(connection, person)
-    if waits and not unsettled:
-        raise UnsettledError(
-            f"a payment to {who} is not settled: {'; '.join(waits)}. Settle it first (`goldspan "
-            "outbox PLAN --list`, --approve, --reject, --send), or give --unsettled if it is "
-            "settled elsewhere; nothing was changed"
-        )
-    rows = connection.execute(select(notes).where(notes.c.person == person)).all()
-    known = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
-    removed = _removed(rows, is_known=known is not None)
-    result = Forgotten(person, removed, _kept(connection, person))
-    if not dry:
-        _forget(entry, person, known, rows, tombstone)
-    return result
-
-
-def _forget(
-    entry: Entry, person: str, known: Any, rows: Iterable[Any],
-    tombstone: Mapping[str, Any] | None,
-) -> None:  # fmt: skip
-    from goldspan.store.places import OF_WORKER, free_leases
-    from goldspan.store.records import record
-
-    rows = list(rows)
-    number = entry.connection.execute(
-        select(workers.c.number).where(workers.c.id == person)
-    ).scalar_one_or_none()
-    if number is not None:
-        free_leases(entry, OF_WORKER, {"who": number}, "released")
-    gone = set(
-        entry.connection.execute(select(records.c.name).where(records.c.kind == REVOKED)).scalars()
-    )
-    for row in rows:
-        if row.kind == LINK and row.name not in gone:
-            record(entry, REVOKED, row.name, {"time": entry.clock})
-    bounds.forget(entry.connection, [person] if known is None else [person, str(known.id)])
-    if tombstone is None:
-        salt = _salt(entry.connection)
-        tombstone = {"salt": salt, "hash": hash_of(salt, known.id if known is not None else person)}
-    body = {"person": person, "salt": tombstone["salt"], "hash": tombstone["hash"]}
-    entry.log("forget", {**body, "notes": _reduced(person, rows)})
-
-
-def put_forgotten(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Delete somebody's rows, write what is left of their payments, and set the tombstone."""
-    connection, person = entry.connection, body["person"]
-    connection.execute(people.delete().where(people.c.pseudonym == person))
-    connection.execute(notes.delete().where(notes.c.person == person))
-    left = [{**row, "person": person, "seal": ""} for row in body["notes"]]
-    if left:
-        connection.execute(notes.insert(), left)
-    last = connection.execute(select(func.max(tombstones.c.number))).scalar_one() or 0
-    row = {"number": last + 1, "person": person, "hash": body["hash"], "salt": body["salt"]}
-    connection.execute(tombstones.insert(), {**row, "time": entry.clock})
-
-
-def _reduced(person: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return what stays of somebody's notes: payments and decisions without words, flags of items.
-
-    Names of payments name people and reasons, and those of flags are made of an id: they are
-    counted instead. Of a body only what `_STAYS` lists goes into the log, which keeps it for good.
-    """
-    left: list[dict[str, Any]] = []
-    letters: dict[str, str] = {}
-    for row in rows:
-        if row.body is None or row.kind not in _STAYS:
-            continue
-        name, said = row.name, read_json(row.body)
-        body = {key: said[key] for key in _STAYS[row.kind] if key in said}
-        if row.kind == LETTER:
-            name = letters[row.name] = f"{said['act']}:{person}:{len(letters)}"
-            body |= {"worker": person, "about": "", "why": "", "category": ""}
-        elif row.kind == STEP:
-            letter = letters.get(said["letter"], f"unknown:{person}")
-            name = f"{letter}#{row.number}"
-            body |= {"letter": letter, "facts": {}, "sender": ""}
-        elif row.kind == DECISION:
-            body |= {"worker": person, "why": ""}
-        else:
-            name = f"{person}:{row.number}"
-            body |= {"worker": person, "reason": "", "note": "", "sent": ""}
-        facts = {"number": row.number, "kind": row.kind, "time": row.time, "name": name}
-        left.append({**facts, "body": canonical(body)})
-    return left
-
-
-def _unsettled(connection: Connection, person: str) -> list[str]:
-    """Return which payments to somebody are under way, and which work waits for a decision."""
-    rows = connection.execute(
-        select(notes).where(notes.c.person == person).order_by(notes.c.number)
-    ).all()
-    state, about, waits = dict[str, str](), set[str](), []
-    for row in rows:
-        body = read_json(row.body) if row.body is not None else {}
-        if row.kind == LETTER:
-            state[row.name] = "waiting"
-            if body["act"] != "bonus":
-                about.add(body["about"])
-        elif row.kind == STEP:
-            state[body["letter"]] = body["state"]
-    waits += [f"the letter {name} is {word}" for name, word in state.items() if word not in SETTLED]
-    status = {
-        body["submission"]: body["status"]
-        for body in (read_json(row.body) for row in rows if row.kind == STATUS and row.body)
-    }
-    for row in rows:
-        is_open = row.kind == SUBMISSION and row.name and row.name not in about
-        if is_open and status.get(row.name, "") not in OVER:
-            waits.append(f"the submission {row.name} is neither approved nor rejected")
-    return waits
-
-
-def _removed(rows: Iterable[Any], *, is_known: bool) -> dict[str, int]:
-    words = {
-        LINK: "links", FLAG: "words on flags", SKIP: "reasons for passing on",
-        SUBMISSION: "submissions", STATUS: "messages of the provider",
-        DECISION: "words on decisions", LETTER: "words on payments",
-    }  # fmt: skip
-    found = {"ids": int(is_known)}
-    for row in rows:
-        if row.kind in words:
-            found[words[row.kind]] = found.get(words[row.kind], 0) + 1
-    return found
-
-
-def _kept(connection: Connection, person: str) -> dict[str, int]:
-    who = select(workers.c.number).where(workers.c.id == person).scalar_subquery()
-    count = select(func.count()).select_from(answers).where(answers.c.worker == who)
-    counting = count.where(answers.c.counts == 1)
-    paid = select(func.coalesce(func.sum(answers.c.cost), 0)).where(answers.c.worker == who)
-    bonus = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
-        charges.c.name.like(f"%:{person}:%")
-    )
-    found = {"answers": count, "answers that count": counting, "paid": paid, "bonuses": bonus}
-    return {name: int(connection.execute(query).scalar_one()) for name, query in found.items()}
-
-
-def about(connection: Connection, who: str) -> dict[str, Any]:
-    """Return all that is stored of somebody, as plain values (GDPR article 15).
-
-    Raises:
-        InputError: Nobody is known by this name.
-    """
-    person = find_person(connection, who) or _worker_named(connection, who)
-    if person is None:
-        raise InputError(f"nobody is known by the id, pseudonym or provider's id {who!r}")
-    row = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
-    own = select(workers).where(workers.c.id == person)
-    worker = connection.execute(own).one_or_none()
-    names = {} if row is None else {row.pseudonym: row.id}
-    found: dict[str, Any] = {
-        "pseudonym": person if is_private(connection) else None,
-        "id": row.id if row is not None else (None if is_private(connection) else person),
-        "since": None if row is None else row.since,
-        "barred": bool(worker.barred) if worker is not None else False,
-        "answers": _rows_of(connection, answers, worker),
-        "passed": _rows_of(connection, skips, worker),
-        "held": _rows_of(connection, leases, worker),
-        "notes": [],
-        "records": [],
-    }
-    if not is_private(connection):
-        found["records"] = [
-            {"kind": one.kind, "name": one.name, "body": read_json(one.body), "time": one.time}
-            for one in connection.execute(select(records).order_by(records.c.number))
-            if _names(one, person)
-        ]
-        return found
-    reasons = skip_reasons(connection)
-    number = None if worker is None else worker.number
-    for one in found["passed"]:
-        one["reason"] = reasons.get(f"{one.pop('number')}:{number}", one["reason"])
-    mine = select(notes).where((notes.c.person == person) & notes.c.name.is_not(None))
-    for one in connection.execute(mine.order_by(notes.c.number)):
-        name, body = shown(one.kind, one.name, read_json(one.body), names)
-        found["notes"].append({"kind": one.kind, "name": name, "body": body, "time": one.time})
-    for one in connection.execute(
-        select(records).where(records.c.kind.in_([BAR, VERDICTS])).order_by(records.c.number)
-    ):
-        body = read_json(one.body)
-        if one.kind == BAR and one.name == person:
-            found["records"].append({"kind": BAR, "name": names.get(person, person), "body": body})
-        elif one.kind == VERDICTS and person in body["workers"]:
-            said = body["workers"][person]
-            found["records"].append({"kind": VERDICTS, "name": one.name, "body": said})
-    return found
-
-
-def _worker_named(connection: Connection, who: str) -> str | None:
-    found = connection.execute(select(workers.c.id).where(workers.c.id == who)).scalar_one_or_none()
-    return None if found is None else str(found)
-
-
-def _names(row: Any, person: str) -> bool:
-    body = read_json(row.body)
-    parts = row.name.split(":")
-    return (
-        row.name == person
-        or person in parts
-        or (isinstance(body, dict) and (body.get("worker") == person))
-    )
-
-
-def _rows_of(connection: Connection, table: Any, worker: Any) -> list[dict[str, Any]]:
-    if worker is None:
-        return []
-    query = select(table, items.c.id.label("item_id")).join(items, items.c.number == table.c.item)
-    made = []
-    for row in connection.execute(query.where(table.c.worker == worker.number)).mappings():
-        facts = {name: value for name, value in row.items() if name not in {"worker", "item_id"}}
-        if table is skips:
-            facts["number"] = row["item"]
-        made.append({**facts, "item": row["item_id"]})
-    return made
-
-
-# -- tombstones ------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
+# Tombstones: the pseudonym and slow hash by which somebody who was forgotten is recognised.
 
 
 def hash_of(salt: str, person: str) -> str:
@@ -620,7 +312,7 @@ def hash_of(salt: str, person: str) -> str:
     return words.hex()
 
 
-def graves(connection: Connection) -> list[dict[str, Any]]:
+def read_tombstones(connection: Connection) -> list[dict[str, Any]]:
     """Return the tombstones in their order: person, hash, salt, time."""
     query = select(tombstones).order_by(tombstones.c.number)
     return [
@@ -634,14 +326,14 @@ def n_forgotten(connection: Connection) -> int:
     return int(connection.execute(_N_FORGOTTEN).scalar_one())
 
 
-def buried(connection: Connection, who: str) -> str | None:
+def find_tombstone(connection: Connection, who: str) -> str | None:
     """Return the pseudonym of who was forgotten, by id or pseudonym; None if they were not."""
     query = select(tombstones.c.person).where(tombstones.c.person == who)
     found = connection.execute(query).scalar_one_or_none()
-    return str(found) if found is not None else _buried(connection, who)
+    return str(found) if found is not None else _matching_tombstone(connection, who)
 
 
-def _buried(connection: Connection, person: str) -> str | None:
+def _matching_tombstone(connection: Connection, person: str) -> str | None:
     rows = connection.execute(select(tombstones).order_by(tombstones.c.number.desc())).all()
     hashes = {salt: hash_of(salt, person) for salt in {row.salt for row in rows}}
     return next((str(row.person) for row in rows if hashes[row.salt] == row.hash), None)
@@ -654,11 +346,6 @@ def _is_pseudonym(connection: Connection, name: str) -> bool:
         connection.execute(select(column).where(column == name)).first() is not None
         for column in tables
     )
-
-
-def _salt(connection: Connection) -> str:
-    found = connection.execute(select(tombstones.c.salt).limit(1)).scalar_one_or_none()
-    return secrets.token_hex(16) if found is None else str(found)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -694,7 +381,7 @@ def worker_of(entry: Entry, name: str) -> Worker:
 
 
 def find_worker(entry: Entry, name: str) -> Worker | None:
-    """Return a worker's row, None if there is none."""
+    """Return a worker's row, None if the worker is unknown."""
     known = {"name": check_name(name, "a worker's id")}
     row = entry.connection.execute(_FIND, known).one_or_none()
     return None if row is None else Worker(*row)
@@ -703,32 +390,3 @@ def find_worker(entry: Entry, name: str) -> Worker | None:
 def put_worker(entry: Entry, body: Mapping[str, Any]) -> None:
     """Write the row of a new worker."""
     entry.connection.execute(workers.insert(), {**body, "cursor": 0, "barred": 0})
-
-
-def bar(entry: Entry, name: str, *, barred: bool) -> None:
-    """Ask a worker nothing more and take back the leases, or ask again."""
-    from goldspan.store.places import OF_WORKER, free_leases
-
-    worker = worker_of(entry, name)
-    if worker.barred == int(barred):
-        return
-    entry.log("bar", {"worker": worker.number, "barred": int(barred)})
-    if barred:
-        free_leases(entry, OF_WORKER, {"who": worker.number}, "barred")
-
-
-def put_barred(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Set whether a worker is asked."""
-    row = workers.update().where(workers.c.number == body["worker"])
-    entry.connection.execute(row.values(barred=body["barred"]))
-
-
-def pause(entry: Entry, *, paused: bool) -> None:
-    """Hold no new places, or again."""
-    if entry.paused != int(paused):
-        entry.log("pause", {"paused": int(paused)})
-
-
-def put_paused(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Set whether the campaign pauses."""
-    entry.paused = body["paused"]

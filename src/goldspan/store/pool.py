@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, case, func, select
 
@@ -12,14 +12,16 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.entries import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.store.chain import canonical, read_json
-from goldspan.store.money import check_amount
-from goldspan.store.names import check_name, is_name
-from goldspan.store.schema import batches, items, slots, workers
-
-if TYPE_CHECKING:
-    from goldspan.store.journal import Entry
-
+from goldspan.store.journal import Entry, canonical, read_json
+from goldspan.store.schema import (
+    batches,
+    check_amount,
+    check_name,
+    is_name,
+    items,
+    slots,
+    workers,
+)
 
 # --------------------------------------------------------------------------------------------------
 # The pool: raw items, added in blocks, so that a pool of any size takes little memory.
@@ -75,7 +77,7 @@ def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
     Raises:
         FaultsError: An item is faulty, appears twice, or is there with other content.
     """
-    _refuse([fault for item in block for fault in _faults(item)])
+    _reject([fault for item in block for fault in _faults(item)])
     there = _rows_of(entry, [item.id for item in block])
     faults: list[Fault] = []
     new: dict[str, dict[str, Any]] = {}
@@ -92,7 +94,7 @@ def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
                 faults.append(Fault(_other(differs), item=row["id"], kind="duplicate-item"))
             else:
                 completed.append({"id": row["id"], "extra": row["extra"]})
-    _refuse(faults)
+    _reject(faults)
     if completed:
         entry.log("details", {"items": completed})
     if new:
@@ -145,7 +147,7 @@ def numbers_of(entry: Entry, names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _refuse(faults: Sequence[Fault]) -> None:
+def _reject(faults: Sequence[Fault]) -> None:
     if faults:
         raise FaultsError(faults, "the pool is refused; no item of this block was added")
 
@@ -197,10 +199,10 @@ MOST_PLACES = 1_000_000
 
 
 def check_k(k: int, what: str = "k") -> int:
-    """Check a number of answers, and give it.
+    """Check a number of answers, and return it.
 
     Raises:
-        InputError: It is no whole number, negative or too large.
+        InputError: It is not a whole number, negative or too large.
     """
     if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= MOST_PLACES:
         raise InputError(f"{what} must be a whole number from 0 to {MOST_PLACES:,}, not {k!r}")
@@ -208,11 +210,11 @@ def check_k(k: int, what: str = "k") -> int:
 
 
 def open_batch(entry: Entry, name: str, names: Sequence[str], k: int) -> int:
-    """Open a batch and give its number; one that is open under this name stays.
+    """Open a batch and return its number; one that is open under this name stays.
 
     Raises:
-        FaultsError: Items are not in the pool, stand twice, or are in a batch already.
-        InputError: The name stands for another batch, k is none, or there is no item.
+        FaultsError: Items are not in the pool, appear twice, or are in a batch already.
+        InputError: The name is that of another batch, k is less than 1, or there are no items.
     """
     if check_k(k) < 1 or not names:
         raise InputError("a batch needs items, and k = 1 answer to each at least")
@@ -250,7 +252,7 @@ def adjust(entry: Entry, wanted: Mapping[str, int]) -> int:
 
     Raises:
         FaultsError: Items are not in the pool or in no batch.
-        InputError: A number is none.
+        InputError: A number is negative or too large.
     """
     found = numbers_of(entry, list(wanted))
     asked = {found[name]: check_k(k, f"k of {name}") for name, k in wanted.items()}

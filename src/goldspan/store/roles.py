@@ -1,4 +1,8 @@
-"""Who steers and who serves: locks, roles with an epoch, heartbeats."""
+"""Roles: which process runs a campaign's loop, and which one serves it.
+
+A role is held by a lock of the operating system (SQLite) or by heartbeats (PostgreSQL), and has an
+epoch that grows with every takeover: a process that was replaced writes nothing more.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, Executable, and_, bindparam, func, select, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, SQLAlchemyError
@@ -30,133 +34,28 @@ from goldspan.store.engine import (
     store_error,
 )
 from goldspan.store.journal import Database
-from goldspan.store.schema import campaign, openings, processes, roles
-from goldspan.store.verify import sums_of
-
-# --------------------------------------------------------------------------------------------------
-# Locks that end with the process that holds them, however that ends: of a file, or of PostgreSQL.
-
-
-_BOTH = (
-    # CASE, as AND would not say which comes first. The lock of the old name is taken after that of
-    # the new one: a process from before the package was called goldspan holds the old one only.
-    "SELECT CASE WHEN {take}(hashtextextended(CAST(:new AS text) || current_schema(), 0)) "
-    "THEN {take}(hashtextextended(CAST(:old AS text) || current_schema(), 0)) ELSE false END"
+from goldspan.store.locks import (
+    TAKE,
+    TAKE_SHARED,
+    file_beside,
+    locked,
+    opened,
+    session,
+    shared,
+    sign,
+    signed,
+    wait,
 )
-TAKE = text(_BOTH.format(take="pg_try_advisory_lock"))
-TAKE_SHARED = text(_BOTH.format(take="pg_try_advisory_lock_shared"))
-"""Try to take PostgreSQL's locks on the campaign of this schema, to the end of the session."""
-PATIENCE = 3.0
-"""Seconds until a lock counts as taken: PostgreSQL sees late that a process was killed."""
-
-
-def file_beside(database: Database, ending: str) -> Path:
-    """Return the path of a file beside a SQLite database."""
-    place = str(database.engine.url.database).removeprefix("file:")
-    return Path(f"{place}{ending}")
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is to be held.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror}; make the file and its folder writable"
-        ) from None
-    with file:
-        yield file
-
-
-@contextmanager
-def session(database: Database) -> Iterator[Connection]:
-    """Open a session of PostgreSQL whose locks end with it: it never goes back into the pool."""
-    with database.engine.connect() as plain:
-        try:
-            yield plain.execution_options(isolation_level="AUTOCOMMIT")
-        finally:
-            plain.invalidate()
-
-
-def sign(file: IO[bytes], who: str) -> None:
-    """Write into a file that is held who holds it."""
-    file.truncate(0)
-    file.write(who.encode())
-    file.flush()
-
-
-def signed(path: Path) -> str:
-    """Return who has signed; on Windows a file that is held cannot be read."""
-    try:
-        return path.read_bytes()[:200].decode("utf-8", "replace")
-    except OSError:  # pragma: no cover - the tests run elsewhere
-        return ""
-
-
-def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -> None:
-    """Try to take a lock for some seconds.
-
-    Raises:
-        HeldError: Somebody else holds it; `refusal` gives the message.
-    """
-    end = time.monotonic() + seconds
-    while not take():
-        if time.monotonic() > end:
-            raise HeldError(refusal())
-        time.sleep(0.05)
-
-
-if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
-
-    def locked(file: IO[bytes]) -> bool:
-        """Try to take a file."""
-        import msvcrt
-
-        file.seek(0)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def shared(_: IO[bytes]) -> bool:
-        """Return False: Windows shares no such lock."""
-        return False
-
-else:
-
-    def locked(file: IO[bytes]) -> bool:
-        """Try to take a file."""
-        import fcntl
-
-        return _flock(file, fcntl.LOCK_EX)
-
-    def shared(file: IO[bytes]) -> bool:
-        """Try to take a file together with others, or share one that is held alone."""
-        import fcntl
-
-        return _flock(file, fcntl.LOCK_SH)
-
-    def _flock(file: IO[bytes], how: int) -> bool:
-        import fcntl
-
-        try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
+from goldspan.store.schema import campaign, openings, processes, roles
+from goldspan.store.verify import check_whole, damaged, sums_of
 
 # --------------------------------------------------------------------------------------------------
-# Who steers a campaign and who serves it, so that a process that was replaced writes nothing more.
+# Holding a role, and taking it over from a process that is gone.
 
 
 LOOP, WEB = "loop", "web"
+PATIENCE = 3.0
+"""Seconds until a lock counts as taken: PostgreSQL sees late that a process was killed."""
 BEAT = 1.0
 """Seconds between two beats of a process."""
 LOOK, LOOKS = 0.5, 12
@@ -251,11 +150,11 @@ def hold(claim: Claim) -> Iterator[None]:
 def _by_file(claim: Claim) -> Iterator[None]:
     """Take a role by the operating system's lock on a file beside a SQLite database.
 
-    Who holds the file alone knows that no other process lives; who shares it writes its row into
-    the epoch of the others.
+    A process that holds the file alone knows that no other one runs; one that shares it writes its
+    row into the epoch of the others.
     """
     ending = {LOOP: ".lock", WEB: ".serve.lock"}[claim.role]
-    path = file_beside(claim.database, ending)
+    path = file_beside(claim.database.engine, ending)
     with opened(path) as file:
         joins = False
 
@@ -305,7 +204,7 @@ def _watch(claim: Claim) -> Rows:
         The rows of those that are gone.
 
     Raises:
-        HeldError: One of them lives, and did not end in time.
+        HeldError: One of them still runs, and did not end in time.
     """
     begin, rows, quiet, lives = time.monotonic(), _others(claim), 0, False
     while rows:
@@ -325,7 +224,7 @@ def _watch(claim: Claim) -> Rows:
 def _enter(claim: Claim, seen: Rows | None, *, joins: bool) -> bool:
     """Write the role's and the process's rows; False if others are not as they were seen."""
     database, held = claim.database, claim.database.held
-    with database.turn, _told(database), database.engine.connect() as plain:
+    with database.lock, _told(database), database.engine.connect() as plain:
         connection = plain.execution_options(**WRITE)
         with connection.begin():
             if not is_sqlite(database.engine):
@@ -367,11 +266,11 @@ def _leave(claim: Claim) -> None:
     """Remove the process's row, so that the next one need not wait.
 
     Where no row is left, another process took over before this one heard of it: whatever else this
-    one would write at its end is refused. Where the database is gone, the row stays, the next
+    one would write at its end is rejected. Where the database is gone, the row stays, the next
     process sees that it does not beat, and what this one may still write is checked as before.
     """
     database, held = claim.database, claim.database.held
-    with database.turn:
+    with database.lock:
         held.sure_until.pop(claim.role, None)
         with suppress(SQLAlchemyError), database.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
@@ -439,7 +338,7 @@ class _Session:
             stack.close()
 
     def run(self, statement: Any, words: Mapping[str, Any]) -> Any:
-        """Do a statement, on a new connection where there is none.
+        """Do a statement, on a new connection if it has none.
 
         Raises:
             StoreError: The database does not answer.
@@ -447,7 +346,7 @@ class _Session:
         try:
             with _told(self.claim.database):
                 if self._connection is None:
-                    opened = session(self.claim.database)
+                    opened = session(self.claim.database.engine)
                     self._connection = self._stack.enter_context(opened)
                 return self._connection.execute(statement, words)
         except StoreError:
@@ -481,7 +380,7 @@ class _Session:
 class _Beating:
     """A thread that keeps a process's row alive, and sees when it is gone.
 
-    In SQLite, where the lock of the file says who lives, it only looks.
+    In SQLite, where the lock of the file says which process runs, it only looks.
     """
 
     def __init__(self, claim: Claim, session: _Session | None) -> None:
@@ -541,7 +440,7 @@ __all__ = ["LOOP", "WEB", "Claim", "LostError", "hold"]
 
 
 # --------------------------------------------------------------------------------------------------
-# One loop at a time: whoever steers a campaign holds it alone; others still read and answer.
+# The loop: one process steers a campaign; others still read and answer.
 
 
 @contextmanager
@@ -568,8 +467,6 @@ def check_start(database: Database) -> bool:
     Raises:
         StoreError: The database is damaged.
     """
-    from goldspan.store.verify import check_whole, damaged
-
     faults = sums_of(database)
     if faults:
         raise damaged(database.where, "; ".join(faults))
@@ -604,7 +501,7 @@ def mark_closed(database: Database, name: str) -> None:
 def _write(database: Database, statement: Executable) -> None:
     """Change a table that the log does not determine, in a transaction of its own."""
     try:
-        with database.turn, database.engine.connect() as plain:
+        with database.lock, database.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
             with connection.begin():
                 connection.execute(statement)
@@ -650,7 +547,7 @@ def _refusal(database: Database, _: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who serves a campaign, beside its loop and commands: one server at a time.
+# The server: one at a time, or several processes of one deployment.
 
 
 @contextmanager

@@ -4,25 +4,41 @@ Numbers stand for items, workers, batches and answers; they count from 1 in the 
 things came. Money is in millionths of the currency unit, time in milliseconds since 1970, both in
 64 bits. What may never happen is a constraint: money above the cap, more answers and leases than
 places, two answers that count by one worker to one item, one key twice.
+
+The tables are defined here and nowhere else. A new store is made from these definitions; an older
+one is brought to them by the steps at the end, when it is opened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from sqlalchemy import (
+    DDL,
     BigInteger,
     CheckConstraint,
     Column,
+    Connection,
+    Engine,
     ForeignKey,
     Index,
     Integer,
     MetaData,
     PrimaryKeyConstraint,
+    String,
     Table,
     Text,
     UniqueConstraint,
+    event,
+    inspect,
+    select,
     text,
 )
+from sqlalchemy.schema import CreateColumn
 from sqlalchemy.types import TypeEngine
+
+from goldspan.errors import InputError
+from goldspan.store.engine import WRITE, StoreError, is_sqlite
 
 metadata = MetaData()
 Whole: TypeEngine[int] = BigInteger().with_variant(Integer, "sqlite")
@@ -213,6 +229,27 @@ events = Table(
     _word("hash"),
 )
 
+_ONLY_GROWS = {
+    "sqlite": (
+        "CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN {reject}; END",
+        "CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN {reject}; END",
+    ),
+    "postgresql": (
+        """CREATE FUNCTION goldspan_log_only_grows() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN {reject}; END $$""",
+        """CREATE TRIGGER events_only_grow BEFORE UPDATE OR DELETE OR TRUNCATE ON events
+        FOR EACH STATEMENT EXECUTE FUNCTION goldspan_log_only_grows()""",
+    ),
+}
+_REJECT = {
+    "sqlite": "SELECT RAISE(ABORT, 'the log only grows')",
+    "postgresql": "RAISE EXCEPTION 'the log only grows'",
+}
+for _dialect, _statements in _ONLY_GROWS.items():
+    for _statement in _statements:
+        _ddl = DDL(_statement.format(reject=_REJECT[_dialect]))  # type: ignore[no-untyped-call]
+        event.listen(events, "after_create", _ddl.execute_if(dialect=_dialect))
+
 # How often something was done on a day (UTC): `goldspan.store.bounds`. It is in no event, and a log
 # that is replayed does not bring it back.
 usage = Table(
@@ -226,7 +263,7 @@ usage = Table(
     Index("usage_day", "day"),
 )
 
-# What is known of people stands here and in `notes`, and nowhere else in a store whose campaign
+# What is known of people is here and in `notes`, and nowhere else in a store whose campaign
 # says `private = 1`: all other tables and the log name workers by pseudonym. Rows of these two are
 # deleted when somebody is to be forgotten; see `goldspan.store.people`.
 people = Table(
@@ -285,7 +322,9 @@ processes = Table(
     _number("beat"),
 )
 
-# A process that has the campaign open to steer it; taken away when it lets go.
+# A process that has the campaign open to steer it; removed when it closes the store. A row of
+# `processes` cannot say this: whoever takes a role over deletes the rows of the process that is
+# gone, also a process of an older version, and the unclean end would be forgotten unchecked.
 openings = Table(
     "openings",
     metadata,
@@ -301,3 +340,142 @@ BESIDE_THE_LOG = {
     "openings": "which processes have the campaign open, not what it holds",
 }
 """Tables that the log does not determine, and why: they are not compared with it."""
+
+# --------------------------------------------------------------------------------------------------
+# Versions: new stores are made from the tables above, older ones are brought to them in steps.
+
+
+HEAD = "0006"
+"""The version of the tables above."""
+# The table in which Alembic kept the version while it made the tables: older goldspans read it.
+_version = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+_LOCK = 7_210_468_013
+"""PostgreSQL's lock that two processes opening one new database take in turn."""
+
+
+def _create(connection: Connection, *tables: Table) -> None:
+    # A table of this name that is somebody else's is an error, not ours.
+    metadata.create_all(connection, tables, checkfirst=False)
+
+
+def _to_0003(connection: Connection) -> None:
+    column = CreateColumn(campaign.c.private).compile(dialect=connection.dialect)
+    connection.execute(text(f"ALTER TABLE campaign ADD COLUMN {column}"))
+    _create(connection, people, notes, tombstones)
+
+
+def _to_0005(connection: Connection) -> None:
+    _create(connection, usage)
+    next(index for index in skips.indexes if index.name == "skips_worker").create(connection)
+
+
+Steps = Mapping[str, Callable[[Connection], None]]
+STEPS: Steps = {
+    "0002": lambda connection: _create(connection, roles, processes),
+    "0003": _to_0003,
+    "0005": _to_0005,
+    "0006": lambda connection: _create(connection, openings),
+}
+"""What brings a store to a version from the one before. Tables are created as they are above: a
+step that changes one of them later must also be right for a store in which it was created so."""
+
+
+def version_of(connection: Connection) -> str | None:
+    """Return the version of the tables, None where there are none."""
+    if not inspect(connection).has_table(_version.name):
+        return None
+    return connection.execute(select(_version.c.version_num)).scalar_one_or_none()
+
+
+def upgrade(engine: Engine, where: str, *, steps: Steps = STEPS, head: str = HEAD) -> None:
+    """Make the tables, or bring those of an older goldspan to the newest version: all or nothing.
+
+    Args:
+        engine: The database.
+        where: Its name in messages.
+        steps: What brings a store to a version from the one before, by version.
+        head: The newest version.
+
+    Raises:
+        StoreError: A newer goldspan made the tables.
+    """
+    with engine.connect() as connection, connection.begin():
+        if version_of(connection) == head:
+            return
+    with engine.connect() as plain:
+        connection = plain.execution_options(**WRITE)
+        with connection.begin():
+            if not is_sqlite(engine):
+                connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": _LOCK})
+            found = version_of(connection)
+            if found is None:
+                _create(connection, *metadata.sorted_tables)
+                _version.create(connection)
+                connection.execute(_version.insert().values(version_num=head))
+                return
+            if found > head:
+                raise StoreError(
+                    f"{where} was made by a newer goldspan (tables {found}, this one knows up to "
+                    f"{head}): update goldspan; nothing was changed"
+                )
+            for version in sorted(version for version in steps if version > found):
+                steps[version](connection)
+            connection.execute(_version.update().values(version_num=head))
+
+
+# --------------------------------------------------------------------------------------------------
+# What the columns can hold: names and amounts that every database takes.
+
+
+MOST_CHARACTERS = 1_000
+MOST_MICRO = 10**18
+"""The largest amount in millionths: sums of several still fit into 64 bits."""
+
+
+def check_name(word: str, what: str) -> str:
+    """Check a name or a key, and return it.
+
+    Raises:
+        InputError: It is not text, empty, too long, or holds NUL or half a character.
+
+    >>> check_name("w1", "a worker")
+    'w1'
+    """
+    if not isinstance(word, str) or not 0 < len(word) <= MOST_CHARACTERS:
+        raise InputError(f"{what} must be text of 1 to {MOST_CHARACTERS} characters, not {word!r}")
+    if not is_name(word):
+        raise InputError(f"{what} {word!r} holds NUL or half of a surrogate pair: rename it")
+    return word
+
+
+def is_name(word: str) -> bool:
+    """Return whether text can be a name.
+
+    >>> is_name("w1"), is_name(""), is_name("a" + chr(0))
+    (True, False, False)
+    """
+    if not isinstance(word, str) or not 0 < len(word) <= MOST_CHARACTERS or "\0" in word:
+        return False
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_amount(amount: int, what: str) -> int:
+    """Check that an amount is whole, not negative and not too large, and return it.
+
+    Raises:
+        InputError: It is not.
+    """
+    if isinstance(amount, bool) or not isinstance(amount, int) or not 0 <= amount <= MOST_MICRO:
+        raise InputError(
+            f"{what} must be whole millionths from 0 to {MOST_MICRO:,}, not {amount!r}"
+        )
+    return amount

@@ -1,11 +1,16 @@
-"""Whether a database holds what its log says: pages, sums, chain, a replay of all entries."""
+"""Whether a database holds what its log says.
+
+`verify` lets the database check itself, follows the chain of hashes, does all events again in a
+temporary database, and compares every row of every table. `check_facts` is the quick check before
+labels are used: it compares what they are made of with the log, without doing it again.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,11 +20,19 @@ from sqlalchemy.pool import StaticPool
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.protocols import Event
-from goldspan.store.chain import BEGIN, canonical, link
 from goldspan.store.engine import WRITE, StoreError, is_outside, is_sqlite, store_error
-from goldspan.store.journal import Database, Entry, first_entry
-from goldspan.store.people import strangers, unsealed
-from goldspan.store.registry import effect_of
+from goldspan.store.journal import (
+    AT_ONCE,
+    BEGIN,
+    Chain,
+    Database,
+    Entry,
+    canonical,
+    effect_of,
+    first_entry,
+    log_rows,
+)
+from goldspan.store.people import misplaced_people, unsealed
 from goldspan.store.schema import (
     BESIDE_THE_LOG,
     answers,
@@ -35,177 +48,11 @@ from goldspan.store.schema import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Whether a database is whole: its pages, its links, and the sums that are kept beside the rows.
-
-
-_SUMS = {
-    "an item has more or fewer leases than it counts": (
-        "SELECT count(*) FROM slots WHERE leased <> "
-        "(SELECT count(*) FROM leases WHERE leases.item = slots.item)"
-    ),
-    "an item has more or fewer answers than it counts": (
-        "SELECT count(*) FROM slots WHERE filled <> "
-        "(SELECT count(*) FROM answers WHERE answers.item = slots.item AND counts = 1)"
-    ),
-    "an answer was changed, and none counts in its place": (
-        "SELECT count(*) FROM answers old WHERE old.counts = 0 "
-        "AND old.status IN ('accepted', 'late', 'changed') AND NOT EXISTS "
-        "(SELECT 1 FROM answers a WHERE a.item = old.item AND a.worker = old.worker "
-        "AND a.counts = 1)"
-    ),
-    "an item has more places than it needs": (
-        "SELECT count(*) FROM slots WHERE places > wanted AND places > leased + filled"
-    ),
-    "the money reserved is not that of the leases": (
-        "SELECT count(*) FROM campaign WHERE reserved <> "
-        "(SELECT coalesce(sum(cost), 0) FROM leases)"
-    ),
-    "the money spent is not that of the answers and charges": (
-        "SELECT count(*) FROM campaign WHERE spent <> "
-        "(SELECT coalesce(sum(cost), 0) FROM answers) + "
-        "(SELECT coalesce(sum(amount), 0) FROM charges)"
-    ),
-    "a worker would not see a place that is free": (
-        "SELECT count(*) FROM workers JOIN slots ON slots.position < workers.cursor "
-        "WHERE places > leased + filled AND NOT EXISTS "
-        "(SELECT 1 FROM answers a WHERE a.item = slots.item AND a.worker = workers.number) "
-        "AND NOT EXISTS "
-        "(SELECT 1 FROM leases l WHERE l.item = slots.item AND l.worker = workers.number) "
-        "AND NOT EXISTS "
-        "(SELECT 1 FROM skips s WHERE s.item = slots.item AND s.worker = workers.number) "
-        # Control questions are given by name alone.
-        "AND NOT EXISTS (SELECT 1 FROM gold g WHERE g.item = slots.item AND g.control = 1)"
-    ),
-}
-
-
-def faults_of(database: Database) -> list[str]:
-    """Return what is wrong with a database, in sentences; empty if it is whole.
-
-    The log and the tables are compared by `goldspan.store.verify`.
-    """
-    if not is_sqlite(database.engine):
-        return sums_of(database)
-    with database.read() as connection:
-        faults = page_faults(connection) + foreign_faults(connection)
-    return faults + sums_of(database)
-
-
-def sums_of(database: Database) -> list[str]:
-    """Return which sums beside the rows are not those of the rows; empty if all are."""
-    with database.read() as connection:
-        return [message for message, query in _SUMS.items() if _counts(connection, query)]
-
-
-def _counts(connection: Connection, query: str) -> bool:
-    return bool(connection.execute(text(query)).scalar_one())
-
-
-def page_faults(connection: Connection) -> list[str]:
-    """Return what SQLite says is wrong with the pages and indexes of a file."""
-    found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
-    return [line for words in found if words != "ok" for line in str(words).splitlines()]
-
-
-def foreign_faults(connection: Connection) -> list[str]:
-    """Return which rows of a SQLite file name a row that is not there."""
-    links = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-    return [f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links]
-
-
-# --------------------------------------------------------------------------------------------------
-# From the log to the state: replaying all events gives the same tables, row by row.
-
-
-State = dict[str, list[dict[str, Any]]]
-
-
-def state_of(database: Database) -> State:
-    """Return all rows of all tables that the log determines, sorted by their keys."""
-    tables = [table for table in metadata.sorted_tables if table.name not in BESIDE_THE_LOG]
-    with database.read() as connection:
-        return {table.name: _rows(connection, table) for table in tables}
-
-
-def replay(
-    events: Iterable[Event], database: Database, head: str | None = None,
-    then: Callable[[Connection], None] | None = None,
-) -> int:  # fmt: skip
-    """Do all events again in a database without a campaign, all or nothing.
-
-    Args:
-        events: The log.
-        database: Where to.
-        head: The last hash, if known.
-        then: Does the rest in the same transaction.
-
-    Returns:
-        The number of the last event.
-
-    Raises:
-        InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
-    """
-    with database.turn, database.engine.connect() as plain:
-        connection = plain.execution_options(**WRITE)
-        with connection.begin():
-            entry = first_entry(connection, 0, replayed=True)
-            for event in events:
-                _again(entry, event)
-            if not entry.n_events:
-                raise InputError("the log is empty: there is no campaign in it")
-            if head not in {None, entry.head}:
-                raise InputError(f"the log is broken: events after {entry.n_events} are missing")
-            entry.close()
-            if then is not None:
-                then(connection)
-    return entry.n_events
-
-
-def _again(entry: Entry, event: Event) -> None:
-    if not entry.n_events and event.kind == BEGIN:
-        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
-    number = entry.n_events + 1
-    if event.number != number:
-        raise InputError(f"the log is broken: event {number} is missing")
-    entry.now = entry.clock = event.time
-    entry.log(event.kind, event.body)
-    if entry.head != event.hash:
-        raise InputError(f"the log is broken: event {number} was changed")
-    entry.flush()
-
-
-def _rows(connection: Connection, table: Any) -> list[dict[str, Any]]:
-    query = select(table).order_by(*table.primary_key.columns)
-    return [log_part(table.name, _plain(row)) for row in connection.execute(query).mappings()]
-
-
-def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row without what is not in the log: of a sealed note, what it says."""
-    if table == "notes" and row["salt"] is not None:  # what was reduced stands in it, without salt
-        return {**row, **dict.fromkeys(("name", "body", "salt"))}
-    return row
-
-
-def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in row.items()}
-
-
-# --------------------------------------------------------------------------------------------------
-# Whether a campaign's database holds what its log says: the pages, the chain, the tables.
+# The check as a whole, and what it found.
 
 
 MOST = 20
 """Mismatches that are named of each table; all are counted."""
-AT_ONCE = 1_000
-_WIDTH = 60
-_SECRET = frozenset({("records", "body"), ("notes", "name"), ("notes", "body"), ("notes", "salt")})
-"""Columns that may hold what logs must not: that they differ is said, and not how."""
-_IN_HEAD = frozenset({("campaign", "n_events"), ("campaign", "head")})
-"""Compared with the end of the log by `Chain.end`."""
-_BAD_ROW = (SQLAlchemyError, GoldspanError, ArithmeticError, AttributeError, LookupError, TypeError,
-            ValueError)  # fmt: skip
-"""What applying an entry raises that does not fit what came before it."""
-
 Tell = Callable[[str, int, int], None]
 """Is told what is being checked, how much of it is done, and how much there is."""
 
@@ -219,7 +66,7 @@ class Mismatch:
         key: The row's key, "number 17" for example.
         column: The column; "" where the whole row is missing or too much.
         log: What the log says; None if it says nothing of the row.
-        stored: What stands there; None if there is no row.
+        stored: What is there; None if there is no row.
     """
 
     table: str
@@ -325,7 +172,7 @@ def verify(
 
 
 def check_whole(database: Database, what_now: str = "", tell: Tell | None = None) -> Verification:
-    """Verify a database, and refuse one that is not whole.
+    """Verify a database, and reject one that is not whole.
 
     Raises:
         StoreError: It is not; the message names the first findings.
@@ -345,28 +192,83 @@ def damaged(where: str, why: str, what_now: str = "") -> StoreError:
     return StoreError(f"{where} is damaged: {why}: {advice}")
 
 
-def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]:
-    """Return what the database itself says of its pages, links and indexes."""
-    if connection.dialect.name == "sqlite":
-        return (page_faults(connection) + foreign_faults(connection))[:most]
-    return _index_faults(connection, notes)
+# --------------------------------------------------------------------------------------------------
+# What the database itself says: pages, links, indexes, the sums kept beside the rows, seals.
 
 
-def _check_people(connection: Connection, found: Verification, most: int) -> None:
-    """Compare notes with their seals, and look whether everybody is known or forgotten."""
-    numbers = unsealed(connection)
-    found.faults += [
-        f"notes, number {number}: it is not what the log has sealed" for number in numbers[:most]
-    ]
-    if len(numbers) > most:
-        found.faults.append(f"notes: and {len(numbers) - most} more")
-    back, n_unknown = strangers(connection)
-    found.faults += [f"people, pseudonym {name}: was forgotten, and has an id" for name in back]
-    if n_unknown:
-        found.notes.append(
-            f"{n_unknown} workers have no id here, and were not forgotten: the campaign was "
-            "imported without people.jsonl, or rows of the table people were deleted"
-        )
+_SUMS = {
+    "an item has more or fewer leases than it counts": (
+        "SELECT count(*) FROM slots WHERE leased <> "
+        "(SELECT count(*) FROM leases WHERE leases.item = slots.item)"
+    ),
+    "an item has more or fewer answers than it counts": (
+        "SELECT count(*) FROM slots WHERE filled <> "
+        "(SELECT count(*) FROM answers WHERE answers.item = slots.item AND counts = 1)"
+    ),
+    "an answer was changed, and none counts in its place": (
+        "SELECT count(*) FROM answers old WHERE old.counts = 0 "
+        "AND old.status IN ('accepted', 'late', 'changed') AND NOT EXISTS "
+        "(SELECT 1 FROM answers a WHERE a.item = old.item AND a.worker = old.worker "
+        "AND a.counts = 1)"
+    ),
+    "an item has more places than it needs": (
+        "SELECT count(*) FROM slots WHERE places > wanted AND places > leased + filled"
+    ),
+    "the money reserved is not that of the leases": (
+        "SELECT count(*) FROM campaign WHERE reserved <> "
+        "(SELECT coalesce(sum(cost), 0) FROM leases)"
+    ),
+    "the money spent is not that of the answers and charges": (
+        "SELECT count(*) FROM campaign WHERE spent <> "
+        "(SELECT coalesce(sum(cost), 0) FROM answers) + "
+        "(SELECT coalesce(sum(amount), 0) FROM charges)"
+    ),
+    "a worker would not see a place that is free": (
+        "SELECT count(*) FROM workers JOIN slots ON slots.position < workers.cursor "
+        "WHERE places > leased + filled AND NOT EXISTS "
+        "(SELECT 1 FROM answers a WHERE a.item = slots.item AND a.worker = workers.number) "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM leases l WHERE l.item = slots.item AND l.worker = workers.number) "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM skips s WHERE s.item = slots.item AND s.worker = workers.number) "
+        # Control questions are given by name alone.
+        "AND NOT EXISTS (SELECT 1 FROM gold g WHERE g.item = slots.item AND g.control = 1)"
+    ),
+}
+
+
+def faults_of(database: Database) -> list[str]:
+    """Return what is wrong with a database, in sentences; empty if it is whole.
+
+    The log and the tables are compared by `goldspan.store.verify`.
+    """
+    if not is_sqlite(database.engine):
+        return sums_of(database)
+    with database.read() as connection:
+        faults = page_faults(connection) + foreign_faults(connection)
+    return faults + sums_of(database)
+
+
+def sums_of(database: Database) -> list[str]:
+    """Return which sums beside the rows are not those of the rows; empty if all are."""
+    with database.read() as connection:
+        return [message for message, query in _SUMS.items() if _counts(connection, query)]
+
+
+def _counts(connection: Connection, query: str) -> bool:
+    return bool(connection.execute(text(query)).scalar_one())
+
+
+def page_faults(connection: Connection) -> list[str]:
+    """Return what SQLite says is wrong with the pages and indexes of a file."""
+    found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    return [line for words in found if words != "ok" for line in str(words).splitlines()]
+
+
+def foreign_faults(connection: Connection) -> list[str]:
+    """Return which rows of a SQLite file name a row that is not there."""
+    links = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return [f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links]
 
 
 def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
@@ -403,6 +305,30 @@ def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
     return faults
 
 
+def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]:
+    """Return what the database itself says of its pages, links and indexes."""
+    if connection.dialect.name == "sqlite":
+        return (page_faults(connection) + foreign_faults(connection))[:most]
+    return _index_faults(connection, notes)
+
+
+def _check_people(connection: Connection, found: Verification, most: int) -> None:
+    """Compare notes with their seals, and look whether everybody is known or forgotten."""
+    numbers = unsealed(connection)
+    found.faults += [
+        f"notes, number {number}: it is not what the log has sealed" for number in numbers[:most]
+    ]
+    if len(numbers) > most:
+        found.faults.append(f"notes: and {len(numbers) - most} more")
+    back, n_unknown = misplaced_people(connection)
+    found.faults += [f"people, pseudonym {name}: was forgotten, and has an id" for name in back]
+    if n_unknown:
+        found.notes.append(
+            f"{n_unknown} workers have no id here, and were not forgotten: the campaign was "
+            "imported without people.jsonl, or rows of the table people were deleted"
+        )
+
+
 def _read_the_rest(connection: Connection) -> None:
     """Read the tables that are not compared, to their last row."""
     compared = {table.name for table in _tables()} | {events.name}
@@ -413,10 +339,58 @@ def _read_the_rest(connection: Connection) -> None:
                 pass
 
 
-def _tables() -> list[Table]:
-    """Return the tables that the log determines."""
-    beside = {*BESIDE_THE_LOG, events.name}
-    return [table for table in metadata.sorted_tables if table.name not in beside]
+# --------------------------------------------------------------------------------------------------
+# The log, done again: replaying all events gives the same tables, row by row.
+
+
+_BAD_ROW = (SQLAlchemyError, GoldspanError, ArithmeticError, AttributeError, LookupError, TypeError,
+            ValueError)  # fmt: skip
+"""What applying an entry raises that does not fit what came before it."""
+
+
+def replay(
+    events: Iterable[Event], database: Database, head: str | None = None,
+    then: Callable[[Connection], None] | None = None,
+) -> int:  # fmt: skip
+    """Do all events again in a database without a campaign; return the number of the last one.
+
+    It is one transaction, in which `then` does the rest. The last hash is `head`, if known.
+
+    Raises:
+        InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
+    """
+    with database.lock, database.engine.connect() as plain:
+        connection = plain.execution_options(**WRITE)
+        with connection.begin():
+            entry = first_entry(connection, 0, replayed=True)
+            for event in events:
+                _again(entry, event)
+            if not entry.n_events:
+                raise InputError("the log is empty: there is no campaign in it")
+            if head not in {None, entry.head}:
+                raise InputError(f"the log is broken: events after {entry.n_events} are missing")
+            entry.close()
+            if then is not None:
+                then(connection)
+    return entry.n_events
+
+
+def _again(entry: Entry, event: Event) -> None:
+    if not entry.n_events and event.kind == BEGIN:
+        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
+    number = entry.n_events + 1
+    if event.number != number:
+        raise InputError(f"the log is broken: event {number} is missing")
+    entry.now = entry.clock = event.time
+    entry.log(event.kind, event.body, expected=event.hash)
+    entry.flush()
+
+
+def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without what is not in the log: of a sealed note, what it says."""
+    if table == "notes" and row["salt"] is not None:  # what was reduced is in it, without salt
+        return {**row, **dict.fromkeys(("name", "body", "salt"))}
+    return row
 
 
 @contextmanager
@@ -436,59 +410,6 @@ def _scratch() -> Iterator[Connection]:
             yield connection
     finally:
         engine.dispose()
-
-
-def log_rows(connection: Connection) -> Iterator[Any]:
-    """Read the entries as they stand there, some at a time."""
-    after = -(2**63)
-    query = select(events).order_by(events.c.number).limit(AT_ONCE)
-    while rows := connection.execute(query.where(events.c.number > after)).all():
-        yield from rows
-        after = rows[-1].number
-
-
-class Chain:
-    """The chain of hashes, followed entry by entry; the stored text of a body is what is hashed."""
-
-    def __init__(self, head: str | None = None) -> None:
-        self.number, self.head = 0, ""
-        self._wanted, self.has_wanted = head, head is None or head == ""
-
-    def follow(self, row: Any) -> str:
-        """Take the next entry; return what is wrong with it, "" if it belongs here."""
-        if not self.number and row.kind == BEGIN:
-            self._go_on(row.body)
-        number = self.number + 1
-        if row.number != number:
-            return f"the log is broken: event {number} is missing"
-        if not (isinstance(row.time, int) and isinstance(row.kind, str)
-                and isinstance(row.body, str)):  # fmt: skip
-            return f"the log is broken: event {number} was changed"
-        if link(self.head, number, row.time, row.kind, row.body) != row.hash:
-            return f"the log is broken: event {number} was changed"
-        self.number, self.head = number, row.hash
-        self.has_wanted = self.has_wanted or row.hash == self._wanted
-        return ""
-
-    def _go_on(self, body: Any) -> None:
-        """Go on from the log that this one took the place of (`goldspan.store.erasing`)."""
-        with suppress(ValueError, LookupError, TypeError):  # it was changed: the hash will tell
-            before = json.loads(body)
-            self.number, self.head = int(before["events"]), str(before["head"])
-            self.has_wanted = self.has_wanted or self.head == self._wanted
-
-    def end(self, connection: Connection) -> str:
-        """Compare the end of the log with the campaign's row; return what is wrong."""
-        row = connection.execute(select(campaign.c.n_events, campaign.c.head)).one_or_none()
-        if row is None:
-            return "the campaign's row is missing"
-        if (row.n_events, row.head) != (self.number, self.head):
-            return (
-                f"the log is broken: it ends at event {self.number} with the hash "
-                f"{self.head[:12]}…, and the campaign's row says event {row.n_events} and "
-                f"{str(row.head)[:12]}…"
-            )
-        return ""
 
 
 def _replayed(
@@ -532,6 +453,23 @@ def _replay_row(entry: Entry, row: Any) -> str:
         why = str(getattr(error, "orig", error)).strip().splitlines()
         return f"event {row.number} ({row.kind}) cannot be done again: {why[0] if why else error!r}"
     return ""
+
+
+# --------------------------------------------------------------------------------------------------
+# The tables, compared row by row with those of the replay.
+
+
+_WIDTH = 60
+_SECRET = frozenset({("records", "body"), ("notes", "name"), ("notes", "body"), ("notes", "salt")})
+"""Columns that may hold what logs must not: that they differ is said, and not how."""
+_IN_HEAD = frozenset({("campaign", "n_events"), ("campaign", "head")})
+"""Compared with the end of the log by `Chain.end`."""
+
+
+def _tables() -> list[Table]:
+    """Return the tables that the log determines."""
+    beside = {*BESIDE_THE_LOG, events.name}
+    return [table for table in metadata.sorted_tables if table.name not in beside]
 
 
 def _compare_all(
@@ -584,10 +522,10 @@ def _compare(
         else:
             found.n_rows[table.name] += 1
             if left != right:
-                for column, says, stands in zip(columns, left, right, strict=True):  # type: ignore[arg-type]
-                    if says != stands:
+                for column, says, stored_value in zip(columns, left, right, strict=True):  # type: ignore[arg-type]
+                    if says != stored_value:
                         hidden = (table.name, column.name) in _SECRET
-                        told = ("another body", "one body") if hidden else (says, stands)
+                        told = ("another body", "one body") if hidden else (says, stored_value)
                         shown = [v if hidden else _shown(v) for v in told]
                         yield Mismatch(table.name, key(left), column.name, shown[0], shown[1])
             left, right = next(wanted, None), next(stored, None)
@@ -621,7 +559,7 @@ def _shown(value: Any) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether what labels are made of is what the log says: the check before labels are used.
+# The quick check before labels are used: is what labels are made of what the log says?
 
 
 _WITHOUT = frozenset({

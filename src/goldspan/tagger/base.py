@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Progress, Runner
-from goldspan.spans import Codec, Tagged, score_codes, tokenize
+from goldspan.spans import Codec, Tagged, tokenize
+from goldspan.spans.scoring import score_codes
 from goldspan.tagger.chain import Potentials, Tagging, best_path, constrain, decode, n_best
 from goldspan.tagger.features import (
     FIRST,

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from goldspan.chains.nbest import nbest_step
 from goldspan.chains.posterior import posterior_step
 from goldspan.errors import InputError
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 from goldspan.tagger.kernels.decoding import best_path_step
 from goldspan.tagger.parameters import check_whole
 from goldspan.tagger.targets import Known, allowed_tags, read_known

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
-from goldspan.spans import locate, tokenize
-from goldspan.spans.text import RULES
+from goldspan.spans import tokenize
+from goldspan.spans.text import RULES, locate
 from goldspan.tagger.base import Tagger
 from goldspan.tagger.chain import Tagging, spans_with_confidence
 from goldspan.tagger.features import Text

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError
-from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Features, Text
 from goldspan.tagger.kernels.training import target_step
 from goldspan.tagger.parameters import MOST, Floats, Weights

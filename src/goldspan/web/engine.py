@@ -25,7 +25,7 @@ from goldspan.campaign.judging import judge
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.store.engine import LostError, StoreError
-from goldspan.store.roles import locked, shared
+from goldspan.store.locks import locked, shared
 from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
 

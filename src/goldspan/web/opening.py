@@ -10,7 +10,7 @@ from goldspan.campaign import Setting
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.store import SqlLedger, create_ledger, honour, list_beside, write_list
+from goldspan.store import SqlLedger, create_ledger, forget_listed, list_beside, write_list
 from goldspan.store.engine import to_url
 
 FILE = "campaign.sqlite"
@@ -73,7 +73,7 @@ def list_of(out: str | Path, store: str | None) -> Path:
 def _honour(ledger: SqlLedger, path: Path) -> None:
     """Forget who was forgotten, where a backup was put in the place of the store."""
     if path.is_file():
-        honour(ledger.database, [path])
+        forget_listed(ledger.database, [path])
     if ledger.n_forgotten:
         write_list(ledger.database, path)
 

@@ -14,11 +14,10 @@ from sqlalchemy import Connection
 from goldspan.campaign import Setting
 from goldspan.campaign.control import Tested, tested
 from goldspan.campaign.judging import DECISION
-from goldspan.store import SqlLedger, reading
-from goldspan.store import reading as watching
+from goldspan.store import SqlLedger, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.people import n_forgotten as n_forgotten_in
-from goldspan.store.reading import Came
+from goldspan.store.queries import NewAnswer
 
 BAR = "bar"
 """Kind of the records of who was barred by the campaign, and why."""
@@ -100,10 +99,10 @@ class People:
         """
         with self._turn:
             self._forget(connection)
-            rows = watching.since(connection, self._seen)
+            rows = queries.since(connection, self._seen)
             if rows:
                 control = [row.number for row in rows if row.item in self.setting.control]
-                labels = watching.labels_of(connection, control) if control else {}
+                labels = queries.labels_of(connection, control) if control else {}
                 first: set[tuple[str, str]] = set()
                 for row in rows:
                     self._add(row, labels.get(row.number), first)
@@ -111,7 +110,7 @@ class People:
                 self._count_tests(connection)
             return self._seen
 
-    def took(self, came: Came, labels: Labels) -> None:
+    def took(self, came: NewAnswer, labels: Labels) -> None:
         """Count an answer that is kept now, if it was not read meanwhile."""
         with self._turn:
             if came.number == self._seen + 1:
@@ -140,14 +139,14 @@ class People:
             self._known, self._seen = {}, 0
 
     def _count_tests(self, connection: Connection) -> None:
-        n_decisions = reading.count_records(connection, DECISION)
+        n_decisions = queries.count_records(connection, DECISION)
         if n_decisions != self._n_decisions:
             asked: Counter[str] = Counter()
-            for row in reading.read_records(connection, DECISION).values():
+            for row in queries.read_records(connection, DECISION).values():
                 asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
             self._asked, self._n_decisions = asked, n_decisions
 
-    def _add(self, row: Came, labels: Labels | None, first: set[tuple[str, str]]) -> None:
+    def _add(self, row: NewAnswer, labels: Labels | None, first: set[tuple[str, str]]) -> None:
         """Count an answer; `first` holds the first versions among those that are read with it."""
         self._seen = row.number
         person, who = self._known.setdefault(row.worker, Person()), (row.worker, row.item)

@@ -20,13 +20,12 @@ from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Receipt
 from goldspan.spans import Span, write
-from goldspan.store import SqlLedger, answers, people, reading, records
-from goldspan.store import places as leases
-from goldspan.store import reading as watching
+from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
-from goldspan.store.bounds import Bound, BoundError
+from goldspan.store.engine import BoundError
+from goldspan.store.facts import Bound, record
 from goldspan.store.journal import Entry
-from goldspan.store.reading import Came, Own
+from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
@@ -194,7 +193,7 @@ class Asking:
 
     def take(
         self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
-    ) -> tuple[Receipt, Came | None]:
+    ) -> tuple[Receipt, NewAnswer | None]:
         """Keep an answer, and ask nothing more of a worker who fails the test with it.
 
         Returns:
@@ -208,25 +207,25 @@ class Asking:
         if receipt.repeated or receipt.status == "conflict":
             return receipt, None
         why = self._failure(worker, item, labels)
-        if why and reading.read_fact(entry.connection, BAR, worker) is None:
-            records.record(entry, BAR, worker, {"why": why})
-            people.bar(entry, worker, barred=True)
+        if why and queries.read_fact(entry.connection, BAR, worker) is None:
+            record(entry, BAR, worker, {"why": why})
+            assignments.bar(entry, worker, barred=True)
         counts = int(receipt.counts)
-        return receipt, Came(last + 1, item, worker, receipt.status, counts, receipt.cost)
+        return receipt, NewAnswer(last + 1, item, worker, receipt.status, counts, receipt.cost)
 
     def _lease(self, entry: Entry, worker: str) -> list[Lease]:
         self.people.catch_up(entry.connection)
-        held = leases.holding(entry, worker)
+        held = assignments.holding(entry, worker)
         if held:  # another request came first, perhaps in another process
             return held
         person = self.people[worker]
         if self._is_due(worker, person):
             questions = self._questions(entry.connection, worker, person)[:TRIES]
             if questions:
-                held = leases.lease(entry, worker, self.seconds, 1, questions)
+                held = assignments.lease(entry, worker, self.seconds, 1, questions)
             if held or len(person.control) < self._opening:
                 return held
-        return leases.lease(entry, worker, self.seconds, 1, None)
+        return assignments.lease(entry, worker, self.seconds, 1, None)
 
     def is_ready(self) -> bool:
         """Whether the first round is open."""
@@ -305,7 +304,7 @@ class Asking:
     def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
         """Order the gold questions that the worker has neither answered nor passed on."""
         seed = self.setting.plan.seed
-        seen = {*person.control, *watching.passed(connection, worker)}
+        seen = {*person.control, *queries.passed(connection, worker)}
         rest = [item for item in self.setting.control if item not in seen]
         return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
 
@@ -517,12 +516,12 @@ class Work:
 
         def keep(entry: Entry) -> None:
             for one in (sent, name):  # version 0.1 kept it under its key
-                there = reading.read_fact(entry.connection, FLAG, one)
+                there = queries.read_fact(entry.connection, FLAG, one)
                 if there is not None and there.setdefault("sent", one) == sent and there != facts:
                     raise Refused("conflict", "Something else was sent under this key.", 409)
                 if there is not None:
                     return
-            records.record(entry, FLAG, name, facts)
+            record(entry, FLAG, name, facts)
 
         def act(entry: Entry) -> None:
             keep(entry)
@@ -534,7 +533,7 @@ class Work:
     def release(self, worker: str, task: str) -> dict[str, Any]:
         """Return a task back for others."""
         item = self.tasks.item(worker, task)
-        self._write(worker, lambda entry: leases.release(entry, worker, item, ""))
+        self._write(worker, lambda entry: assignments.release(entry, worker, item, ""))
         return {"status": "released", "me": self.me(worker)}
 
     def me(self, worker: str) -> dict[str, Any]:
@@ -581,7 +580,7 @@ class Work:
     def _bound(self, worker: str) -> Bound:
         return Bound("writes", worker, self.setting.daily_writes, wall_of(self.clock)())
 
-    def _own(self, worker: str, item: str) -> Own:
+    def _own(self, worker: str, item: str) -> CountedAnswer:
         found = self.ledger.own(worker, [item])
         if not found:
             raise Refused("unknown", "You have given no answer to this text that counts.", 404)
@@ -593,7 +592,7 @@ class Work:
         was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
         return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
 
-    def _closing(self, worker: str, since: int) -> Callable[[Own], str]:
+    def _closing(self, worker: str, since: int) -> Callable[[CountedAnswer], str]:
         """Return what says why an answer can no longer be changed, "" if it can.
 
         When an answer came decides, and not its item: gold questions, which are open all the
@@ -605,7 +604,7 @@ class Work:
         is_done = self.ledger.fact("round", batch) is not None
         decided = {row["item"] for row in self.ledger.records(GOLD).values()}
 
-        def why(own: Own) -> str:
+        def why(own: CountedAnswer) -> str:
             if ended:
                 return "The campaign has ended."
             if barred:
@@ -695,9 +694,9 @@ class Work:
 def _pass(entry: Entry, worker: str, item: str, reason: str) -> None:
     """Give an item back for good, also after its time is over."""
     why = reason.strip() or "no reason given"
-    if not leases.release(entry, worker, item, why):
-        leases.lease(entry, worker, 60, 1, [item])
-        leases.release(entry, worker, item, why)
+    if not assignments.release(entry, worker, item, why):
+        assignments.lease(entry, worker, 60, 1, [item])
+        assignments.release(entry, worker, item, why)
 
 
 def _enough(error: BoundError) -> Refused:

@@ -15,10 +15,12 @@ from goldspan._kernel import kernel
 from goldspan.aggregation import aggregate
 from goldspan.aggregation.consensus import Consensus
 from goldspan.crowd import Answers, Crowd, ReadOptions
-from goldspan.crowd.gold import attach_gold, recode
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.labels import recode
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
-from goldspan.spans import Tagged, score_codes
+from goldspan.spans import Tagged
+from goldspan.spans.scoring import score_codes
 from goldspan.tagger.features import hash64
 from goldspan.workers.beta import Reliability
 from goldspan.workers.stopping import (

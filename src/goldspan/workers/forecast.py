@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
-from goldspan.crowd.gold import translate
+from goldspan.crowd.labels import translate
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.workers.beta import LEVEL, Reliability

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
-from goldspan.crowd.gold import attach_gold, recode, translate, with_gold_labels
-from goldspan.crowd.labels import joined
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.spans import SpanArray, Tagged, find_spans
+from goldspan.spans import Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import Reliability
 

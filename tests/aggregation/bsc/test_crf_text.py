@@ -10,7 +10,8 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.bsc.text import Scores, deal
 from goldspan.errors import InputError
 from goldspan.runners import Threads
-from goldspan.spans import Tagged, find_errors, score_codes
+from goldspan.spans import Tagged, find_errors
+from goldspan.spans.scoring import score_codes
 from goldspan.tagger.crf import Masks
 from goldspan.tagger.parameters import Weights
 

@@ -24,7 +24,8 @@ from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.spans import Codec, SpanArray
+from goldspan.spans import Codec
+from goldspan.spans.corpus import SpanArray
 
 CODECS = {
     "BIO": Codec.from_types(["X", "Y"], "BIO"),

@@ -173,7 +173,7 @@ def test_the_annotations_of_gold_are_gold():
 def test_empty_files_beside_the_texts_are_no_answers_where_there_are_folders():
     crowd = read(a_txt="Ann", a_ann="", bob__a_ann="")
     assert crowd.worker_ids.to_pylist() == ["bob"]
-    assert crowd.import_report.notes == ("1 empty .ann files in the top folder are no answers",)
+    assert crowd.import_report.notes == ("1 empty .ann files in the top folder are not answers",)
     crowd = read(a_txt="Ann", a_ann="T1\tX 0 3\tAnn", bob__a_ann="")
     assert crowd.worker_ids.to_pylist() == ["folder", "bob"]
 
@@ -284,7 +284,7 @@ def test_places_of_tokens_that_follow_from_the_text_are_no_loss():
         ("T1 PER 0 3 Ann", "expected T1<TAB>"),
         ("PER\tPER 0 3\tAnn", "expected T1<TAB>"),
         ("\tPER 0 3\tAnn", "expected T1<TAB>"),
-        ("T0\tX 0 3\tAnn", "id 'T0' stands twice"),
+        ("T0\tX 0 3\tAnn", "id 'T0' appears twice"),
         ("T1\tPER 0 " + "9" * 5000 + "\tAnn", "expected T1<TAB>"),
     ],
 )
@@ -362,4 +362,4 @@ def test_items_without_answers_are_lost_with_the_whole_folder():
     crowd = read_as(brat, SAMPLES["brat"])
     bare = replace(crowd, answers=crowd.answers.take(np.zeros(1, np.bool_)))
     (lost,) = losses(bare, "brat")
-    assert lost.startswith("everything: the file is refused when it is read back (no .ann file")
+    assert lost.startswith("everything: the file is rejected when it is read back (no .ann file")

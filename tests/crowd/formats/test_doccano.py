@@ -153,7 +153,7 @@ def test_classes_become_single_labels():
     assert crowd.answers_of("1") == {"a": ["pos"], "b": ["neg"]}
     assert crowd.import_report.reasons == {"several labels": 1}
     assert crowd.import_report.adds_up
-    assert "are no answers" in crowd.import_report.notes[0]
+    assert "are not answers" in crowd.import_report.notes[0]
 
 
 def test_comments_and_relations_are_counted():

@@ -507,7 +507,7 @@ def test_the_line_is_that_of_the_task():
 
 
 def test_a_task_may_not_stand_twice():
-    assert "item 1: the item id stands twice" in message(task(by(1)), task(by(2)))
+    assert "item 1: the item id appears twice" in message(task(by(1)), task(by(2)))
 
 
 def test_a_single_task_is_fine():

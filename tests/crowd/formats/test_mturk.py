@@ -65,7 +65,7 @@ def test_rejected_assignments_are_listed_and_not_placed():
     assert crowd.answers_of("h2") == {"ann": ["sad"]}
     report = crowd.import_report
     assert report.reasons == {"rejected": 2}
-    assert "2 rejected assignments are no answers" in report.notes
+    assert "2 rejected assignments are not answers" in report.notes
     assert report.adds_up
 
 

@@ -21,8 +21,8 @@ from crowd_strategies import (
     records,
 )
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd, write_crowd
+from goldspan.crowd.detection import guess_format
 from goldspan.crowd.formats import span_jsonl
-from goldspan.crowd.io import guess_format
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError
@@ -479,7 +479,7 @@ def test_a_wrong_header_is_refused(header, said):
 
 def test_an_item_may_not_stand_twice():
     text = message(NESTED, NESTED)
-    said = "the item id stands twice (first in <bytes> line 1): ids must be unique"
+    said = "the item id appears twice (first in <bytes> line 1): ids must be unique"
     assert text == f"<bytes> line 2, item a: {said}"
 
 
@@ -507,8 +507,8 @@ def test_all_faults_are_listed_at_once():
         (lines_of(FLAT) + b"{} {}\n", "line 2: broken JSON in column 3: something follows"),
         (lines_of(FLAT) + b"[1]\n", "line 2: expected a JSON object, found the list [1]"),
         (lines_of(FLAT) + b"null\n", "line 2: expected a JSON object, found null"),
-        (b'{"id": NaN, "text": "a"}', "line 1: NaN is no JSON number"),
-        (b'{"id": 1, "id": 2}', "line 1: key 'id' stands twice in one object"),
+        (b'{"id": NaN, "text": "a"}', "line 1: NaN is not a JSON number"),
+        (b'{"id": 1, "id": 2}', "line 1: key 'id' appears twice in one object"),
         (b'{"id": "\\ud83d", "text": "a"}', "line 1: a string holds half of a surrogate pair"),
         (
             b'{"id": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",

@@ -45,7 +45,7 @@ from goldspan.aggregation.legal import legal_known
 from goldspan.aggregation.workermodels import WorkerModel, get_worker_model
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
-from goldspan.crowd.gold import recode, translate
+from goldspan.crowd.labels import recode, translate
 from goldspan.errors import InputError, NotFittedError
 from goldspan.spans import Codec
 

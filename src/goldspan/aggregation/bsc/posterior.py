@@ -17,7 +17,8 @@ from goldspan.aggregation.bsc.kernels.token import label_step
 from goldspan.chains.posterior import posterior_step
 from goldspan.chains.spans import confidence_step
 from goldspan.protocols import Runner
-from goldspan.spans import Codec, SpanArray, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray, write_codes
 
 # --------------------------------------------------------------------------------------------------
 # Decoding for span F1: the spans whose expected F1 is largest (minimum Bayes risk).

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.crf.kernels.answers import add_answers, log_masses
 from goldspan.crowd import Crowd
-from goldspan.spans import Codec, Tagged, find_spans, write_codes
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import write_codes
 from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.features import Features
 from goldspan.tagger.kernels.training import unary_step

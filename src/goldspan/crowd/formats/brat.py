@@ -12,7 +12,7 @@ from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats.char_spans import CharSpan, code_point, cut_text, reads_otherwise
 from goldspan.crowd.formats.json_records import Record, collect, shown, stem
 from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import ItemRow, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_exports import ItemRow, item_rows, reject_gold_worker
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
@@ -57,7 +57,7 @@ def text_bound(
         elif line.strip():
             with collect(faults):
                 if mark in seen:
-                    raise one.error(f"id {mark[:20]!r} stands twice", "duplicate-id")
+                    raise one.error(f"id {mark[:20]!r} appears twice", "duplicate-id")
                 seen.add(mark)
                 yield one, _pieces(one, mark, rest)
 
@@ -213,9 +213,6 @@ def _save(path: Path, text: str) -> None:
 # brat: folders of `<document>.txt` with `<document>.ann` for every annotator.
 
 
-SUMMARY = "brat's folders of .txt and .ann files, one folder per annotator"
-SUFFIXES = ("", ".zip")
-
 _MAX_PLACES = 5
 
 
@@ -267,7 +264,7 @@ def write(crowd: Crowd, path: Path) -> None:
     Raises:
         InputError: The folder exists already, or a worker is called "gold".
     """
-    refuse_gold_worker(crowd)
+    reject_gold_worker(crowd)
     write_folder(path, lambda folder: fill(crowd, folder))
 
 
@@ -345,7 +342,7 @@ class _Reader:
             more = "; …" if len(places) > _MAX_PLACES else ""
             yield f"{len(places)} {kind} are not used: {first}{more}"
         if self.n_empty:
-            yield f"{self.n_empty} empty .ann files in the top folder are no answers"
+            yield f"{self.n_empty} empty .ann files in the top folder are not answers"
 
     def _in_place(
         self, document: _Document, listed: list[tuple[Record, list[CharSpan]]]

@@ -16,8 +16,8 @@ from unicodedata import category
 
 from goldspan.crowd.formats.json_records import Record, shown
 from goldspan.errors import InputError
-from goldspan.spans import locate, tokenize
-from goldspan.spans.text import OFFSETS
+from goldspan.spans import tokenize
+from goldspan.spans.text import OFFSETS, locate, token_bounds
 
 MAX_MESSAGE = 300
 """Characters of a message that quotes the input."""
@@ -210,33 +210,13 @@ def whole_text(text: str) -> Cut:
     return Cut([text], text, [(0, len(text))], None, None)
 
 
-def token_bounds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the bounds of tokens that begin at given places.
-
-    Raises:
-        InputError: The text reads otherwise there, or a token begins within the one before.
-
-    >>> token_bounds("to be", ["to", "be"], [0, 3])
-    [(0, 2), (3, 5)]
-    """
-    if len(starts) != len(tokens):
-        raise InputError(f"{len(starts)} token starts for {len(tokens)} tokens")
-    bounds = [(a, a + len(token)) for a, token in zip(starts, tokens, strict=True)]
-    for n, (token, (a, b)) in enumerate(zip(tokens, bounds, strict=True)):
-        if text[a:b] != token or a < 0:
-            raise InputError(f"token {n} {token!r} is not what the text has at {a}: {text[a:b]!r}")
-        if n and a < bounds[n - 1][1]:
-            raise InputError(f"token {n} {token!r} begins within the one before it")
-    return bounds
-
-
 def char_span(
     record: Record, kind: object, start: object, end: object, covers: Any = None
 ) -> CharSpan:
     """Make a span of three values, whatever they are.
 
     Raises:
-        FormatError: The type is no name, or an offset is no whole number from 0 on.
+        FormatError: The type is not a name, or an offset is not a whole number from 0 on.
     """
     if not isinstance(kind, str) or not kind:
         raise record.error(f"a span has {shown(kind)} for its type: it must be a name", "span")

@@ -178,7 +178,7 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
     missing: 1.0 is "1".
 
     Raises:
-        FormatError: The column holds lists or other things that are no cells.
+        FormatError: The column holds lists or other things that are not cells.
     """
     cells = _one_chunk(values)
     try:
@@ -243,7 +243,7 @@ def _one_chunk(values: Any) -> Any:
 
 
 def _whole(values: pa.Array) -> pa.Array:
-    """Integers where all values are; NaN is no value."""
+    """Integers where all values are; NaN is not a value."""
     known = pc.if_else(pc.is_nan(values), None, values)
     small = pc.less(pc.abs(known), 2.0**53)
     whole = pc.and_(pc.equal(pc.floor(known), known), small)

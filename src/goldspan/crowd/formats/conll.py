@@ -18,7 +18,8 @@ expect.
 A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A
 line `-DOCSTART-` begins a document, unless it stands in an item that has a name or other tokens. A
 header line with a cell `token` names the columns; without it the first column is the token and the
-last one that is no number is the tag. `columns={"tag": …}` picks another by name or number from 1.
+last one that is not a number is the tag. `columns={"tag": …}` picks another by name, or by number
+from 1.
 """
 
 from __future__ import annotations
@@ -46,9 +47,6 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
-
-SUMMARY = "one token per line with its tag, a blank line between items (gold only)"
-SUFFIXES = (".conll", ".conll03", ".bio", ".iob", ".txt")
 
 _DOCSTART = "-DOCSTART-"
 
@@ -86,8 +84,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read tokens and tags as items with gold.
 
     Raises:
-        FormatError: Rows of different widths, no such column, an id that stands twice, a tag
-            that is no tag, an offset at which the text does not have the token.
+        FormatError: Rows of different widths, no such column, an id that appears twice, a tag
+            that is not a tag, an offset at which the text does not have the token.
     """
     header, sentences = read_sentences(source)
     if not sentences:
@@ -236,7 +234,7 @@ def _check(source: Source, header: list[str] | None, sentences: list[Sentence]) 
             elif not all(cells):
                 faults.append(Fault("a cell is empty", source.name, line, kind="empty-cell"))
             elif max(map(len, cells)) > MAX_CELL:
-                message = f"a cell longer than {MAX_CELL} characters: this is no token or tag"
+                message = f"a cell longer than {MAX_CELL} characters: this is not a token or tag"
                 faults.append(Fault(message, source.name, line, kind="long-cell"))
     if width < 2 and sentences:
         message = "one column only: a CoNLL file has a token and a tag on each line"

@@ -7,7 +7,7 @@ by the name of the file, as doccano names them: `alice.jsonl`; a file `gold.json
 
 doccano exports every example for every annotator, also those that an annotator never looked at,
 unless only confirmed ones are exported. A record with an empty list of spans is read as an answer
-without a span, and the notes of the report count them; of single labels an empty list is no answer.
+without a span, and the notes of the report count them; an empty list of single labels is no answer.
 A classification with several labels is listed, and not placed. Comments and relations are counted
 in the notes; `doc` is the item's document, `tokens` and `token_start` are used if they are there,
 other fields are attributes. Offsets are code points.
@@ -32,15 +32,12 @@ from goldspan.crowd.formats.json_records import (
     stem,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import beside, dump, item_rows, refuse_gold_worker
+from goldspan.crowd.formats.span_exports import beside, dump, item_rows, reject_gold_worker
 from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-
-SUMMARY = "doccano's JSONL exports, one file per annotator or one for all"
-SUFFIXES = (".jsonl", "", ".zip")
 
 _LABEL = ("label", "labels", "entities")
 _TEXT = ("text", "data")
@@ -79,7 +76,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             _read_record(crowd, record, counts, single=single)
     n_empty = counts.pop("empty", 0)
     if n_empty:
-        message = "are no answers" if single else "are read as answers without a span"
+        message = "are not answers" if single else "are read as answers without a span"
         note = (
             f"{n_empty} records with an empty list of labels {message}; if they were not looked at"
         )
@@ -93,7 +90,7 @@ def write(crowd: Crowd, path: Path) -> None:
     Raises:
         InputError: A worker has that name.
     """
-    refuse_gold_worker(crowd)
+    reject_gold_worker(crowd)
     write_text(path, _lines(crowd))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.alignment import FATES, FAULT_KINDS, AnswerToken, Fate, align, place
+from goldspan.crowd.alignment import FAULT_KINDS, PLACEMENTS, AnswerToken, Placement, align, place
 from goldspan.crowd.alignment import Fault as AlignmentFault
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.builder import CrowdBuilder
@@ -224,12 +224,6 @@ def _shown(word: str) -> str:
 # One CoNLL file per worker and document: `answers/<worker>/<document>.txt`, gold beside them.
 
 
-__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
-
-SUMMARY = "one CoNLL file per worker and document, gold beside them (a folder or a .zip)"
-SUFFIXES = ("", ".zip")
-
-
 def sniff(source: Source) -> bool:
     """Return whether this is a folder of files in folders, whose lines are a token and a label."""
     paths = text_files(source)
@@ -261,7 +255,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a folder of answers.
 
     Raises:
-        FormatError: There is no answer file, a document is there twice, a label is no tag; or,
+        FormatError: There is no answer file, a document is there twice, a label is not a tag; or,
             with `strict`, an answer differs from its reference.
     """
     builder = CrowdBuilder(options, source.name, "folder")
@@ -318,9 +312,9 @@ def _read_document(
         _add_answers(document, worker, lines, placed.source, items, offsets, builder)
         file = document.answers[worker].name
         builder.warnings += _faults(found.faults, builder, items, file, worker)
-        tally.n_unlabelled += int(np.count_nonzero(placed.fate == Fate.UNLABELLED))
+        tally.n_unlabelled += int(np.count_nonzero(placed.placement == Placement.UNLABELLED))
         lost = placed.reasons()
-        lost.pop(FATES[Fate.UNLABELLED], None)
+        lost.pop(PLACEMENTS[Placement.UNLABELLED], None)
         tally.reasons.update(lost)
 
 

@@ -1,7 +1,7 @@
 """JSON objects with their places: the lines of a JSONL file, or the members of one JSON array.
 
 Annotation tools export one object per line, one array of objects, or a folder of such files. Here
-they become `Record`s, which know where they stand and refuse a field of the wrong type in words.
+they become `Record`s, which know where they are and reject a field of the wrong type in words.
 JSON is taken strictly: no NaN, no key twice in one object, no half of a surrogate pair.
 """
 
@@ -65,7 +65,7 @@ class Record:
         return Fault(message, self.file, self.line, self.item, token, self.worker, kind)
 
     def error(self, message: str, kind: str = "field") -> FormatError:
-        """Make the error that refuses this record."""
+        """Make the error that rejects this record."""
         return FormatError([self.fault(message, kind)])
 
     def find(self, *keys: str) -> Any:
@@ -104,7 +104,7 @@ class Record:
         """Return a text that has at least one visible character.
 
         Raises:
-            FormatError: It is empty or no string.
+            FormatError: It is empty or not a string.
         """
         found = self.string(*keys)
         if found is not None and not found.strip():
@@ -175,7 +175,7 @@ class Record:
         """Return an object within this one as a record of the same place.
 
         Raises:
-            FormatError: It is no object.
+            FormatError: It is not an object.
         """
         if not isinstance(value, dict):
             raise self.error(f"{what} must be a JSON object, not {shown(value)}")
@@ -189,7 +189,7 @@ class Record:
         """Return the fields that a format does not know, and those of an object `attributes`.
 
         Raises:
-            FormatError: `attributes` is no object.
+            FormatError: `attributes` is not an object.
         """
         found = {key: value for key, value in self.value.items() if key not in taken}
         more = self.find("attributes")
@@ -257,7 +257,7 @@ def first_objects(
         unless: Give none if the first object has one of these keys.
 
     Returns:
-        The objects; none if the source is no JSON.
+        The objects; none if the source is not JSON.
     """
     try:
         if not all(_JSON_START.match(file.text.value) for file in json_files(source)[:1]):
@@ -309,15 +309,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} stands twice in one object")
+        raise ValueError(f"key {twice!r} appears twice in one object")
     return found
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number: write null where a value is not known")
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number: write null where a value is not known")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_constant)
 
 
 def _lines(text: str, file: str) -> Iterator[tuple[int, Any]]:

@@ -32,7 +32,7 @@ from goldspan.crowd.source import Source
 
 
 RESERVED = {"text", "item", "doc", "tokens", "token_start", "attributes"}
-"""Fields of a task's data that are no attributes."""
+"""Fields of a task's data that are not attributes."""
 
 _MIN = {"annotation_id", "annotator", "created_at", "updated_at", "lead_time", "agreement"}
 _CHOICES = ("label", "choice", "sentiment")
@@ -130,9 +130,6 @@ def _is_number(worker: str) -> bool:
 # Label Studio: its JSON export, a list of tasks with the annotations of every user; also JSON-MIN.
 
 
-SUMMARY = "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices"
-SUFFIXES = (".json",)
-
 _REGIONS = ("labels", "hypertextlabels")
 
 
@@ -147,7 +144,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     Raises:
         FormatError: The JSON is broken, a field is missing or of the wrong type, an offset lies
-            outside its text or a region covers another text, a task stands twice, the choices of
+            outside its text or a region covers another text, a task appears twice, the choices of
             several controls are mixed, or two ground truths differ.
     """
     crowd = SpanCrowd(source, "label-studio", options)
@@ -207,7 +204,9 @@ class _Reader:
         one = one.at(worker=GOLD if is_gold else _worker(one))
         if any(one.find(key) is True for key in ("was_cancelled", "skipped")):
             self.crowd.workers.setdefault(one.worker)
-            self.crowd.leave_out(one, "the annotation was cancelled: it is no answer", "cancelled")
+            self.crowd.leave_out(
+                one, "the annotation was cancelled: it is not an answer", "cancelled"
+            )
             return []
         labels = self._choice(item, one) if self.single else self._regions(item, one)
         if labels is None:

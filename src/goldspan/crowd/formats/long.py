@@ -25,7 +25,6 @@ from goldspan.crowd.formats.columns import (
     parquet_table,
     type_of,
 )
-from goldspan.crowd.formats.span_exports import known_texts
 from goldspan.crowd.formats.text_columns import (
     OFFSETS,
     TEXT,
@@ -46,8 +45,9 @@ from goldspan.crowd.labels import (
     read_labels,
     settle,
     stripped_faults,
+    with_gold_labels,
 )
-from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.model import Answers, Crowd, known_texts, list_array
 from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
@@ -120,7 +120,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
     Raises:
         FormatError: There is no such column, or no column for items or labels.
     """
-    _refuse_spans(header, file, options)
+    _reject_spans(header, file, options)
     found: dict[str, str] = {}
     lower = {name.lower(): name for name in reversed(header)}
     for role, names in ROLES.items():
@@ -134,7 +134,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
             found[role] = wanted or str(guess)
     twice = sorted({name for name in found.values() if header.count(name) > 1})
     if twice:
-        message = f"columns {', '.join(map(repr, twice))} stand twice in the header"
+        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
         raise FormatError([Fault(message, file=file, line=1, kind="header")])
     absent = [role for role in ("item", "label") if role not in found]
     if absent:
@@ -146,7 +146,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
     return found
 
 
-def _refuse_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
+def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
     """Reject a table of spans, of which single labels would be half the truth.
 
     Raises:
@@ -168,7 +168,7 @@ def integers(rows: Rows, role: str) -> NDArray[np.int64]:
     """A column of integers; empty cells are -1, an empty attempt the first.
 
     Raises:
-        FormatError: A cell is no integer; ISO times are read as milliseconds.
+        FormatError: A cell is not an integer; ISO times are read as milliseconds.
     """
     blank = 0 if role == "attempt" else -1
     found = numbers(rows.columns[role], role, lambda i: place_of(rows, i), blank=blank)
@@ -180,7 +180,7 @@ def integers(rows: Rows, role: str) -> NDArray[np.int64]:
     return found
 
 
-def refuse_empty(rows: Rows, roles: tuple[str, ...]) -> None:
+def reject_empty(rows: Rows, roles: tuple[str, ...]) -> None:
     """Reject empty cells in some columns.
 
     Raises:
@@ -282,7 +282,7 @@ def row_attempts(
     """
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)
-        _refuse_twice(table, np.arange(len(attempt)), attempt, position)
+        _reject_twice(table, np.arange(len(attempt)), attempt, position)
         return attempt
     places = int(position.max()) + 1
     cell = table.item.astype(np.int64) * places + position
@@ -348,12 +348,12 @@ def attempts(
     """
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)[given]
-        _refuse_twice(table, np.flatnonzero(given), attempt, np.zeros(len(item), np.int64))
+        _reject_twice(table, np.flatnonzero(given), attempt, np.zeros(len(item), np.int64))
         return attempt
     return number_attempts(item, worker, options.repeated)
 
 
-def _refuse_twice(
+def _reject_twice(
     table: Table,
     rows: NDArray[np.int64],
     attempt: NDArray[np.int16],
@@ -365,7 +365,7 @@ def _refuse_twice(
     faults = []
     for i in np.flatnonzero(first[same.ravel()] != np.arange(len(rows))).tolist():
         line = int(table.rows.line[rows[first[same.ravel()[i]]]])
-        message = f"attempt {attempt[i]} stands twice (first in line {line}): number repeats anew"
+        message = f"attempt {attempt[i]} appears twice (first in line {line}): number repeats anew"
         place = place_of(table.rows, int(rows[i]), int(position[i]) if len(position) else -1)
         faults.append(replace(place, message=message, kind="duplicate-attempt"))
     if faults:
@@ -379,7 +379,7 @@ def _refuse_twice(
 def read_gold(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     """Read a table of known labels as items with gold and no answers."""
     has_tokens, has_places = "token" in rows.columns, "position" in rows.columns
-    refuse_empty(rows, ("item", *(["token"] if has_tokens else [])))
+    reject_empty(rows, ("item", *(["token"] if has_tokens else [])))
     builder = CrowdBuilder(options, rows.name, "long")
     builder.notes += [*notes, "no worker column: the labels are read as gold"]
     columns = {role: column.to_pylist() for role, column in rows.columns.items()}
@@ -440,7 +440,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     Raises:
         FormatError: A column is missing, a cell that must not be is empty, the workers disagree
-            on an item's tokens, or a label is no tag.
+            on an item's tokens, or a label is not a tag.
     """
     if source.is_parquet:
         table = parquet_table(source)
@@ -485,7 +485,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         raise FormatError([Fault("the table has no row", file=rows.name, kind="empty")])
     if rows.is_gold:
         return read_gold(rows, options, notes)
-    refuse_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
+    reject_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
     item, worker, label = (rows.columns[role] for role in ("item", "worker", "label"))
     sequences = "token" in rows.columns or "position" in rows.columns
     strings = label.dictionary.to_pylist()
@@ -688,8 +688,6 @@ def _first_of(table: Table, role: str) -> pa.Array | None:
 
 def _with_gold(crowd: Crowd, table: Table, options: ReadOptions) -> Crowd:
     """Take gold from a column; its cells must agree wherever one token has several rows."""
-    from goldspan.crowd.gold import with_gold_labels
-
     cells = table.rows.columns["gold"]
     position = np.zeros(len(table.rows), np.int64)
     if not crowd.is_classification:
@@ -836,9 +834,3 @@ def _words(values: pa.Array) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------
 # Long tables: one row per answer, or per answered token.
-
-
-__all__ = ["SUFFIXES", "SUMMARY", "read", "read_frame", "sniff", "write"]
-
-SUMMARY = "one row per answer: item, worker, label (and token for sequences)"
-SUFFIXES = (".csv", ".tsv", ".parquet")

@@ -119,9 +119,6 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
 # Mechanical Turk: the results of a batch, the CSV file that requesters could download.
 
 
-SUMMARY = "Mechanical Turk's results of a batch (CSV); read only"
-SUFFIXES = (".csv",)
-
 NEEDED = ("HITId", "AssignmentId", "WorkerId")
 _LEFT_OUT = {"Approve", "Reject"}
 """Columns at the end, for the requester to fill in: rows may be without them."""
@@ -159,14 +156,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             if _is_rejected(row):
                 n_rejected += 1
                 crowd.workers.setdefault(record.worker)
-                crowd.leave_out(record, "the assignment was rejected: it is no answer", "rejected")
+                crowd.leave_out(
+                    record, "the assignment was rejected: it is not an answer", "rejected"
+                )
             elif question not in answers:
                 crowd.workers.setdefault(record.worker)
                 crowd.leave_out(record, f"no answer under {question!r}", "no answer")
             else:
                 _answer(crowd, item, record, answers[question], single=single)
     if n_rejected:
-        crowd.builder.notes.append(f"{n_rejected} rejected assignments are no answers")
+        crowd.builder.notes.append(f"{n_rejected} rejected assignments are not answers")
     return crowd.build()
 
 
@@ -190,7 +189,7 @@ def _rows(source: Source) -> Iterator[Record]:
             line = reader.line_num + 1
     except csv.Error as error:
         place = reader.line_num
-        faults.append(Fault(f"it is no CSV: {error}", source.name, place, kind="csv"))
+        faults.append(Fault(f"it is not CSV: {error}", source.name, place, kind="csv"))
     if faults:
         raise FormatError(faults)
 

@@ -35,8 +35,6 @@ from goldspan.errors import Fault, FormatError
 from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 
-SUMMARY = "compact columns; goldspan's own layout, or any table of labels, spans or tags"
-SUFFIXES = (".parquet",)
 VERSION = 1
 
 _KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()
@@ -257,11 +255,11 @@ def _broken(crowd: Crowd) -> str:
     )
     checks = {
         "a value is missing": not any(column.null_count for column in columns),
-        "an id stands twice": len(pc.unique(crowd.item_ids)) == n_items
+        "an id appears twice": len(pc.unique(crowd.item_ids)) == n_items
         and len(pc.unique(crowd.worker_ids)) == crowd.n_workers,
         "an item has no token": bool((tokens > 0).all()),
         "an answer has no item": bool(((answers.item >= 0) & (answers.item < n_items)).all()),
-        "a label is no tag": all(
+        "a label is not a tag": all(
             codes is None or not codes.size or -1 <= codes.min() <= codes.max() < n_tags
             for codes in (answers.codes, crowd.gold)
         ),
@@ -269,7 +267,7 @@ def _broken(crowd: Crowd) -> str:
             column is None or len(column) == crowd.n_tokens
             for column in (crowd.gold, crowd.token_start)
         ),
-        "an attempt stands twice": len(keys) == len(answers) and not (answers.attempt < 0).any(),
+        "an attempt appears twice": len(keys) == len(answers) and not (answers.attempt < 0).any(),
     }
     wrong = [text for text, holds in checks.items() if not holds]
     if not wrong and not np.array_equal(tokens[answers.item], answers.lengths):

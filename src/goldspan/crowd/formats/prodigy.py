@@ -35,16 +35,13 @@ from goldspan.crowd.formats.span_exports import (
     ItemRow,
     dump,
     item_rows,
-    refuse_gold_worker,
+    reject_gold_worker,
 )
 from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import UnknownNameError
-
-SUMMARY = "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks"
-SUFFIXES = (".jsonl", "")
 
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
 _ANSWERS = ("accept", "reject", "ignore")
@@ -82,7 +79,7 @@ def write(crowd: Crowd, path: Path) -> None:
     Raises:
         InputError: A worker has that name.
     """
-    refuse_gold_worker(crowd)
+    reject_gold_worker(crowd)
     write_text(path, _lines(crowd))
 
 

@@ -4,7 +4,7 @@ Offsets become code points as they are read; white space at the ends of a span d
 everything is read, the text of every item is cut where a span begins or ends within a token
 (`options.cut` is "split"), and spans become spans of tokens that say exactly what was selected.
 What the report counts as a label is the tag of one token. A span that cannot be placed, or an
-annotation that is no answer, counts as one label that was not placed:
+annotation that is not an answer, counts as one label that was not placed:
 
 * of spans of one answer that overlap or are nested, `options.overlapping` chooses those that stay;
 * a span that covers white space alone, or holds no whole token under cut="contract", is left out.
@@ -20,7 +20,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,14 +44,9 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FaultsError, FormatError
-from goldspan.spans import (
-    Codec,
-    SpanArray,
-    Tagged,
-    get_encoding,
-    to_tokens,
-    write_codes,
-)
+from goldspan.spans import Codec, Tagged, to_tokens
+from goldspan.spans.corpus import SpanArray, write_codes
+from goldspan.spans.encoding import get_encoding
 
 GOLD = "gold"
 GOLD_NAMES = frozenset({GOLD, "truth"})
@@ -103,6 +97,9 @@ class Item:
         attributes: Other facts about it.
         gold: What is known, and where it stands.
         answers: What workers said.
+        bounds: Where the tokens are: code points of the text, or token numbers if there is no text.
+        starts: The token that begins at a place.
+        stops: The token that ends at a place.
     """
 
     id: str
@@ -112,29 +109,27 @@ class Item:
     attributes: dict[str, Any] = field(default_factory=dict)
     gold: tuple[Record, Labels] | None = None
     answers: list[tuple[Record, Labels, Facts]] = field(default_factory=list)
+    bounds: list[tuple[int, int]] = field(init=False)
+    starts: dict[int, int] = field(init=False)
+    stops: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.retokenize(self.cut)
+
+    def retokenize(self, cut: Cut) -> None:
+        """Cut the item into other tokens."""
+        self.cut = cut
+        self.bounds = cut.bounds
+        if cut.text is None:
+            self.bounds = [(n, n + 1) for n in range(len(cut.tokens))]
+        self.starts = {a: n for n, (a, _) in enumerate(self.bounds)}
+        self.stops = {b: n for n, (_, b) in enumerate(self.bounds)}
 
     @property
     def said(self) -> list[tuple[Record, Labels]]:
         """The labels of the gold and of all answers, with their places."""
         known = [] if self.gold is None else [self.gold]
         return known + [(record, labels) for record, labels, _ in self.answers]
-
-    @cached_property
-    def bounds(self) -> list[tuple[int, int]]:
-        """Where the tokens are: code points of the text, or token numbers if there is no text."""
-        if self.cut.text is None:
-            return [(n, n + 1) for n in range(len(self.cut.tokens))]
-        return self.cut.bounds
-
-    @cached_property
-    def starts(self) -> dict[int, int]:
-        """The token that begins at a place."""
-        return {a: n for n, (a, _) in enumerate(self.bounds)}
-
-    @cached_property
-    def stops(self) -> dict[int, int]:
-        """The token that ends at a place."""
-        return {b: n for n, (_, b) in enumerate(self.bounds)}
 
 
 class SpanCrowd:
@@ -179,7 +174,7 @@ class SpanCrowd:
             return self.items.setdefault(record.item, found)
         place = f"{known.record.file} line {known.record.line}"
         if once:
-            message = f"the item id stands twice (first in {place}): ids must be unique"
+            message = f"the item id appears twice (first in {place}): ids must be unique"
             raise record.error(message, "duplicate-item")
         both = known.cut.text is not None and cut.text is not None
         mine, theirs = (known.cut.text, cut.text) if both else (known.cut.tokens, cut.tokens)
@@ -487,9 +482,7 @@ class SpanCrowd:
                 (first[item.bounds[a][0]], last[item.bounds[b - 1][1]] + 1)
                 for a, b in labels.skipped
             ]
-        item.cut = finer
-        for name in ("bounds", "starts", "stops"):
-            item.__dict__.pop(name, None)
+        item.retokenize(finer)
 
     def _list_cuts(self, item: Item, finer: Cut) -> None:
         """List the tokens of a file that are cut because spans begin or end in them."""

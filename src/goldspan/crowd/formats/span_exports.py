@@ -14,12 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.crowd.formats.char_spans import CharSpan, token_bounds
+from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import MAX_INTEGER
 from goldspan.crowd.formats.span_crowd import GOLD_NAMES
-from goldspan.crowd.model import Crowd, View
+from goldspan.crowd.model import Crowd, ItemText, View, item_texts
 from goldspan.errors import InputError
-from goldspan.spans import Codec, Span, Tagged, find_spans, locate, tokenize, write_codes
+from goldspan.spans import (
+    Codec,
+    Span,
+    Tagged,
+    find_spans,
+    tokenize,
+)
+from goldspan.spans.corpus import write_codes
 
 MAX_MOMENT = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -61,63 +68,9 @@ class SpanRows:
         return cls(spans, exact, _ranges(codes < 0, offsets))
 
 
-class ItemText(NamedTuple):
-    """The text that a tool shows for an item.
-
-    Attributes:
-        value: The text.
-        bounds: First character of every token and one past its last.
-        is_own: Whether it is the item's text, and not its tokens with blanks between.
-    """
-
-    value: str
-    bounds: list[tuple[int, int]]
-    is_own: bool
-
-    def chars(self, spans: Iterable[Span]) -> list[CharSpan]:
-        """Turn spans of tokens into spans of characters."""
-        return [CharSpan(k, self.bounds[a][0], self.bounds[b - 1][1]) for k, a, b in spans]
-
-
-def item_texts(crowd: Crowd) -> Iterator[ItemText]:
-    """Return the text of every item: its own, code point for code point, else its tokens joined.
-
-    Where the tokens of a sequence are not found in its text, spans have no place in it: then the
-    tokens joined by blanks stand for it. The text of a single label is always its own.
-    """
-    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
-    offsets, single = crowd.offsets.tolist(), crowd.is_classification
-    for n, (tokens, text) in enumerate(zip(crowd.tokens_list, texts, strict=True)):
-        if text is not None:
-            try:
-                if crowd.token_start is None:
-                    bounds = locate(text, tokens)
-                else:
-                    starts = crowd.token_start[offsets[n] : offsets[n + 1]].tolist()
-                    bounds = token_bounds(text, tokens, starts)
-                yield ItemText(text, bounds, is_own=True)
-                continue
-            except InputError:
-                if single:
-                    yield ItemText(text, [(0, len(text))], is_own=True)
-                    continue
-        joined = " ".join(tokens)
-        ends = np.cumsum([len(token) + 1 for token in tokens]).tolist()
-        bounds = [(end - 1 - len(t), end - 1) for t, end in zip(tokens, ends, strict=True)]
-        yield ItemText(joined, bounds, is_own=False)
-
-
-def known_texts(crowd: Crowd) -> list[str | None]:
-    """Return the text of every item where it is known.
-
-    The one token of a single label is its text, unless it is only the item's id.
-    """
-    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
-    if not crowd.is_classification:
-        return texts
-    ids = crowd.item_ids.to_pylist()
-    rows = zip(texts, crowd.tokens.flatten().to_pylist(), ids, strict=True)
-    return [token if text is None and token != name else text for text, token, name in rows]
+def chars_of(text: ItemText, spans: Iterable[Span]) -> list[CharSpan]:
+    """Turn spans of tokens into spans of characters of a text."""
+    return [CharSpan(k, text.bounds[a][0], text.bounds[b - 1][1]) for k, a, b in spans]
 
 
 class ItemRow(NamedTuple):
@@ -159,9 +112,9 @@ def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
             if text.is_own and (crowd.token_start is not None or text.value == " ".join(tokens)):
                 fields["token_start"] = [start for start, _ in text.bounds]
         is_known = crowd.gold is not None and bool((crowd.gold[place] >= 0).any())
-        gold = text.chars(known.spans[n]) if is_known else None
+        gold = chars_of(text, known.spans[n]) if is_known else None
         answers = [
-            (a, workers[crowd.answers.worker[a]], text.chars(said.spans[a])) for a in listed[n]
+            (a, workers[crowd.answers.worker[a]], chars_of(text, said.spans[a])) for a in listed[n]
         ]
         yield ItemRow(ids[n], groups[n], text, fields, attributes[n], gold, answers)
 
@@ -220,7 +173,7 @@ def as_json(value: Any) -> Any:
 
 
 def code_table(source: Codec, target: Codec) -> NDArray[np.int16]:
-    """Return the codes in one tag set of the tags of another, int16 [V + 1]; the last is no tag."""
+    """Return the codes in one tag set of the tags of another, int16 [V + 1]; the last is -1."""
     return np.array([*(target.index.get(tag, -1) for tag in source.tags), -1], np.int16)
 
 
@@ -229,7 +182,7 @@ def dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def refuse_gold_worker(crowd: Crowd) -> None:
+def reject_gold_worker(crowd: Crowd) -> None:
     """Reject a worker whose name means gold where the file is read.
 
     Raises:
@@ -243,7 +196,7 @@ def refuse_gold_worker(crowd: Crowd) -> None:
 def _follow(crowd: Crowd, text: ItemText, tokens: list[str]) -> bool:
     """Whether the tokens follow from the text when it is read."""
     if crowd.is_classification:
-        # Fields that name a token which the text does not have would be refused.
+        # Fields that name a token which the text does not have would be rejected.
         start, end = text.bounds[0]
         return not text.is_own or text.value[start:end] != tokens[0]
     return (

@@ -37,7 +37,8 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.old_name import OLD_NAME
-from goldspan.spans import Codec, get_encoding
+from goldspan.spans import Codec
+from goldspan.spans.encoding import get_encoding
 
 # --------------------------------------------------------------------------------------------------
 # What goldspan writes as span JSONL: the header, and the lines of items (read in `span_jsonl.py`).
@@ -54,7 +55,7 @@ RESERVED = {
     *(*HEADERS, "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
     *("attributes", "skipped", "attempt", *TIMES, *WORKER, *SAID),
 }
-"""Keys of a line that are no attributes of its item."""
+"""Keys of a line that are not attributes of its item."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Header:
         if unknown:
             known = ", ".join((self.codec.types if types else self.codec.tags)[:20])
             message = f"{unknown[0][:60]!r} is not declared in the header, which has {known}"
-            raise record.error(f"{message}: add it there, or mend it here", "undeclared")
+            raise record.error(f"{message}: add it there, or fix it here", "undeclared")
 
     def apply(self, crowd: Crowd, options: ReadOptions) -> Crowd:
         """Return a crowd the tags and the empty columns that are declared."""
@@ -228,9 +229,6 @@ def _said(crowd: Crowd, rows: SpanRows, n: int, codes: NDArray[np.int16]) -> dic
 # Span JSONL: goldspan's own format, which holds everything of a crowd and can be written by hand.
 
 
-SUMMARY = "goldspan's own JSON lines: texts or tokens with every worker's spans; holds everything"
-SUFFIXES = (".jsonl", ".ndjson")
-
 _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}
 
 
@@ -247,7 +245,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     Raises:
         FormatError: A line is broken or of a newer version, a field is missing or of the wrong
-            type, a span lies outside its item, an item stands twice or with two texts.
+            type, a span lies outside its item, an item appears twice or with two texts.
     """
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)

@@ -33,9 +33,6 @@ from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 
-SUMMARY = "a table of spans: item, text, start, end, label, worker (read only)"
-SUFFIXES = (".csv", ".tsv", ".parquet")
-
 STARTS = (
     *("start", "begin", "start_offset", "begin_offset", "startoffset", "start_char", "char_start"),
     *("start_index", "start_idx", "start_pos", "span_start", "offset_start", "start_position"),
@@ -77,7 +74,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 """The usual names of columns, the likelier ones first."""
 _ONE_OF = ("start", "end", "worker", "text")
-"""Roles for which a table has one column: several usual names are refused."""
+"""Roles for which a table has one column: several usual names are rejected."""
 _TIMES = {"start": "started", "end": "submitted"}
 """What such columns are in tables of single labels."""
 _NO_LABEL = {"o", "none", "no", "no entity", "no span", "-"}
@@ -328,7 +325,7 @@ class _Reader:
         """Return the span of a row, None where start and end are empty.
 
         Raises:
-            FormatError: An offset is no whole number, or a part of the span is missing.
+            FormatError: An offset is not a whole number, or a part of the span is missing.
         """
         places = [self.cell(row, role) for role in ("start", "end")]
         label = str(row.value[self.roles["label"]])

@@ -7,7 +7,6 @@ A DataFrame of any make, an Arrow table, a Hugging Face `Dataset` (anything with
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -22,16 +21,9 @@ from goldspan.crowd.formats.tag_columns import (
 )
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.registry import formats, get_format, of_kind
 from goldspan.crowd.source import Source
 from goldspan.errors import InputError, UnknownNameError
-
-TABLES = {
-    "long": "goldspan.crowd.formats.long",
-    "span-table": "goldspan.crowd.formats.span_table",
-    "tag-columns": "goldspan.crowd.formats.tag_columns",
-    "wide": "goldspan.crowd.formats.wide",
-}
-"""The formats in which a table may be that is no file."""
 
 
 def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> Crowd:  # noqa: A002
@@ -40,21 +32,21 @@ def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> C
     Args:
         frame: A DataFrame of any make, an Arrow table, or a Hugging Face `Dataset`.
         options: How to read it.
-        format: One of `TABLES`; guessed by default.
+        format: A format of tables; guessed by default.
 
     Raises:
         InputError: The format is not one of a table, or the object cannot be read.
         FormatError: As the format's own reader.
     """
-    if format is not None and format not in TABLES:
-        _refuse_format(format, type(frame).__name__)
+    if format is not None and format not in of_kind("table"):
+        _reject_format(format, type(frame).__name__)
     names: Mapping[str, Sequence[str]] = {}
     if _is_dataset(frame):
         frame, names = _dataset_table(frame)
     elif isinstance(frame, pa.Table):
         names = names_in_metadata(frame.schema)
     name = format or guess_table(_schema(frame, options), options)
-    module = import_module(TABLES[name])
+    module = get_format(name)
     if name == "tag-columns":
         found: Crowd = module.read_frame(frame, options, names)
     else:
@@ -71,7 +63,7 @@ def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd
         options: How to read it.
     """
     name = guess_table({field.name: field.type for field in table.schema}, options)
-    found: Crowd = import_module(TABLES[name]).read(source, options)
+    found: Crowd = get_format(name).read(source, options)
     return found
 
 
@@ -118,7 +110,7 @@ def _schema(frame: Any, options: ReadOptions) -> dict[str, pa.DataType | None]:
         named = {options.columns.get("token"), *TOKENS}
         return tuple(name for name in header if name in named)
 
-    if hasattr(type(frame), "collect"):  # a lazy frame: its reader refuses it in words
+    if hasattr(type(frame), "collect"):  # a lazy frame: its reader rejects it with a message
         return {}
     lists = frame_columns(frame, choose)
     for field in lists.schema:
@@ -126,12 +118,10 @@ def _schema(frame: Any, options: ReadOptions) -> dict[str, pa.DataType | None]:
     return found
 
 
-def _refuse_format(name: str, kind: str) -> None:
-    from goldspan.crowd.io import formats
-
+def _reject_format(name: str, kind: str) -> None:
     if name not in formats():
         raise UnknownNameError("format", name, formats())
     raise InputError(
         f"format {name!r} is a file or a folder, and this is a {kind}: pass the path of the file, "
-        f"or one of the formats of tables ({', '.join(TABLES)})"
+        f"or one of the formats of tables ({', '.join(sorted(of_kind('table')))})"
     )

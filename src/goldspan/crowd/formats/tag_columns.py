@@ -28,10 +28,7 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.spans import locate
-
-SUMMARY = "a row per item: tokens, and a column of tags per annotator (Parquet, Dataset; read only)"
-SUFFIXES = (".parquet", ".jsonl")
+from goldspan.spans.text import locate
 
 TOKENS = ("tokens", "words")
 _GOLD = ("gold", "truth", "gold_tags")

@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from goldspan.crowd.formats.char_spans import token_bounds
-from goldspan.crowd.formats.span_exports import ItemText, item_texts
 from goldspan.crowd.grid import cell_text
-from goldspan.crowd.model import Crowd
+from goldspan.crowd.model import Crowd, ItemText, item_texts
 from goldspan.errors import InputError
+from goldspan.spans.text import token_bounds
 
 TEXT, OFFSETS = "text", "offsets"
 """Names of the two columns."""

@@ -191,19 +191,13 @@ def _cell(value: object) -> str:
 # Wide tables: one row per token, one column per worker (`?` where a worker gave no label).
 
 
-__all__ = ["SUFFIXES", "SUMMARY", "read", "sniff", "write"]
-
-SUMMARY = "one row per token, one column per worker"
-SUFFIXES = (".tsv", ".csv", ".txt")
-
-
 def sniff(source: Source) -> bool:
     """Return whether there is a header with a token column and, behind it, at least two more."""
     if source.is_folder:
         return False
     names = [name.lower() for name in header_names(source)]
     tokens = [i for i, name in enumerate(names) if name in TOKEN]
-    # A column of that name is no worker: this is a long table, or CoNLL columns with a header.
+    # A column of that name is not a worker: this is a long table, or CoNLL columns with a header.
     tagged = {"label", "tag", "ner", "pos"} & set(names)
     return bool(tokens) and not tagged and len(names) > tokens[0] + 1
 
@@ -212,7 +206,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a wide table.
 
     Raises:
-        FormatError: Ragged rows, no token column, an item that stands twice, labels that are no
+        FormatError: Ragged rows, no token column, an item that appears twice, labels that are not
             tags; all faults are listed.
     """
     return _read(read_grid(source, options.delimiter), options, source.text.notes)
@@ -345,7 +339,7 @@ def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
             first[code] = n
             continue
         line = int(grid.line[starts[first[code]]])
-        message = f"the item id stands twice (first in line {line}): ids must be unique"
+        message = f"the item id appears twice (first in line {line}): ids must be unique"
         place = {"file": grid.name, "line": int(grid.line[starts[n]]), "item": ids[n].as_py()}
         faults.append(Fault(message, kind="duplicate-item", **place))
     raise FormatError(faults)

@@ -34,7 +34,7 @@ def fill_groups(key, bounds, order):
 
 
 # --------------------------------------------------------------------------------------------------
-# Repeated answers, item by item: a stamp per worker says whether he was met at the item.
+# Repeated answers, item by item: a stamp per worker says whether the worker was met at the item.
 
 
 @kernel

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from goldspan.crowd import Crowd
     from goldspan.spans import Span
     from goldspan.store import SqlLedger
-    from goldspan.store.places import Slot
+    from goldspan.store.queries import Slot
     from goldspan.web.desk.downloads import Download, Report
     from goldspan.web.engine import Engine
     from goldspan.web.people import People

@@ -17,7 +17,7 @@ from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelCho
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.store import SqlLedger
-    from goldspan.store.places import Asked, Slot
+    from goldspan.store.queries import Asked, Slot
     from goldspan.web.work import Tasks
 
 FEW, MANY = 200, 10_000

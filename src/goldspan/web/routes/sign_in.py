@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from goldspan.campaign.clock import wall_of
-from goldspan.store.bounds import BoundError
+from goldspan.store.engine import BoundError
 from goldspan.web.dependencies import (
     ContextHere,
     ServerContext,

@@ -11,7 +11,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from goldspan.old_name import OLD_NAME
-from goldspan.protocols import Ledger
+from goldspan.store import SqlLedger
 from goldspan.web.security.account import Account
 from goldspan.web.security.secret import Signer
 from goldspan.web.security.sessions import Links, RecordCache, Sessions
@@ -128,7 +128,7 @@ class Auth:
     sessions: Sessions
 
     @classmethod
-    def of(cls, ledger: Ledger, campaign: str, settings: ServerSettings) -> Auth:
+    def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Auth:
         """Return links, account and sessions of a campaign.
 
         Args:

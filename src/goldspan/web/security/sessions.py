@@ -11,8 +11,8 @@ from typing import Any
 
 from goldspan.campaign.clock import wall_of
 from goldspan.errors import Fault, FaultsError, InputError
-from goldspan.protocols import Ledger
-from goldspan.store.bounds import BoundError
+from goldspan.store import SqlLedger
+from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
 from goldspan.web.security.secret import LONGEST, Signer, new_id
 from goldspan.web.settings import ServerSettings
@@ -33,7 +33,7 @@ class RecordCache:
         clock: The campaign's clock: what lasts some time is counted by it.
     """
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], int]) -> None:
+    def __init__(self, ledger: SqlLedger, clock: Callable[[], int]) -> None:
         self._ledger, self.clock, self.wall = ledger, clock, wall_of(clock)
         self._known: dict[str, tuple[int, Mapping[str, dict[str, Any]]]] = {}
         self._turn = Lock()

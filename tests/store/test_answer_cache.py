@@ -13,8 +13,8 @@ import pytest
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
 from goldspan.store import backup_ledger, create_ledger, open_ledger, restore_ledger
-from goldspan.store import crowd as grown
-from goldspan.store.reading import read_crowd
+from goldspan.store import crowd as cache
+from goldspan.store.queries import read_crowd
 
 TAGS = Codec.from_types(["PER", "LOC"], "BIO")
 LABELS = ["B-PER", "B-LOC", "O", None]
@@ -101,8 +101,8 @@ def answer(ledger, lengths, rng, key):
 
 @pytest.mark.parametrize(("seed", "kind"), [(1, "all"), (2, "some")])
 def test_every_look_gives_what_reading_everything_gives(campaign, monkeypatch, seed, kind):
-    monkeypatch.setattr(grown, "PAGE", 3)
-    monkeypatch.setattr(grown, "NAMED", 2)
+    monkeypatch.setattr(cache, "PAGE", 3)
+    monkeypatch.setattr(cache, "NAMED", 2)
     ledger, lengths, rng = campaign(seed, kind)
     assert_same(ledger.crowd(), in_full(ledger))
     counted, key, sizes = [], 0, set()
@@ -147,8 +147,8 @@ def test_gold_that_changes_is_seen_though_no_answer_came(campaign):
 
 def test_an_answer_is_read_once(campaign, monkeypatch):
     ledger, lengths, _ = campaign(5, "no")
-    read, real = [], grown.answers_of
-    monkeypatch.setattr(grown, "answers_of", lambda r, t: (read.append(len(r)), real(r, t))[1])
+    read, real = [], cache.answers_of
+    monkeypatch.setattr(cache, "answers_of", lambda r, t: (read.append(len(r)), real(r, t))[1])
     for key in range(6):
         ledger.submit(f"k{key}", "w", f"i{key}", ["O"] * lengths[f"i{key}"], 2 + key)
         ledger.crowd()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlalchemy import Connection, CursorResult, bindparam, func, select
 
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
@@ -13,8 +19,8 @@ from goldspan.protocols import Event, Lease
 from goldspan.spans import Codec
 from goldspan.store import people
 from goldspan.store.answers import CHANGED
-from goldspan.store.chain import read_json
 from goldspan.store.crowd import ANSWER, ITEM, Items, answers_of, crowd_of
+from goldspan.store.journal import AT_ONCE, Database, read_json
 from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
 from goldspan.store.pool import FEW
 from goldspan.store.schema import (
@@ -36,7 +42,6 @@ from goldspan.store.schema import (
 
 
 WHICH = ("answered", "batch", "pool")
-AT_ONCE = 1_000
 _FACT = select(records.c.body).where(
     (records.c.kind == bindparam("asked")) & (records.c.name == bindparam("known"))
 )
@@ -52,13 +57,7 @@ _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -> Crowd:
     """Return items in the order of the pool with the answers that count, and gold where known.
 
-    Args:
-        connection: One that sees one state.
-        tagset: The campaign's tags.
-        which: The items with an answer, all in a "batch", or the whole "pool".
-
-    Raises:
-        UnknownNameError: `which` is none of these.
+    The items are those "answered", those in a "batch", or the whole "pool".
     """
     found = Items.of(_item_rows(connection, which))
     query = select(*ANSWER).where(answers.c.counts == 1)
@@ -104,14 +103,6 @@ def last_time(connection: Connection, kind: str) -> int | None:
     query = select(func.max(records.c.time)).where(records.c.kind == kind)
     found = connection.execute(query).scalar_one()
     return None if found is None else int(found)
-
-
-def read_events(connection: Connection) -> Iterator[Event]:
-    """Yield the whole log, some entries at a time."""
-    after = 0
-    while page := read_page(connection, after):
-        yield from page
-        after = page[-1].number
 
 
 def read_page(connection: Connection, after: int, size: int = AT_ONCE) -> list[Event]:
@@ -189,7 +180,7 @@ _PASSED = (
 )
 
 
-class Came(NamedTuple):
+class NewAnswer(NamedTuple):
     """An answer that came, in short.
 
     Attributes:
@@ -209,7 +200,7 @@ class Came(NamedTuple):
     cost: int
 
 
-class Given(NamedTuple):
+class AnswerRow(NamedTuple):
     """An answer as a row, whether it counts or is a draft.
 
     Attributes:
@@ -240,7 +231,7 @@ class Given(NamedTuple):
         return not self.counts and self.status in {"accepted", "late", CHANGED}
 
 
-class Own(NamedTuple):
+class CountedAnswer(NamedTuple):
     """A worker's own answer that counts.
 
     Attributes:
@@ -254,7 +245,7 @@ class Own(NamedTuple):
     first: int
 
 
-class Skipped(NamedTuple):
+class SkippedItem(NamedTuple):
     """An item that a worker passed, and why."""
 
     item: str
@@ -272,7 +263,7 @@ def held(connection: Connection, worker: str, now: int) -> list[Lease]:
     ]
 
 
-def given(connection: Connection, item: str | None = None) -> list[Given]:
+def given(connection: Connection, item: str | None = None) -> list[AnswerRow]:
     """Return all answers in the order in which they came; those to an item with their labels."""
     if item is None:
         return [_row(row) for row in connection.execute(_ANSWERS)]
@@ -280,9 +271,9 @@ def given(connection: Connection, item: str | None = None) -> list[Given]:
     return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
 
 
-def since(connection: Connection, after: int) -> list[Came]:
+def since(connection: Connection, after: int) -> list[NewAnswer]:
     """Return the answers with higher numbers, in the order in which they came."""
-    return [Came(*row) for row in connection.execute(_SINCE, {"after": after})]
+    return [NewAnswer(*row) for row in connection.execute(_SINCE, {"after": after})]
 
 
 def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
@@ -299,17 +290,17 @@ def passed(connection: Connection, worker: str) -> set[str]:
     return set(connection.execute(_PASSED, {"name": worker}).scalars())
 
 
-def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[Own]:
+def own(connection: Connection, worker: str, wanted: Sequence[str]) -> list[CountedAnswer]:
     """Return the answers of a worker to some items that count, by the time of their first version.
 
     A version that was replaced says when the first one came.
     """
-    found: dict[str, Own] = {}
+    found: dict[str, CountedAnswer] = {}
     for row in connection.execute(_OWN, {"name": worker, "ids": list(wanted)}):
         if row.status not in {"accepted", "late", CHANGED}:
             continue
         first = found[row.id].first if row.id in found else row.submitted
-        found[row.id] = Own(row.id, read_json(row.labels), first)
+        found[row.id] = CountedAnswer(row.id, read_json(row.labels), first)
     return list(found.values())
 
 
@@ -329,7 +320,7 @@ def last_batch(connection: Connection) -> tuple[str, int] | None:
     return None if row is None else (str(row.name), int(row.opened))
 
 
-def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
+def skipped(connection: Connection, item: str | None = None) -> list[SkippedItem]:
     """Return what was skipped, in the order in which it happened."""
     columns = (items.c.id.label("item"), SHOWN.label("worker"), skips.c.reason, skips.c.time)
     query = select(*columns, skips.c.item, skips.c.worker).select_from(skips)
@@ -342,7 +333,7 @@ def skipped(connection: Connection, item: str | None = None) -> list[Skipped]:
     if any(row.reason == APART for row in found):
         reasons = skip_reasons(connection)
     return [
-        Skipped(item, worker, reasons.get(f"{n}:{who}", "") if why == APART else why, time)
+        SkippedItem(item, worker, reasons.get(f"{n}:{who}", "") if why == APART else why, time)
         for item, worker, why, time, n, who in found
     ]
 
@@ -369,8 +360,181 @@ def n_answers(connection: Connection) -> int:
     return int(connection.execute(_FILLED).scalar_one())
 
 
-def _row(row: Any) -> Given:
-    return Given(
+def _row(row: Any) -> AnswerRow:
+    return AnswerRow(
         row.item, row.worker, row.status, row.reason, bool(row.counts), row.started,
         row.submitted, row.cost,
     )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------
+# The order of the items of all batches, kept: they neither move nor go, so it only grows.
+
+
+SLOTS = ("wanted", "places", "leased", "filled")
+_NEW = (
+    select(slots.c.position, slots.c.item, items.c.id, batches.c.name)
+    .join_from(slots, items, items.c.number == slots.c.item)
+    .join(batches, batches.c.number == slots.c.batch)
+    .where(slots.c.position > bindparam("after"))
+    .order_by(slots.c.position)
+)
+_COUNTS = select(slots.c.item, *(slots.c[name] for name in SLOTS)).order_by(slots.c.item)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The items of all batches, in order.
+
+    Attributes:
+        position: Where they stand, ascending, int64 [n_items].
+        number: Their numbers in the store, int64 [n_items].
+        item: Their ids, Arrow strings [n_items].
+        batch: Names of their batches, Arrow strings [n_items].
+    """
+
+    position: NDArray[np.int64]
+    number: NDArray[np.int64]
+    item: pa.Array = field(repr=False)
+    batch: pa.Array = field(repr=False)
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.position)
+
+
+class Order:
+    """Gives the items of all batches; threads may share it.
+
+    Args:
+        database: The campaign's.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database, self._lock = database, threading.Lock()
+        self._asked = _asked([])
+
+    def asked(self) -> Asked:
+        """Return the items in their order."""
+        with self._lock, self.database.read() as connection:
+            return self._read_on(connection)
+
+    def slots(self) -> pa.Table:
+        """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
+        # The lock comes first: a connection that is older than the order would lack items.
+        with self._lock, self.database.read() as connection:
+            asked = self._read_on(connection)
+            counts = _table(connection, 1 + len(SLOTS))
+        here = counts[np.searchsorted(counts[:, 0], asked.number)]
+        columns = {name: pa.array(here[:, n]) for n, name in enumerate(SLOTS, 1)}
+        return pa.table({"item": asked.item, "batch": asked.batch, **columns})
+
+    def _read_on(self, connection: Connection) -> Asked:
+        """Read what was asked since."""
+        old = self._asked
+        last = int(old.position[-1]) if len(old) else -1
+        rows = _plain(connection.execute(_NEW, {"after": last}))
+        if rows:
+            new = _asked(rows)
+            self._asked = Asked(
+                np.concatenate([old.position, new.position]),
+                np.concatenate([old.number, new.number]),
+                pa.concat_arrays([old.item, new.item]),
+                pa.concat_arrays([old.batch, new.batch]),
+            )
+        return self._asked
+
+
+def _asked(rows: Sequence[tuple[int, int, str, str]]) -> Asked:
+    return Asked(
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        pa.array([row[2] for row in rows], pa.string()),
+        pa.array([row[3] for row in rows], pa.string()),
+    )
+
+
+def _table(connection: Connection, width: int) -> NDArray[np.int64]:
+    """Read the numbers of all slots by item, int64 [n_items, width]."""
+    flat = np.fromiter(chain.from_iterable(_plain(connection.execute(_COUNTS))), np.int64)
+    return flat.reshape(-1, width)
+
+
+def _plain(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
+    """Fetch all rows as the driver gives them: rows of SQLAlchemy's take twice as long."""
+    cursor: Any = result.cursor
+    return list(cursor.fetchall())
+
+
+# --------------------------------------------------------------------------------------------------
+# Pages of the items that are in a batch: what a desk shows of many.
+
+
+STATES = ("all", "open", "done")
+_COLUMNS = ("position", "wanted", "leased", "filled")
+_POSITION = (
+    select(slots.c.position)
+    .join(items, items.c.number == slots.c.item)
+    .where(items.c.id == bindparam("name"))
+)
+_COUNT_SLOTS = select(func.count()).select_from(slots)
+
+
+class Slot(NamedTuple):
+    """The places of an item.
+
+    Attributes:
+        item: Its id.
+        batch: Name of its batch.
+        position: Its place in the order of all batches.
+        wanted: Answers that it is to get.
+        leased: Places that are held.
+        filled: Answers that count.
+    """
+
+    item: str
+    batch: str
+    position: int
+    wanted: int
+    leased: int
+    filled: int
+
+
+def position_of(connection: Connection, item: str) -> int | None:
+    """Return the position of an item, None if it is in no batch."""
+    found = connection.execute(_POSITION, {"name": item}).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+def n_slots(connection: Connection) -> int:
+    """Count the items of all batches."""
+    return int(connection.execute(_COUNT_SLOTS).scalar_one())
+
+
+def page(
+    connection: Connection,
+    after: int = -1,
+    state: str = "all",
+    limit: int = 100,
+    numbers: Sequence[int] | None = None,
+) -> list[Slot]:
+    """Return the next items behind a position: all, "open" ones that want answers, or "done" ones.
+
+    With `numbers`, some ten thousand at most, only items with these numbers.
+    """
+    if state not in STATES:
+        raise UnknownNameError("state of items", state, STATES)
+    query = select(slots.c.item, slots.c.batch, *(slots.c[name] for name in _COLUMNS))
+    query = query.where(slots.c.position > after)
+    if numbers is not None:
+        query = query.where(slots.c.item.in_(numbers))
+    if state == "done":
+        query = query.where(slots.c.filled >= slots.c.wanted)
+    elif state == "open":
+        query = query.where(slots.c.filled < slots.c.wanted)
+    # Names are looked up for the page alone.
+    cut = query.order_by(slots.c.position).limit(limit).subquery()
+    named = select(items.c.id, batches.c.name, *(cut.c[name] for name in _COLUMNS))
+    named = named.join_from(cut, items, items.c.number == cut.c.item)
+    named = named.join(batches, batches.c.number == cut.c.batch).order_by(cut.c.position)
+    return [Slot(*row) for row in connection.execute(named)]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from goldspan.store.engine import Turn
+from goldspan.store.locks import FairLock
 
 
 def wait_until(condition):
@@ -20,7 +20,7 @@ def wait_until(condition):
 
 
 def test_waiters_go_in_the_order_in_which_they_came():
-    turn, order = Turn(), []
+    turn, order = FairLock(), []
 
     def take(n):
         with turn:
@@ -37,7 +37,7 @@ def test_waiters_go_in_the_order_in_which_they_came():
 
 
 def test_only_one_is_in_at_a_time():
-    turn, inside, most = Turn(), 0, 0
+    turn, inside, most = FairLock(), 0, 0
 
     def work(_):
         nonlocal inside, most
@@ -54,7 +54,7 @@ def test_only_one_is_in_at_a_time():
 
 @pytest.mark.parametrize("handed_over", [False, True])
 def test_a_thread_that_stops_waiting_lets_the_next_go_on(monkeypatch, handed_over):
-    turn, real = Turn(), threading.Lock
+    turn, real = FairLock(), threading.Lock
 
     class Interrupted:
         """A lock that is interrupted while it is waited for."""
@@ -73,10 +73,10 @@ def test_a_thread_that_stops_waiting_lets_the_next_go_on(monkeypatch, handed_ove
             pass
 
     turn.__enter__()
-    monkeypatch.setattr("goldspan.store.engine.threading.Lock", Interrupted)
+    monkeypatch.setattr("goldspan.store.locks.threading.Lock", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         turn.__enter__()
-    monkeypatch.setattr("goldspan.store.engine.threading.Lock", real)
+    monkeypatch.setattr("goldspan.store.locks.threading.Lock", real)
     if not handed_over:
         turn.__exit__()
     with turn:

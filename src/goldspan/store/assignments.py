@@ -1,21 +1,14 @@
-"""Places of items: which are free, in which order they are given, and the leases that hold them."""
+"""Assignments: which items a worker gets next, and for how long (table `leases`)."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    CursorResult,
     Select,
     and_,
     bindparam,
@@ -28,17 +21,12 @@ from sqlalchemy import (
     text,
 )
 
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
 from goldspan.protocols import Lease
-from goldspan.store.chain import read_json
-from goldspan.store.journal import Database
+from goldspan.store.journal import Entry, read_json
 from goldspan.store.people import Worker, find_worker, is_worker, keep_reason, worker_of
 from goldspan.store.pool import FEW, look_back, numbers_of
-from goldspan.store.schema import FREE, answers, batches, gold, items, leases, skips, slots, workers
-
-if TYPE_CHECKING:
-    from goldspan.store.journal import Entry
-
+from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slots, workers
 
 # --------------------------------------------------------------------------------------------------
 # Which items a worker gets next: the first free places in the order of batches and priorities.
@@ -46,7 +34,7 @@ if TYPE_CHECKING:
 
 WINDOW = 32
 """Places looked at in one query."""
-MOST_DEAR = 64
+MOST_EXPENSIVE = 64
 """Items that cost more than what is left and are passed before the search is given up."""
 
 
@@ -82,7 +70,7 @@ _LEFT = select(func.count()).select_from(
 
 
 class Choice(NamedTuple):
-    """An item to lease, and what it costs."""
+    """An item to assign, and what it costs."""
 
     item: int
     cost: int
@@ -98,8 +86,8 @@ class Choices(NamedTuple):
 def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
     """Choose the next n items for a worker, as far as there are and the money suffices."""
     found: list[Choice] = []
-    start, left, dear, cursor = worker.cursor, entry.purse.left, 0, -1
-    while len(found) < n and dear < MOST_DEAR:
+    start, left, expensive, cursor = worker.cursor, entry.balance.left, 0, -1
+    while len(found) < n and expensive < MOST_EXPENSIVE:
         window = {"who": worker.number, "start": start, "size": WINDOW}
         rows = entry.connection.execute(_WINDOW, window).all()
         for row in rows:
@@ -109,7 +97,7 @@ def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
             if row.had or row.control:
                 continue
             if row.cost > left:
-                dear += 1
+                expensive += 1
                 # The place stays in front of the worker for when there is money again.
                 cursor = row.position if cursor < 0 else cursor
                 continue
@@ -121,13 +109,7 @@ def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
 
 
 def n_left(connection: Connection, worker: str, most: int) -> int:
-    """Count the free places that a worker could take, control questions aside.
-
-    Args:
-        connection: To the campaign's database.
-        worker: The worker; one who is new could take every place.
-        most: Where counting ends.
-    """
+    """Count the free places that a worker could take, gold questions aside; at most `most`."""
     row = connection.execute(_LOOKS, {"name": worker}).one_or_none()
     who, start = (-1, 0) if row is None else (row.number, row.cursor)
     return int(connection.execute(_LEFT, {"who": who, "start": start, "most": most}).scalar_one())
@@ -139,7 +121,7 @@ def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> lis
     free = entry.connection.execute(query, {"who": worker.number})
     rows = {row.item: row for row in free}
     found: list[Choice] = []
-    left = entry.purse.left
+    left = entry.balance.left
     for number in numbers:
         row = rows.get(number)
         if row is None or row.had or row.cost > left or len(found) == n:
@@ -150,188 +132,7 @@ def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> lis
 
 
 # --------------------------------------------------------------------------------------------------
-# The order of the items of all batches, kept: they neither move nor go, so it only grows.
-
-
-SLOTS = ("wanted", "places", "leased", "filled")
-_NEW = (
-    select(slots.c.position, slots.c.item, items.c.id, batches.c.name)
-    .join_from(slots, items, items.c.number == slots.c.item)
-    .join(batches, batches.c.number == slots.c.batch)
-    .where(slots.c.position > bindparam("after"))
-    .order_by(slots.c.position)
-)
-_COUNTS = select(slots.c.item, *(slots.c[name] for name in SLOTS)).order_by(slots.c.item)
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """The items of all batches, in order.
-
-    Attributes:
-        position: Where they stand, ascending, int64 [n_items].
-        number: Their numbers in the store, int64 [n_items].
-        item: Their ids, Arrow strings [n_items].
-        batch: Names of their batches, Arrow strings [n_items].
-    """
-
-    position: NDArray[np.int64]
-    number: NDArray[np.int64]
-    item: pa.Array = field(repr=False)
-    batch: pa.Array = field(repr=False)
-
-    def __len__(self) -> int:
-        """Count the items."""
-        return len(self.position)
-
-
-class Order:
-    """Gives the items of all batches; threads may share it.
-
-    Args:
-        database: The campaign's.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self.database, self._lock = database, threading.Lock()
-        self._asked = _asked([])
-
-    def asked(self) -> Asked:
-        """Return the items in their order."""
-        with self._lock, self.database.read() as connection:
-            return self._read_on(connection)
-
-    def slots(self) -> pa.Table:
-        """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
-        # The lock comes first: a connection that is older than the order would lack items.
-        with self._lock, self.database.read() as connection:
-            asked = self._read_on(connection)
-            counts = _table(connection, 1 + len(SLOTS))
-        here = counts[np.searchsorted(counts[:, 0], asked.number)]
-        columns = {name: pa.array(here[:, n]) for n, name in enumerate(SLOTS, 1)}
-        return pa.table({"item": asked.item, "batch": asked.batch, **columns})
-
-    def _read_on(self, connection: Connection) -> Asked:
-        """Read what was asked since."""
-        old = self._asked
-        last = int(old.position[-1]) if len(old) else -1
-        rows = _plain(connection.execute(_NEW, {"after": last}))
-        if rows:
-            new = _asked(rows)
-            self._asked = Asked(
-                np.concatenate([old.position, new.position]),
-                np.concatenate([old.number, new.number]),
-                pa.concat_arrays([old.item, new.item]),
-                pa.concat_arrays([old.batch, new.batch]),
-            )
-        return self._asked
-
-
-def _asked(rows: Sequence[tuple[int, int, str, str]]) -> Asked:
-    return Asked(
-        np.array([row[0] for row in rows], np.int64),
-        np.array([row[1] for row in rows], np.int64),
-        pa.array([row[2] for row in rows], pa.string()),
-        pa.array([row[3] for row in rows], pa.string()),
-    )
-
-
-def _table(connection: Connection, width: int) -> NDArray[np.int64]:
-    """Read the numbers of all slots by item, int64 [n_items, width]."""
-    flat = np.fromiter(chain.from_iterable(_plain(connection.execute(_COUNTS))), np.int64)
-    return flat.reshape(-1, width)
-
-
-def _plain(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
-    """Fetch all rows as the driver gives them: rows of SQLAlchemy's take twice as long."""
-    cursor: Any = result.cursor
-    return list(cursor.fetchall())
-
-
-# --------------------------------------------------------------------------------------------------
-# Pages of the items that are in a batch: what a desk shows of many.
-
-
-STATES = ("all", "open", "done")
-_COLUMNS = ("position", "wanted", "leased", "filled")
-_POSITION = (
-    select(slots.c.position)
-    .join(items, items.c.number == slots.c.item)
-    .where(items.c.id == bindparam("name"))
-)
-_COUNT = select(func.count()).select_from(slots)
-
-
-class Slot(NamedTuple):
-    """The places of an item.
-
-    Attributes:
-        item: Its id.
-        batch: Name of its batch.
-        position: Where it stands in the order of all batches.
-        wanted: Answers that it is to get.
-        leased: Places that are held.
-        filled: Answers that count.
-    """
-
-    item: str
-    batch: str
-    position: int
-    wanted: int
-    leased: int
-    filled: int
-
-
-def position_of(connection: Connection, item: str) -> int | None:
-    """Return the position of an item, None if it is in no batch."""
-    found = connection.execute(_POSITION, {"name": item}).scalar_one_or_none()
-    return None if found is None else int(found)
-
-
-def n_slots(connection: Connection) -> int:
-    """Count the items of all batches."""
-    return int(connection.execute(_COUNT).scalar_one())
-
-
-def page(
-    connection: Connection,
-    after: int = -1,
-    state: str = "all",
-    limit: int = 100,
-    numbers: Sequence[int] | None = None,
-) -> list[Slot]:
-    """Return the next items behind a position.
-
-    Args:
-        connection: To the campaign's database.
-        after: The position.
-        state: "open": only items that want answers; "done": only those that have enough.
-        limit: Most items.
-        numbers: Only items with one of these numbers, some ten thousand at most.
-
-    Raises:
-        UnknownNameError: There is no such state.
-    """
-    if state not in STATES:
-        raise UnknownNameError("state of items", state, STATES)
-    query = select(slots.c.item, slots.c.batch, *(slots.c[name] for name in _COLUMNS))
-    query = query.where(slots.c.position > after)
-    if numbers is not None:
-        query = query.where(slots.c.item.in_(numbers))
-    if state == "done":
-        query = query.where(slots.c.filled >= slots.c.wanted)
-    elif state == "open":
-        query = query.where(slots.c.filled < slots.c.wanted)
-    # Names are looked up for the page alone.
-    cut = query.order_by(slots.c.position).limit(limit).subquery()
-    named = select(items.c.id, batches.c.name, *(cut.c[name] for name in _COLUMNS))
-    named = named.join_from(cut, items, items.c.number == cut.c.item)
-    named = named.join(batches, batches.c.number == cut.c.batch).order_by(cut.c.position)
-    return [Slot(*row) for row in connection.execute(named)]
-
-
-# --------------------------------------------------------------------------------------------------
-# Leases: a place held for a worker until a time, with the money for its answer.
+# Assignments: an item held for a worker until a time, with the money for its answer.
 
 
 MOST_AT_ONCE = 1_000
@@ -365,7 +166,7 @@ DUE, OF_WORKER, OF_ITEM = _which(_DUE), _which(_OF_WORKER), _which(_OF_ITEM)
 def lease(
     entry: Entry, name: str, seconds: float, n: int, names: Sequence[str] | None
 ) -> list[Lease]:
-    """Hold n places for a worker, those that the worker holds already among them.
+    """Assign items to a worker until n are held, as far as there are places and money.
 
     Raises:
         InputError: `n` or `seconds` is out of range.
@@ -389,34 +190,34 @@ def lease(
 
 
 def holding(entry: Entry, name: str) -> list[Lease]:
-    """Return what a worker holds, in the order in which places are given."""
+    """Return a worker's assignments, in the order in which items are assigned."""
     expire_due(entry)
     worker = find_worker(entry, name)
     return [] if worker is None else _held(entry, worker, None)
 
 
 def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Write new leases, reserve their money, and move the worker's cursor."""
+    """Write new assignments, reserve their money, and move the worker's cursor."""
     worker, taken = body["worker"], body["leases"]
     times = {"worker": worker, "taken": entry.clock, "expires": body["expires"]}
     if taken:
         rows = [{"item": item, "cost": cost, **times} for item, cost in taken]
         entry.connection.execute(leases.insert(), rows)
         entry.connection.execute(_USE, [{"number": item} for item, _ in taken])
-        entry.purse.reserve(sum(cost for _, cost in taken))
+        entry.balance.reserve(sum(cost for _, cost in taken))
     entry.connection.execute(_MOVE, {"who": worker, "to": body["cursor"]})
 
 
 def expire_due(entry: Entry) -> int:
-    """Return back the places whose time is over; count them.
+    """End the assignments whose time is over, and count them.
 
-    It is over by the clock of who asks: an event of another process whose clock is ahead ends none.
+    The caller's clock counts: an event of another process whose clock is ahead ends nothing.
     """
     return free_leases(entry, DUE, {"now": entry.now}, "expired")
 
 
 def release(entry: Entry, name: str, item: str, skip: str) -> bool:
-    """Return a place back; with a reason to skip, the worker is not asked again."""
+    """End an assignment; with a reason to skip, the worker is not asked again."""
     (number,) = numbers_of(entry, [item]).values()
     worker = find_worker(entry, name)
     if worker is None:
@@ -428,7 +229,7 @@ def release(entry: Entry, name: str, item: str, skip: str) -> bool:
 def free_leases(
     entry: Entry, which: Select[Any], values: Mapping[str, int], why: str, skip: str = ""
 ) -> int:
-    """Return back the places of some leases; count them."""
+    """End some assignments, and count them."""
     rows = [list(row) for row in entry.connection.execute(which, values)]
     if rows:
         told = keep_reason(entry, rows, skip)
@@ -437,7 +238,7 @@ def free_leases(
 
 
 def put_free(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Delete leases, give back their money, and let all workers look at the places again."""
+    """Delete assignments, release their money, and let all workers look at the places again."""
     rows = [{"number": item, "who": worker} for item, worker, _ in body["leases"]]
     match = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
     entry.connection.execute(leases.delete().where(match), rows)
@@ -446,7 +247,7 @@ def put_free(entry: Entry, body: Mapping[str, Any]) -> None:
     freed = slots.update().where(slots.c.item == bindparam("number"))
     freed = freed.values(leased=slots.c.leased - 1, places=places)
     entry.connection.execute(freed, [{"number": row["number"]} for row in rows])
-    entry.purse.free(sum(cost for *_, cost in body["leases"]))
+    entry.balance.free(sum(cost for *_, cost in body["leases"]))
     if body["skip"]:
         skipped = [{"item": row["number"], "worker": row["who"]} for row in rows]
         told = {"time": entry.clock, "reason": body["skip"]}
@@ -473,9 +274,25 @@ def _take(entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] 
 
 
 def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
-    """Return the leases of a worker in the order in which places are given."""
+    """Return the assignments of a worker in the order in which items are assigned."""
     query = _HELD if only is None else _HELD.where(leases.c.item.in_(only))
     return [
         Lease(row.id, worker.id, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
         for row in entry.connection.execute(query, {"who": worker.number})
     ]
+
+
+def bar(entry: Entry, name: str, *, barred: bool) -> None:
+    """Assign nothing more to a worker and end the assignments, or assign again."""
+    worker = worker_of(entry, name)
+    if worker.barred == int(barred):
+        return
+    entry.log("bar", {"worker": worker.number, "barred": int(barred)})
+    if barred:
+        free_leases(entry, OF_WORKER, {"who": worker.number}, "barred")
+
+
+def put_barred(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Set whether a worker is barred."""
+    row = workers.update().where(workers.c.number == body["worker"])
+    entry.connection.execute(row.values(barred=body["barred"]))

@@ -1,0 +1,156 @@
+"""Which format a source has, and reading it with the reader of that format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from goldspan.crowd.formats.span_table import is_span_table
+from goldspan.crowd.formats.tables import read_table
+from goldspan.crowd.grid import header_names
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.names import check_names
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind
+from goldspan.crowd.source import Source, open_source
+from goldspan.errors import Fault, FormatError, InputError
+
+
+def read_source(source: Any, options: ReadOptions) -> Crowd:
+    """Read a crowd from anything that `read_crowd` takes; `options.gold` is left to the caller.
+
+    Raises:
+        FormatError: The input is rejected; every fault is listed with its place.
+    """
+    source = _opened_rows(source, options.format)
+    if is_dataframe(source):
+        crowd = read_table(source, options, options.format)
+    else:
+        opened = open_source(source, options.text_encoding, options.max_decompressed)
+        name = options.format or guess_format(opened, options.columns)
+        crowd = get_format(name).read(opened, options)
+    return check_names(_with_labels(crowd, options.unlabelled), options)
+
+
+def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
+    """Guess the format of a source from its content, and from the columns that the user named.
+
+    Raises:
+        FormatError: It looks like none of them.
+    """
+    named = _table_with(source, columns or {})
+    if named:
+        return named
+    for name in formats():
+        if get_format(name).sniff(source):
+            return name
+    # A broken JSON file looks like nothing; its reader says where it is broken.
+    for name in of_kind("records"):
+        if source.suffix in FORMATS[name].endings:
+            return name
+    message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
+    raise FormatError([Fault(message, file=source.name, kind="format")])
+
+
+def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
+    """Return the kind of table that has the named columns in its header."""
+    if not columns or source.is_folder or source.is_parquet:
+        return None
+    cells = header_names(source)
+    if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
+        return None
+    if is_span_table(cells, columns):
+        return "span-table"
+    roles = {role for role, name in columns.items() if name in cells}
+    if "worker" in roles or {"item", "label"} <= roles:
+        return "long"
+    return "wide" if "token" in roles and "tag" not in columns else None
+
+
+def is_dataframe(source: Any) -> bool:
+    """Return whether something is a DataFrame of any make."""
+    if isinstance(source, str | bytes | Path | Source) or hasattr(source, "read"):
+        return False
+    # Asked of the type: a lazy frame would compute its columns.
+    return hasattr(type(source), "columns") or hasattr(type(source), "column_names")
+
+
+def rows_as_table(source: Any) -> Any:
+    """Return a list of dicts as an Arrow table; anything else as it is.
+
+    Raises:
+        InputError: The list is empty, or a column mixes types.
+    """
+    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
+        return source
+    if not source:
+        raise InputError("the list of rows is empty: there is nothing to read")
+    columns = {str(name): None for row in source for name in row}
+    try:
+        return pa.table({name: [row.get(name) for row in source] for name in columns})
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"the list of dicts cannot be read: {why}: give every column values of one type"
+        ) from None
+
+
+def _opened_rows(source: Any, name: str | None) -> Any:
+    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source.
+
+    Raises:
+        InputError: It is a list of something else, or a dict.
+    """
+    if isinstance(source, Mapping):
+        names = ", ".join(map(str, list(source)[:5]))
+        hint = "pass one of its values, such as data['train'], if these are splits of a data set"
+        raise InputError(
+            f"cannot read a {type(source).__name__} ({names}): {hint}, or a list of dicts"
+        )
+    if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
+        return source
+    nested = any(isinstance(value, list | dict) for row in source[:20] for value in row.values())
+    if name in of_kind("records") or (name is None and nested):
+        try:
+            data = json.dumps(source, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            if name is not None:
+                raise InputError(f"the list of dicts cannot be written as JSON: {error}") from None
+            return rows_as_table(source)
+        opened = Source("<list>", data, text_encoding="utf-8")
+        fits = (one for one in of_kind("records") if get_format(one).sniff(opened))
+        if name is not None or next(fits, None) is not None:
+            return opened
+    return rows_as_table(source)
+
+
+def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
+    """Reject what holds neither answers nor gold; where there is gold only, say so.
+
+    goldspan's own formats may hold items alone: pools are written in them.
+
+    Raises:
+        FormatError: Nobody labelled anything.
+    """
+    report = crowd.import_report
+    if crowd.n_workers:
+        return crowd
+    if crowd.gold is not None and (crowd.gold >= 0).any():
+        note = "nobody's answers are in it: it is read as gold only"
+        if not any("as gold" in one for one in report.notes) and report.format != "conll":
+            return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
+        return crowd
+    known = FORMATS.get(report.format)
+    if unlabelled == "keep" or (known and known.holds_pools):
+        return crowd
+    message = (
+        f"there are {crowd.n_items} items, but nobody's labels (0 workers), and no gold: is this "
+        f"the right file, and {report.format} its format? "
+    )
+    hint = known.hint if known else "export the annotations too, not the texts alone"
+    raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])

@@ -1,0 +1,238 @@
+"""What a campaign keeps besides items, people and answers: money, gold, records, daily limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, bindparam, case, func, not_, select
+
+from goldspan.errors import InputError
+from goldspan.spans import Codec
+from goldspan.store.answers import check_labels
+from goldspan.store.engine import BoundError
+from goldspan.store.journal import Entry, canonical
+from goldspan.store.people import KEPT_APART, charge_name, keep_note, masked, pseudonym_of
+from goldspan.store.pool import FEW, look_back, numbers_of
+from goldspan.store.schema import charges, check_amount, check_name, gold, items, records, usage
+
+# --------------------------------------------------------------------------------------------------
+# The budget: its cap, what is paid besides answers, and whether the campaign pauses.
+
+
+# All amounts are whole millionths of the currency unit, so that sums are exact. What does not
+# fit is rejected first; that `reserved + spent <= cap` is a constraint of the database too.
+
+
+def set_cap(entry: Entry, cap: int) -> None:
+    """Change what may be spent.
+
+    Raises:
+        InputError: More is reserved or spent already.
+    """
+    used = entry.balance.reserved + entry.balance.spent
+    if check_amount(cap, "the cap") < used:
+        raise InputError(f"the cap cannot be {cap}: {used} millionths are reserved or spent")
+    if cap != entry.balance.cap:
+        entry.log("cap", {"cap": cap})
+
+
+def put_cap(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Change the cap."""
+    entry.balance.cap = body["cap"]
+
+
+def charge(entry: Entry, name: str, amount: int) -> bool:
+    """Pay something other than an answer, once per name; False if the money is short.
+
+    Raises:
+        InputError: Another amount was paid under this name.
+    """
+    name = charge_name(entry, name)
+    check_amount(amount, f"the charge {name!r}")
+    query = select(charges.c.amount).where(charges.c.name == name)
+    paid = entry.connection.execute(query).scalar_one_or_none()
+    if paid is not None and paid != amount:
+        raise InputError(f"the charge {name!r} was paid with {paid} millionths, not {amount}")
+    if paid is None and amount <= entry.balance.left:
+        last = entry.connection.execute(select(func.max(charges.c.number))).scalar_one()
+        entry.log("charge", {"number": (last or 0) + 1, "name": name, "amount": amount})
+        return True
+    return paid is not None
+
+
+def put_charge(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Keep and pay a charge."""
+    entry.connection.execute(charges.insert(), {**body, "time": entry.clock})
+    entry.balance.pay(body["amount"])
+
+
+def pause(entry: Entry, *, paused: bool) -> None:
+    """Assign nothing, or again."""
+    if entry.paused != int(paused):
+        entry.log("pause", {"paused": int(paused)})
+
+
+def put_paused(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Set whether the campaign pauses."""
+    entry.paused = body["paused"]
+
+
+# --------------------------------------------------------------------------------------------------
+# Known labels and gold questions; records: versions of models, verdicts, notes.
+
+
+def set_gold(
+    entry: Entry, known: Mapping[str, Sequence[str | None]], tagset: Codec, *, control: bool
+) -> None:
+    """Keep known labels of items; new ones take the place of old ones.
+
+    Raises:
+        FaultsError: Items are not in the pool, or labels do not fit them.
+    """
+    numbers = numbers_of(entry, list(known))
+    there = _gold_of(entry, list(numbers.values()))
+    lengths = _lengths_of(entry, list(numbers.values()))
+    changed = []
+    for name, labels in known.items():
+        number = numbers[name]
+        check_labels(labels, lengths[number], name, "", tagset)
+        row = (canonical(list(labels)), int(control))
+        if there.get(number) != row:
+            changed.append([number, *row])
+    if changed:
+        entry.log("gold", {"items": changed})
+
+
+def put_gold(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write known labels."""
+    old = gold.delete().where(gold.c.item == bindparam("number"))
+    entry.connection.execute(old, [{"number": item} for item, *_ in body["items"]])
+    rows = [
+        {"item": item, "labels": labels, "control": control, "time": entry.clock}
+        for item, labels, control in body["items"]
+    ]
+    entry.connection.execute(gold.insert(), rows)
+    # What is not a gold question any more is in the queue again.
+    look_back(entry, [item for item, _, control in body["items"] if not control])
+
+
+def record(entry: Entry, kind: str, name: str, facts: Mapping[str, Any]) -> None:
+    """Keep a fact under a name.
+
+    Raises:
+        InputError: Another fact of this kind is kept under the name.
+    """
+    check_name(kind, "the kind of a record")
+    check_name(name, "the name of a record")
+    if entry.private:
+        name, facts = masked(entry, kind, name, facts)
+        if kind in KEPT_APART:
+            keep_note(entry, kind, name, facts)
+            return
+    words = canonical(dict(facts))
+    query = select(records.c.body).where((records.c.kind == kind) & (records.c.name == name))
+    there = entry.connection.execute(query).scalar_one_or_none()
+    if there is not None and there != words:
+        raise InputError(f"the {kind} {name!r} is kept with other content: give a new name")
+    if there is None:
+        last = entry.connection.execute(select(func.max(records.c.number))).scalar_one() or 0
+        entry.log("record", {"number": last + 1, "kind": kind, "name": name, "body": words})
+
+
+def put_record(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write a fact."""
+    entry.connection.execute(records.insert(), {**body, "time": entry.clock})
+
+
+def _gold_of(entry: Entry, numbers: list[int]) -> dict[int, tuple[str, int]]:
+    found: dict[int, tuple[str, int]] = {}
+    for start in range(0, len(numbers), FEW):
+        query = select(gold).where(gold.c.item.in_(numbers[start : start + FEW]))
+        found.update(
+            (row.item, (row.labels, row.control)) for row in entry.connection.execute(query)
+        )
+    return found
+
+
+def _lengths_of(entry: Entry, numbers: list[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for start in range(0, len(numbers), FEW):
+        part = numbers[start : start + FEW]
+        query = select(items.c.number, items.c.n_tokens).where(items.c.number.in_(part))
+        found.update((row.number, row.n_tokens) for row in entry.connection.execute(query))
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Daily limits, counted in the store, whatever process asks.
+
+
+# The counts are beside the log: they limit how much a worker, or somebody who only has a link, can
+# make the log grow, so they must not be in it. A log that is replayed begins to count anew, and the
+# counts of past days are deleted. Who is counted is kept as a hash; as ids can be guessed, it is
+# that of the pseudonym where somebody has one, and forgetting somebody deletes their counts.
+
+
+DAY = 86_400_000
+"""Milliseconds; days are those of UTC."""
+
+_MINE = (usage.c.kind == bindparam("what")) & (usage.c.name == bindparam("who"))
+_FIND = select(usage.c.n).where(_MINE & (usage.c.day == bindparam("today")))
+_IS_TODAY = usage.c.day == bindparam("today")
+_COUNT = (
+    usage.update()
+    .where(_MINE & not_(_IS_TODAY & (usage.c.n >= bindparam("most"))))
+    .values(day=bindparam("today"), n=case((_IS_TODAY, usage.c.n + 1), else_=1))
+)
+_FORGET = usage.delete().where(usage.c.day < bindparam("today"))
+
+
+class Bound(NamedTuple):
+    """How often something may be done on one day.
+
+    Attributes:
+        kind: What is counted: "writes", "joins", …
+        name: Whose it is.
+        most: How often.
+        now: What the wall clock shows, in milliseconds since 1970: days are those that people
+            have, and the campaign's clock leaves out most of the time in which nobody serves. By
+            default the time of the transaction.
+    """
+
+    kind: str
+    name: str
+    most: int
+    now: int | None = None
+
+
+def count(entry: Entry, bound: Bound) -> None:
+    """Count one more today.
+
+    Raises:
+        BoundError: It was done as often as it may be on one day.
+    """
+    today, into = divmod(entry.now if bound.now is None else bound.now, DAY)
+    known = pseudonym_of(entry.connection, bound.name) if entry.private else bound.name
+    who = {"what": bound.kind, "who": _hash(known)}
+    mine = {**who, "today": today}
+    if entry.connection.execute(_COUNT, {**mine, "most": bound.most}).rowcount:
+        return
+    so_many = entry.connection.execute(_FIND, mine).scalar_one_or_none() or 0
+    if so_many >= bound.most:
+        message = f"{bound.kind}: {bound.most} a day are allowed, and were made"
+        raise BoundError(message, bound.most, -(-(DAY - into) // 1000))
+    entry.connection.execute(_FORGET, {"today": today})
+    facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
+    entry.connection.execute(usage.insert(), facts)
+
+
+def forget_counts(connection: Connection, names: Iterable[str]) -> None:
+    """Delete what is counted of somebody."""
+    hashes = [_hash(name) for name in names]
+    connection.execute(usage.delete().where(usage.c.name.in_(hashes)))
+
+
+def _hash(name: str) -> str:
+    return blake2b(name.encode(), digest_size=12).hexdigest()

@@ -1,1 +1,0 @@
-"""The steps from version to version, one file each."""
