@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from children import settled_memory
-from goldspan.web import Entrance, ServerSettings, create_app, open_service
+from goldspan.web import Auth, ServerSettings, create_app, open_service
 from goldspan.web.running import listen, serve
 from goldspan.web.security.secret import Keys
 from goldspan.web.settings import Rate, Rates
@@ -103,12 +103,12 @@ def main() -> None:
 
 def visitors(service: Any, settings: ServerSettings, port: int, n: int) -> list[Any]:
     """Begin sessions as links would."""
-    entrance = Entrance.of(service.ledger, service.setting.key, settings)
+    auth = Auth.of(service.ledger, service.setting.key, settings)
     made = []
-    for link, _ in entrance.links.make([f"w{k:03d}" for k in range(n)], 30):
-        session = entrance.sessions.begin_work(link)
-        cookie = f"goldspan_worker={entrance.sessions.cookie(session)}"
-        made.append(["127.0.0.1", port, cookie, entrance.sessions.csrf(session)])
+    for link, _ in auth.links.make([f"w{k:03d}" for k in range(n)], 30):
+        session = auth.sessions.begin_work(link)
+        cookie = f"goldspan_worker={auth.sessions.cookie(session)}"
+        made.append(["127.0.0.1", port, cookie, auth.sessions.csrf(session)])
     return made
 
 

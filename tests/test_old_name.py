@@ -356,7 +356,7 @@ def test_a_form_of_before_is_taken(served):
     there.cookies.clear()
     assert "out of date" in there.post("/login", data=fields).text
     there.cookies.set(f"{OLD_NAME}_form", cookie)
-    assert "That is not the password." in there.post("/login", data=fields).text
+    assert "The password is wrong." in there.post("/login", data=fields).text
 
 
 def test_workers_keep_their_pseudonyms(served):

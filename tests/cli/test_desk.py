@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from goldspan.cli import app
 from goldspan.web import load_keys, open_service
+from web.desks import as_json
 from web.serving import answer, open_round, plan_file
 
 
@@ -60,7 +61,7 @@ def test_the_overview_is_that_of_the_server(run, store):
     told = json.loads(run("overview", "--json"))
     with _closing(store) as service:
         service.engine.look()
-        shown = json.loads(json.dumps(service.desk.overview()))
+        shown = json.loads(json.dumps(as_json(service.desk.overview())))
     assert told["items"]["answered"] > 0
     for one in (told, shown):
         del one["version"], one["hours"]

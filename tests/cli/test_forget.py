@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from goldspan.cli import app
 from goldspan.store import backup_ledger, create_ledger, export_ledger, open_ledger
-from goldspan.web import Entrance, ServerSettings, create_app
+from goldspan.web import Auth, ServerSettings, create_app
+from web.desks import as_json
 from web.serving import KEYS, Clock, answer, key, open_round, serve
 
 NAMES = ("ann@example.org", "bob")
@@ -41,7 +42,7 @@ def service(tmp_path, clock, monkeypatch):
     monkeypatch.setattr("goldspan.campaign.clock.wall_clock", clock)
     service = serve(tmp_path, clock=clock)
     open_round(service)
-    Entrance.of(service.ledger, service.setting.key, ServerSettings(KEYS, clock=clock)).links.make(
+    Auth.of(service.ledger, service.setting.key, ServerSettings(KEYS, clock=clock)).links.make(
         NAMES, 30
     )
     for who in NAMES:
@@ -106,8 +107,8 @@ def test_all_about_a_person_is_shown_and_unknown_ones_are_refused(run, service):
 
 def test_a_running_server_ends_the_session_and_forgets(run, service, clock):
     settings = ServerSettings(KEYS, clock=clock)
-    entrance = Entrance.of(service.ledger, service.setting.key, settings)
-    ((_, old),) = entrance.links.make([ANN], 30)
+    auth = Auth.of(service.ledger, service.setting.key, settings)
+    ((_, old),) = auth.links.make([ANN], 30)
     url = "http://127.0.0.1:8080"
     browser = TestClient(create_app(service, settings), base_url=url, follow_redirects=False)
     assert browser.get(f"/w/{old}").status_code == 303
@@ -120,10 +121,10 @@ def test_a_running_server_ends_the_session_and_forgets(run, service, clock):
     service.engine.look_again()
     service.engine.look()
     assert ANN not in service.people.all()
-    assert ANN not in {row["worker"] for row in service.desk.workers()}
+    assert ANN not in {row["worker"] for row in as_json(service.desk.workers())}
     assert ANN not in service.engine.live.crowd.worker_ids.to_pylist()
     # By a new link they are a new person.
-    ((_, new),) = entrance.links.make([ANN], 30)
+    ((_, new),) = auth.links.make([ANN], 30)
     assert browser.get(f"/w/{new}").status_code == 303
     assert browser.get("/api/work/me").json()["done"] == 0
     assert answer(service, ANN)

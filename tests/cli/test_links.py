@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import app
-from goldspan.web import Entrance, ServerSettings, load_keys, open_service
+from goldspan.web import Auth, ServerSettings, load_keys, open_service
 from goldspan.web.errors import Refused
 
 WEB = {"source": "web", "truth": None, "workers": None}
@@ -41,27 +41,27 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def entrance(tmp_path):
-    """Give the entrance of a server over the same store."""
+def auth(tmp_path):
+    """Give the auth of a server over the same store."""
     keys = load_keys(tmp_path / "out")
     service = open_service(tmp_path / "campaign.toml", tmp_path / "out", keys)
-    yield Entrance.of(service.ledger, service.setting.key, ServerSettings(keys))
+    yield Auth.of(service.ledger, service.setting.key, ServerSettings(keys))
     service.close()
 
 
-def test_links_are_made_shown_and_revoked(run, entrance):
+def test_links_are_made_shown_and_revoked(run, auth):
     made = json.loads(run("--workers", 'ann,"Lee, Bob"', "--days", "2", "--json").stdout)["made"]
     assert [one["worker"] for one in made] == ["ann", "Lee, Bob"]
     tokens = [one["url"].removeprefix("http://127.0.0.1:8080/w/") for one in made]
-    links = [entrance.links.read(token) for token in tokens]
+    links = [auth.links.read(token) for token in tokens]
     assert [link.worker for link in links] == ["ann", "Lee, Bob"]
     assert links[0].expires - links[0].issued == 2 * 86_400_000
 
     assert run("--revoke", made[0]["id"]).stdout == f"{made[0]['id']} is revoked\n"
-    with pytest.raises(Refused, match="taken back"):
-        entrance.links._notes.now("link-revoked")
-        entrance.links.read(tokens[0])
-    assert entrance.links.read(tokens[1])
+    with pytest.raises(Refused, match="was revoked"):
+        auth.links._notes.now("link-revoked")
+        auth.links.read(tokens[0])
+    assert auth.links.read(tokens[1])
 
     shown = run("--list").stdout
     assert [line.split()[0] for line in shown.splitlines()] == ["worker", "ann", "Lee,"]
@@ -69,9 +69,9 @@ def test_links_are_made_shown_and_revoked(run, entrance):
     assert not any(token in shown for token in tokens)
 
 
-def test_links_lead_to_where_the_server_is(run, entrance):
+def test_links_lead_to_where_the_server_is(run, auth):
     assert "\thttp://127.0.0.1:8080/w/" in run("--workers", "ann").stdout
-    entrance.links.move("https://labels.example.org")
+    auth.links.move("https://labels.example.org")
     assert "\thttps://labels.example.org/w/" in run("--workers", "ann").stdout
     other = run("--workers", "ann", "--public-url", "https://b.example.org").stdout
     assert "\thttps://b.example.org/w/" in other
@@ -81,9 +81,9 @@ def test_links_lead_to_where_the_server_is(run, entrance):
     ("words", "told"),
     [
         ([], "say --workers, --revoke or --list"),
-        (["--workers", "ann,ann"], "stands twice"),
+        (["--workers", "ann,ann"], "appears twice"),
         (["--workers", "ann", "--days", "0"], "up to 366 days"),
-        (["--workers", "ann", "--public-url", "labels"], "no address of a server"),
+        (["--workers", "ann", "--public-url", "labels"], "not the address of a server"),
         (["--revoke", "x"], "no link 'x'"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_folder_without_the_servers_secret_makes_no_links_by_another(run, tmp_
     assert not (tmp_path / "server.key").exists()
 
 
-def test_a_message_per_worker_is_written_with_a_link_that_holds(run, entrance, tmp_path):
+def test_a_message_per_worker_is_written_with_a_link_that_holds(run, auth, tmp_path):
     team, folder = tmp_path / "team.csv", tmp_path / "letters"
     team.write_text("ann,ann@example.org\nbob,bob@example.org\n")
     shown = run("--addresses", str(team), "--mail", str(folder)).stdout
@@ -124,11 +124,11 @@ def test_a_message_per_worker_is_written_with_a_link_that_holds(run, entrance, t
     assert "To: ann@example.org" in texts[0]
     mails = [message_from_string(text, policy=default).get_content() for text in texts]
     tokens = [re.search(r"/w/(\S+)", mail)[1] for mail in mails]
-    assert [entrance.links.read(token).worker for token in tokens] == ["ann", "bob"]
+    assert [auth.links.read(token).worker for token in tokens] == ["ann", "bob"]
 
 
-def test_no_link_is_made_where_no_message_can_be_written(run, entrance, tmp_path):
+def test_no_link_is_made_where_no_message_can_be_written(run, auth, tmp_path):
     (tmp_path / "file").write_text("")
     result = run("--workers", "ann", "--mail", str(tmp_path / "file" / "letters"))
     assert result.exit_code != 0
-    assert entrance.links.all() == []
+    assert auth.links.all() == []

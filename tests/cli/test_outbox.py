@@ -89,7 +89,7 @@ def test_a_reason_pays_a_worker_once_who_came_with_two_submissions(run, fake, tm
         (("--bonus", f"{ANN}=-1", "--reason", "x"), "must lie in"),
         (("--reject", ANN, "--reason", "bad"), "100 characters"),
         (("--reject", ANN, "--reason", "x" * 100, "--category", "UGLY"), "LOW_EFFORT"),
-        (("--retry", "none"), "no letter"),
+        (("--retry", "none"), "no request"),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_the_reason(run, words, message):

@@ -15,6 +15,7 @@ import pytest
 from goldspan.archives import FREE
 from goldspan.cli import main
 from goldspan.web import Keys, open_service
+from web.desks import as_json
 from web.serving import answer, plan_file
 
 KEYS = Keys(bytes(range(32)))
@@ -25,7 +26,7 @@ def goldspan(*words):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
         patch.setattr("goldspan.web.serve", lambda *_: None)  # as if Ctrl-C came at once
-        patch.setattr("goldspan.cli.campaign._log", lambda: None)
+        patch.setattr("goldspan.web.logs.open_log", lambda *_: None)
         with redirect_stderr(said), pytest.raises(SystemExit) as end:
             main()
     return end.value.code or 0, said.getvalue()
@@ -237,14 +238,14 @@ def test_changed_limits_are_in_force_before_anybody_is_let_in(begun, tmp_path):
     seen = []
 
     def look(app, _):
-        service = app.state.house.service
-        seen.append((service.ledger.totals().cap, service.desk.overview()))
+        service = app.state.context.service
+        seen.append((service.ledger.totals().cap, as_json(service.desk.overview())))
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):
         command = ["goldspan", "serve", *map(str, words), "--port", "0", "--no-loop"]
         patch.setattr(sys, "argv", command)
         patch.setattr("goldspan.web.serve", look)
-        patch.setattr("goldspan.cli.campaign._log", lambda: None)
+        patch.setattr("goldspan.web.logs.open_log", lambda *_: None)
         with pytest.raises(SystemExit) as end:
             main()
     assert not end.value.code
@@ -264,7 +265,7 @@ def test_the_desk_beside_a_server_shows_the_plan_in_force_and_what_waits_for_a_s
     # The seed may not change: it waits for no start, and the next one is refused.
     change(tmp_path, budget={"money": "5.25", "hours": 7.5}, seed=99)
     with closing(open_service(tmp_path / "campaign.toml", tmp_path / "out", KEYS)) as service:
-        shown = service.desk.overview()
+        shown = as_json(service.desk.overview())
     assert shown["money"]["cap"] == "8.00"
     assert shown["hours"]["left"] is None
     assert shown["plan"]["pending"] == [

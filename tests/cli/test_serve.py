@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -58,9 +59,30 @@ def test_it_serves_until_ctrl_c(tmp_path):
         process.wait()
     assert process.returncode == 130
     assert "the same command goes on" in log
-    assert "GET /api/work/me 401" in log
+    assert "method=GET route=/api/work/me status=401" in log
     assert setup.rpartition("/")[2] not in log
     assert "Traceback" not in log
+
+
+def test_it_logs_json_and_offers_metrics_to_this_machine(tmp_path):
+    words = ["--no-loop", "--metrics-port", "0", "--log-format", "json", "--log-level", "debug"]
+    process, said = started(write_plan(tmp_path), tmp_path / "out", *words)
+    try:
+        (metrics,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", said)
+        (home,) = re.findall(r"serves \S+ at (\S+)", said)
+        assert status_of(f"{home}/") == 200
+        assert status_of(f"{home}/metrics") == 404
+        with urllib.request.urlopen(metrics, timeout=60) as answer:
+            samples = answer.read().decode().splitlines()
+        assert 'goldspan_requests_total{method="GET",route="/",status="200"} 1.0' in samples
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    routes = [(one["route"], one["status"]) for one in lines if one["message"] == "request"]
+    assert routes == [("/", 200), ("(no route)", 404)]
 
 
 def invoke(plan, *words):
@@ -85,7 +107,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
         told.append(invoke(plan, "--port", "0", "--reset-password", "--no-loop"))
 
     monkeypatch.setattr("goldspan.store.roles.PATIENCE", 0)
-    monkeypatch.setattr("goldspan.cli.campaign._log", lambda: None)
+    monkeypatch.setattr("goldspan.web.logs.open_log", lambda *_: None)
     monkeypatch.setattr("goldspan.web.serve", meanwhile)
     words = ["serve", str(plan), "--out", str(tmp_path / "out"), "--port", "0", "--no-loop"]
     first = CliRunner().invoke(app, words)
@@ -104,7 +126,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
         (["--public-url", "http://labels.example.org"], "--insecure"),
         (["--host", "192.0.2.1"], "--insecure"),
         (["--host", "192.0.2.1", "--insecure"], "cannot listen on 192.0.2.1"),
-        (["--port", "0", "--public-url", "https://labels.example.org/x"], "no address"),
+        (["--port", "0", "--public-url", "https://labels.example.org/x"], "not the address"),
     ],
 )
 def test_an_address_that_is_not_safe_is_refused_and_explained(tmp_path, words, told):

@@ -13,10 +13,15 @@ import uvicorn
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.running import listen
 from goldspan.web.settings import Rate, Rates
-from web.houses import KEYS, URL, Played
+from web.played import KEYS, URL, Played
 
 WIDE = Rate(1e6, 1_000_000)
 FREE = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)
+
+
+def as_json(view):
+    """Return a view of the desk, or a list of them, as the API and `--json` give it."""
+    return [one.to_dict() for one in view] if isinstance(view, list) else view.to_dict()
 
 
 @dataclass
@@ -54,6 +59,6 @@ def running(service):
             assert time.monotonic() < until, "the server does not start"
             time.sleep(0.01)
         yield served
-        served.app.state.house.leaving.set()
+        served.app.state.context.leaving.set()
         server.should_exit = True
         thread.join(timeout=10)

@@ -10,10 +10,11 @@ import pytest
 from starlette.routing import Route
 
 from goldspan.web import Keys, ServerSettings
-from goldspan.web.security.entrance import POLICY
+from goldspan.web.logs import LogFormatter
+from goldspan.web.security.auth import POLICY
 from goldspan.web.settings import Rate, Rates
-from web.houses import KEYS, Played, code_of
 from web.loops import run_loop
+from web.played import KEYS, Played, code_of
 
 BODY = {"task": "t", "key": "0b9f3a6f-2c8e", "label": "rain"}
 # What answers without a session, and why.
@@ -77,7 +78,7 @@ CLOSED = [one for one in ROUTES if one not in OPEN]
 
 @pytest.mark.parametrize(("method", "pattern"), CLOSED)
 def test_nobody_is_let_in_without_a_session(server, method, pattern):
-    for cookie in (None, "planted", server.entrance.links.make(["ann"], 1)[0][1]):
+    for cookie in (None, "planted", server.auth.links.make(["ann"], 1)[0][1]):
         browser = server.browser()
         if cookie:
             browser.cookies.set("goldspan_worker", cookie)
@@ -354,14 +355,15 @@ def test_the_documentation_of_the_api_is_not_for_everybody(server, path):
 def test_pages_answer_in_words_and_the_api_in_json(server):
     page, api = server.browser().get("/none"), server.browser().get("/api/none")
     assert page.headers["content-type"].startswith("text/html")
-    assert api.json() == {"error": {"code": "unknown", "message": "There is nothing here."}}
+    assert api.json() == {"error": {"code": "unknown", "message": "This page does not exist."}}
     assert server.browser().put("/login").headers["allow"]
 
 
 def test_no_token_password_cookie_or_answer_is_in_the_log(caplog):
     caplog.set_level(logging.DEBUG, logger="goldspan")
+    caplog.handler.setFormatter(LogFormatter())
     server = Played()
-    link, token = server.link("ann"), server.entrance.account.open_setup()
+    link, token = server.link("ann"), server.auth.account.open_setup()
     requester = server.requester("a sentence only I write")
     worker = server.browser()
     secrets = [link, token, "a sentence only I write", "private note"]
@@ -373,8 +375,8 @@ def test_no_token_password_cookie_or_answer_is_in_the_log(caplog):
     note = {"task": "t", "key": "0b9f3a6f-2c8e", "reason": "bad", "note": "private note"}
     assert worker.post("/api/work/flag", json=note).status_code == 200
     worker.post("/api/work/flag", json={**note, "more": "private note"})
-    assert "GET /w/{token} 303" in caplog.text
-    assert "POST /api/work/flag 200" in caplog.text
+    assert "method=GET route=/w/{token} status=303" in caplog.text
+    assert "method=POST route=/api/work/flag status=200" in caplog.text
     for secret in secrets:
         assert secret.rpartition("/")[2] not in caplog.text
 
@@ -396,5 +398,5 @@ def test_what_looks_like_an_attack_is_in_the_log_with_its_address(caplog):
      "https://user@a.org", "https://a.org:0", "https://a.org:99999", "https://[::1", "https://a#b"],
 )  # fmt: skip
 def test_what_is_no_address_of_a_server_is_refused(url):
-    with pytest.raises(ValueError, match="no address of a server"):
+    with pytest.raises(ValueError, match="not the address of a server"):
         ServerSettings(KEYS, url)

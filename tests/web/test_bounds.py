@@ -11,12 +11,12 @@ from starlette.testclient import TestClient
 from goldspan.store.answers import MOST_CHANGES
 from goldspan.store.schema import usage
 from goldspan.web import ServerSettings, create_app
-from goldspan.web.desk.views import ROWS
+from goldspan.web.desk.desk import ROWS
 from goldspan.web.models import LONGEST_NOTE
 from goldspan.web.security.sessions import DAILY
 from goldspan.web.service import open_service
 from goldspan.web.settings import Rate, Rates
-from web.houses import Played, code_of
+from web.played import Played, code_of
 from web.serving import KEYS, Clock, key, open_round, plan_file
 
 DAY = 86_400

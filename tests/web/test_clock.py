@@ -27,12 +27,11 @@ from goldspan.cli import app as command
 from goldspan.cli.campaign import write_page
 from goldspan.store import open_ledger
 from goldspan.web import load_keys
-from goldspan.web.desk import views as items
 from goldspan.web.errors import Refused
 from goldspan.web.security.account import Buckets
 from goldspan.web.settings import Rate
-from web.desks import Served
-from web.houses import with_token
+from web.desks import Served, as_json
+from web.played import with_token
 from web.serving import answer, key, open_round, plan_file, right_answer
 from web.serving import serve as open_served
 
@@ -185,7 +184,7 @@ def test_a_jump_ends_no_session_and_none_lasts_longer(site, jump, at_boot):
 
 @JUMPS
 def test_a_link_expires_by_the_wall_clock(site, jump):
-    links = site.served.entrance.links
+    links = site.served.auth.links
     ((link, token),) = links.make(["ann"], 7)
     assert link.expires == site.machine.wall + 7 * DAY
     site.jump(jump, at_boot=False)
@@ -207,7 +206,7 @@ def test_nothing_is_refused_because_of_the_time(site, jump, at_boot):
         reply = desk.post(f"/api/desk/{act}")
         assert reply.status_code == 200, reply.text
         assert ledger.is_paused == paused
-    links = site.served.entrance.links
+    links = site.served.auth.links
     ((link, _),) = links.make(["cat"], 1)
     links.revoke(link.id)
     assert links.has_ended(link.id)
@@ -233,7 +232,7 @@ def test_people_read_what_the_wall_clock_showed(site, jump, at_boot):
         if worker == "ann":
             site.jump(jump, at_boot)
     for worker, item, wall in shown:
-        rows = items.one(site.service, item)["answers"]
+        rows = as_json(site.service.desk.item(item))["answers"]
         (read,) = [row["submitted"] for row in rows if row["worker"] == worker]
         assert abs(read - wall) < 1_000
     read = WallTimes(site.service.ledger).crowd(site.service.ledger.crowd())
@@ -256,7 +255,7 @@ def test_a_store_that_a_wrong_clock_made_works_at_once(machine, site):
     assert before >= machine.wall + YEAR - HOUR
     item, reply = answer(site.service, "ann")
     assert reply["status"] == "accepted"
-    (row,) = items.one(site.service, item)["answers"]
+    (row,) = as_json(site.service.desk.item(item))["answers"]
     assert row["submitted"] == machine.wall
     site.service.work.next("ann")
     machine.work(LEASE + 1)

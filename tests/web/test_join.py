@@ -12,7 +12,7 @@ from goldspan.web import ServerSettings
 from goldspan.web.security import account as limits
 from goldspan.web.security import account as passwords
 from goldspan.web.settings import Rate, Rates
-from web.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
+from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD, Played, code_of, field_of
 
 SECURE = ServerSettings(KEYS, "https://labels.example.org")
 
@@ -64,13 +64,13 @@ def test_a_link_can_be_opened_again_on_another_device(server):
 )
 @pytest.mark.parametrize("kind", ["expired", "revoked", "cut", "other campaign", "nonsense"])
 def test_a_link_that_does_not_hold_gives_no_cookie_and_says_why(server, kind):
-    link, words = server.link(days=1), "does not hold"
+    link, words = server.link(days=1), "not valid here"
     if kind == "expired":
         server.clock.now += DAY
         words = "has expired"
     elif kind == "revoked":
-        server.entrance.links.revoke(server.entrance.links.all()[0].id)
-        words = "taken back"
+        server.auth.links.revoke(server.auth.links.all()[0].id)
+        words = "was revoked"
     elif kind == "cut":
         link = link[:-5]
     elif kind == "other campaign":
@@ -113,7 +113,7 @@ def test_a_session_that_was_there_is_not_kept_on(server):
 
 
 def test_the_setup_link_sets_the_password_once(server):
-    token = server.entrance.account.open_setup()
+    token = server.auth.account.open_setup()
     browser = server.browser()
     for _ in range(2):  # looking, or a mail program that looks first, does not use it up
         page = browser.get(f"/setup/{token}")
@@ -135,7 +135,7 @@ def test_the_setup_link_sets_the_password_once(server):
     ],
 )
 def test_a_password_that_is_refused_can_be_given_anew(server, given, words):
-    token, browser = server.entrance.account.open_setup(), server.browser()
+    token, browser = server.auth.account.open_setup(), server.browser()
     page = browser.get(f"/setup/{token}")
     data = {"token": token, "password": PASSWORD, "again": PASSWORD}
     refused = browser.post("/setup", data={**data, "csrf": field_of(page, "csrf"), **given})
@@ -147,13 +147,13 @@ def test_a_password_that_is_refused_can_be_given_anew(server, given, words):
 
 
 def test_the_setup_link_expires_and_needs_its_forms_cookie(server):
-    token, browser = server.entrance.account.open_setup(), server.browser()
+    token, browser = server.auth.account.open_setup(), server.browser()
     page = browser.get(f"/setup/{token}")
     data = {"csrf": field_of(page, "csrf"), "token": token, "password": PASSWORD, "again": PASSWORD}
     assert server.browser().post("/setup", data=data).status_code == 403
     server.clock.now += HOUR
     assert browser.post("/setup", data=data).status_code == 403
-    assert not server.entrance.account.has_password
+    assert not server.auth.account.has_password
 
 
 def test_the_requester_logs_in_with_the_password_alone(server):
@@ -248,7 +248,7 @@ def test_a_password_is_guessed_slowly_from_many_addresses_and_its_owner_comes_in
     assert log_in(owner).status_code == 303
     # Elsewhere the link that `--reset-password` prints lets the owner in.
     again = server.browser("203.0.113.2")
-    token = server.entrance.account.reset()
+    token = server.auth.account.reset()
     page = again.get(f"/setup/{token}")
     data = {"csrf": field_of(page, "csrf"), "token": token, "password": PASSWORD, "again": PASSWORD}
     assert again.post("/setup", data=data).status_code == 303
@@ -257,7 +257,7 @@ def test_a_password_is_guessed_slowly_from_many_addresses_and_its_owner_comes_in
 
 def test_who_logs_in_takes_no_thread_of_the_workers(server, monkeypatch):
     seen = []
-    account = server.entrance.account
+    account = server.auth.account
     monkeypatch.setattr(
         account, "is_password", lambda *_: seen.append(threading.current_thread().name) or False
     )

@@ -102,15 +102,15 @@ class Place:
 
     def come_in(self, url: str) -> None:
         """Make links with `goldspan invite`, and open them."""
-        from goldspan.web import Entrance, ServerSettings
+        from goldspan.web import Auth, ServerSettings
 
         setting = open_setting(read_plan(self.plan), self.plan.parent)
         keys = load_keys(self.plan.parent / "out")
         with open_ledger(self.store) as ledger:
             setting = with_id(setting, ledger, 0)
             self.tasks = Tasks(setting, keys)
-            entrance = Entrance.of(ledger, setting.key, ServerSettings(keys))
-            links = entrance.links.make([hand.name for hand in self.hands], 30)
+            auth = Auth.of(ledger, setting.key, ServerSettings(keys))
+            links = auth.links.make([hand.name for hand in self.hands], 30)
         for hand, (_, token) in zip(self.hands, links, strict=True):
             hand.come_in(url, f"/w/{token}")
 

@@ -25,7 +25,6 @@ from goldspan.campaign.awaiting import missing_answers
 from goldspan.money import from_micro
 from goldspan.store import faults_of
 from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, PASSED
-from goldspan.web.desk.views import gold
 from goldspan.web.errors import Refused
 from goldspan.web.service import open_service
 from web.serving import KEYS, Clock, key, plan_file
@@ -311,7 +310,9 @@ class Machine(RuleBasedStateMachine):
         assert set(given) == {(worker, item) for item, s in slots.items() for worker in s.counts}
         assert len(given) == len(set(given))
         assert len(ledger.given()) == len(self.sent)
-        assert {item: labels[0] for item, labels in gold(self.service).items()} == self.model.gold
+        assert {
+            item: labels[0] for item, labels in self.service.desk.gold_labels().items()
+        } == self.model.gold
 
 
 @pytest.mark.torture(

@@ -16,7 +16,7 @@ from schemathesis import GenerationMode
 
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.settings import Rate, Rates
-from web.houses import KEYS, Played
+from web.played import KEYS, Played
 from web.serving import open_round, serve
 
 EXAMPLES = 60 if settings.default.max_examples > 1000 else 15
@@ -67,16 +67,16 @@ def schema(server):
 @pytest.fixture(scope="module")
 def people(server):
     """Return who may ask what: cookies and token by the beginning of a path."""
-    entrance = server.app.state.house.entrance
-    ((link, _),) = entrance.links.make(["ann"], 30)
+    auth = server.app.state.context.auth
+    ((link, _),) = auth.links.make(["ann"], 30)
     sessions = {
-        "/api/work": entrance.sessions.begin_work(link),
-        "/api": entrance.sessions.begin_desk(),
+        "/api/work": auth.sessions.begin_work(link),
+        "/api": auth.sessions.begin_desk(),
     }
     return {
         start: {
-            "headers": {"X-Goldspan-CSRF": entrance.sessions.csrf(one)},
-            "cookies": {f"goldspan_{one.role}": entrance.sessions.cookie(one)},
+            "headers": {"X-Goldspan-CSRF": auth.sessions.csrf(one)},
+            "cookies": {f"goldspan_{one.role}": auth.sessions.cookie(one)},
         }
         for start, one in sessions.items()
     }

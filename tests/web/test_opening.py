@@ -11,10 +11,10 @@ import pytest
 
 from goldspan.campaign import open_setting, read_plan
 from goldspan.store import backup_ledger, restore_ledger
-from goldspan.web import Entrance, ServerSettings, open_service
+from goldspan.web import Auth, ServerSettings, open_service
 from goldspan.web.errors import Refused
 from goldspan.web.opening import FILE, ID, SERVER, open_store, with_id
-from web.houses import BEGIN
+from web.played import BEGIN
 from web.serving import KEYS, Clock, answer, key, open_round, plan_file
 
 
@@ -33,7 +33,7 @@ def opened(folder, out="out"):
 
 def entrance_of(service):
     settings = ServerSettings(KEYS, clock=service.clock)
-    return Entrance.of(service.ledger, service.setting.key, settings)
+    return Auth.of(service.ledger, service.setting.key, settings)
 
 
 def raise_money(folder):
@@ -47,20 +47,20 @@ def test_links_sessions_and_tasks_hold_on_when_the_plan_changes(tmp_path):
     plan_file(tmp_path)
     with opened(tmp_path) as service:
         open_round(service)
-        entrance = entrance_of(service)
-        ((link, token),) = entrance.links.make(["ann"], 30)
-        worker = entrance.sessions.cookie(entrance.sessions.begin_work(link))
-        desk = entrance.sessions.cookie(entrance.sessions.begin_desk())
-        scope = entrance.sessions.scope(entrance.sessions.read("worker", worker))
+        auth = entrance_of(service)
+        ((link, token),) = auth.links.make(["ann"], 30)
+        worker = auth.sessions.cookie(auth.sessions.begin_work(link))
+        desk = auth.sessions.cookie(auth.sessions.begin_desk())
+        scope = auth.sessions.scope(auth.sessions.read("worker", worker))
         answer(service, "ann")
         task = service.work.next("ann")["task"]["id"]
         shown = service.desk.names("ann")
     raise_money(tmp_path)
     with opened(tmp_path) as service:
-        entrance = entrance_of(service)
-        assert entrance.links.read(token) == link
-        assert entrance.sessions.read("desk", desk).role == "desk"
-        assert entrance.sessions.scope(entrance.sessions.read("worker", worker)) == scope
+        auth = entrance_of(service)
+        assert auth.links.read(token) == link
+        assert auth.sessions.read("desk", desk).role == "desk"
+        assert auth.sessions.scope(auth.sessions.read("worker", worker)) == scope
         assert service.desk.names("ann") == shown
         assert service.work.submit("ann", task, key(), "sun")["status"] == "accepted"
 
@@ -68,12 +68,12 @@ def test_links_sessions_and_tasks_hold_on_when_the_plan_changes(tmp_path):
 def test_campaigns_of_one_plan_and_secret_do_not_know_each_others_people(tmp_path):
     plan_file(tmp_path)
     with opened(tmp_path, "one") as one, opened(tmp_path, "two") as two:
-        entrance, other = entrance_of(one), entrance_of(two)
+        auth, other = entrance_of(one), entrance_of(two)
         ((link, token),) = other.links.make(["ann"], 30)
-        with pytest.raises(Refused, match="does not hold here"):
-            entrance.links.read(token)
+        with pytest.raises(Refused, match="is not valid here"):
+            auth.links.read(token)
         with pytest.raises(Refused, match="personal link"):
-            entrance.sessions.read("worker", other.sessions.cookie(other.sessions.begin_work(link)))
+            auth.sessions.read("worker", other.sessions.cookie(other.sessions.begin_work(link)))
         assert one.desk.names("ann") != two.desk.names("ann")
 
 

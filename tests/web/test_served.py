@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from goldspan.web import ServerSettings, create_app
-from web.houses import code_of
+from web.played import code_of
 from web.serving import KEYS, Clock, key, open_round, serve
 
 URL = "http://127.0.0.1:8080"
@@ -37,12 +37,12 @@ def browser_of(app, cookies=None):
 
 def worker_of(app, name):
     """Return the browser of a worker who has opened a link, and the id of the link."""
-    entrance = app.state.house.entrance
-    ((link, token),) = entrance.links.make([name], 30)
+    auth = app.state.context.auth
+    ((link, token),) = auth.links.make([name], 30)
     made = browser_of(app)
     made.get(f"/w/{token}")
-    session = entrance.sessions.read("worker", made.cookies["goldspan_worker"])
-    made.headers["X-Goldspan-CSRF"] = entrance.sessions.csrf(session)
+    session = auth.sessions.read("worker", made.cookies["goldspan_worker"])
+    made.headers["X-Goldspan-CSRF"] = auth.sessions.csrf(session)
     return made, link.id
 
 
@@ -84,7 +84,7 @@ def test_ids_of_tasks_say_nothing_of_items(served):
 
 def test_a_worker_is_known_after_a_restart_unless_the_link_was_revoked(served):
     (ann, _), (bob, link) = worker_of(served.app, "ann"), worker_of(served.app, "bob")
-    served.app.state.house.entrance.links.revoke(link)
+    served.app.state.context.auth.links.revoke(link)
     again = start(served.service, served.clock)
     assert browser_of(again, ann.cookies).get("/api/work/me").status_code == 200
     assert browser_of(again, bob.cookies).get("/api/work/me").status_code == 401

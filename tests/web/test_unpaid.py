@@ -11,7 +11,7 @@ from goldspan.cli.desk import overview_text as overview_words
 from goldspan.cli.desk import workers_text as workers_words
 from goldspan.web.routes.pages import PAGES
 from web.desk.conftest import worked
-from web.desks import Served
+from web.desks import Served, as_json
 from web.serving import answer
 
 MONEY = re.compile(
@@ -34,15 +34,15 @@ def shown(page):
 
 
 def test_the_desk_has_no_money(service):
-    now = service.desk.overview()
+    now = as_json(service.desk.overview())
     assert now["money"] is None
     assert not MONEY.search(overview_words(now))
-    rows = service.desk.workers()
+    rows = as_json(service.desk.workers())
     assert [row["earned"] for row in rows] == [None] * len(rows)
     assert not MONEY.search(workers_words(rows))
-    assert "bill.csv" not in [one["name"] for one in service.desk.exports()]
-    item = service.desk.items()["items"][0]["item"]
-    assert {row["paid"] for row in service.desk.item(item)["answers"]} <= {None}
+    assert "bill.csv" not in [one["name"] for one in as_json(service.desk.exports())]
+    item = as_json(service.desk.items())["items"][0]["item"]
+    assert {row["paid"] for row in as_json(service.desk.item(item))["answers"]} <= {None}
 
 
 def test_no_page_of_the_desk_speaks_of_it(service):
@@ -81,9 +81,9 @@ def test_who_is_finished_is_told_how_many_answers_there_are(service):
 def test_a_paid_campaign_still_does(tmp_path):
     service = worked(tmp_path)
     try:
-        assert service.desk.overview()["money"]["cap"] == "8.00"
+        assert as_json(service.desk.overview())["money"]["cap"] == "8.00"
         assert service.work.me("ann.k")["earned"] == "0.30"
-        assert "bill.csv" in [one["name"] for one in service.desk.exports()]
+        assert "bill.csv" in [one["name"] for one in as_json(service.desk.exports())]
         assert "is paid" in shown(Served(service=service).worker("ann.k").get("/help"))
     finally:
         service.close()

@@ -88,7 +88,7 @@ def test_who_fails_the_test_is_told_why_and_what_is_paid(service):
     for _ in range(3):
         answer(service, "eve", wrong=True)
     said = service.work.next("eve")["message"]
-    assert "did not agree enough" in said
+    assert "were right, so there are no more tasks" in said
     assert said.endswith("For 3 answers that count you get 0.15.")
 
 

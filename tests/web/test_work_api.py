@@ -12,8 +12,9 @@ from goldspan.spans import Span
 from goldspan.store import StoreError
 from goldspan.web import ServerSettings
 from goldspan.web.errors import Refused
+from goldspan.web.logs import LogFormatter
 from goldspan.web.settings import Rate, Rates
-from web.houses import BEGIN, KEYS, ME, Played, code_of
+from web.played import BEGIN, KEYS, ME, Played, code_of
 
 KEY = "0b9f3a6f-2c8e-1b4d"
 SPANS = {"task": "t", "key": KEY, "spans": [{"start": 0, "end": 2, "type": "PER"}]}
@@ -171,7 +172,7 @@ def test_a_database_that_is_gone_does_not_fill_the_log(server, worker, caplog, m
     for _ in range(20):
         assert worker.post("/api/work/answers", json=SPANS).status_code == 503
     assert caplog.text.count("is starting up") == 1
-    monkeypatch.setattr("goldspan.web.answers.QUIET", 0.0)
+    monkeypatch.setattr("goldspan.web.error_handlers.QUIET", 0.0)
     worker.post("/api/work/answers", json=SPANS)
     assert caplog.text.count("is starting up") == 2
 
@@ -185,12 +186,13 @@ def test_what_the_ledger_refuses_is_not_told_to_workers(server, worker):
 
 def test_what_breaks_is_written_down_without_what_people_wrote(server, worker, caplog):
     server.work.fails = RuntimeError("the answer was: my secret")
+    caplog.handler.setFormatter(LogFormatter())
     with caplog.at_level(logging.INFO):
         answer = worker.post("/api/work/answers", json=SPANS)
     assert (answer.status_code, code_of(answer)) == (500, "fault")
     assert "secret" not in answer.text + caplog.text
     assert "RuntimeError" in caplog.text
-    assert "houses.py" in caplog.text
+    assert "played.py" in caplog.text
     assert "RuntimeError" not in answer.text
     assert "content-security-policy" in answer.headers
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from goldspan.campaign import CampaignRecord, Setting, Waiting
     from goldspan.campaign.results import Findings
     from goldspan.store import SqlLedger
-    from goldspan.web import Entrance, ServerSettings
+    from goldspan.web import Auth, ServerSettings
     from goldspan.web.service import Service
 
 # --------------------------------------------------------------------------------------------------
@@ -235,6 +235,21 @@ def serve(
     no_loop: Annotated[
         bool, typer.Option("--no-loop", help="Accept answers, but decide nothing new.")
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            show_default=False,
+            help="Offer metrics for Prometheus at this port of 127.0.0.1, path /metrics.",
+        ),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Lines of the log: logfmt or JSON.")
+    ] = "text",
+    log_level: Annotated[
+        Literal["info", "debug"], typer.Option(help="debug also logs requests that succeed.")
+    ] = "info",
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
@@ -258,6 +273,8 @@ def serve(
     from goldspan.store.roles import serving
     from goldspan.web import ServerSettings, create_app, load_keys, open_service
     from goldspan.web import serve as run
+    from goldspan.web.logs import open_log
+    from goldspan.web.metrics import offer_metrics
     from goldspan.web.running import check_exposure, listen
     from goldspan.web.security.secret import FILE as SECRET
     from goldspan.web.service import check_web
@@ -283,23 +300,29 @@ def serve(
         options: dict[str, Any] = {"report": report, "new": new}
         service = open_service(setting, place.out, settings.keys, place.store, **options)
         with _closing(service):
-            _log()
-            with serving(service.ledger.database, settings.public_url, service.deployment):
+            open_log(log_format, log_level)
+            with (
+                serving(service.ledger.database, settings.public_url, service.deployment),
+                ExitStack() as beside,
+            ):
                 service.begin()
                 app = create_app(service, settings)
+                if metrics_port is not None:
+                    metrics = app.state.context.metrics
+                    address = beside.enter_context(offer_metrics(metrics, metrics_port))
                 new.keep()
-                entrance = app.state.house.entrance
-                entrance.links.move(settings.public_url)
+                auth = app.state.context.auth
+                auth.links.move(settings.public_url)
                 people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
                 links = place.command(["invite", place.plan, "--workers", names])
-                _greet(entrance, settings, place.plan, links, people, reset=reset_password)
-                try:
-                    service.start(loop=not no_loop)
-                    with notice.beside_another_display():  # the log
-                        run(app, listening)
-                finally:
-                    service.stop()
+                if metrics_port is not None:
+                    say(f"metrics, for this machine alone: {address}")
+                _greet(auth, settings, place.plan, links, people, reset=reset_password)
+                beside.callback(service.stop)
+                service.start(loop=not no_loop)
+                beside.enter_context(notice.beside_another_display())  # the log
+                run(app, listening)
 
 
 @contextmanager
@@ -343,7 +366,7 @@ def _url(host: str, port: int) -> str:
 
 
 def _greet(
-    entrance: Entrance,
+    auth: Auth,
     settings: ServerSettings,
     source: str,
     links: str,
@@ -352,7 +375,7 @@ def _greet(
     reset: bool,
 ) -> None:
     """Print where the server is, and the links of the requester and the annotators."""
-    account = entrance.account
+    account = auth.account
     say(f"goldspan serves {Path(source).name} at {settings.public_url}")
     if reset or not account.has_password:
         token = account.reset() if reset else account.open_setup()
@@ -360,27 +383,16 @@ def _greet(
         say(f"  {settings.address(f'/setup/{token}')}")
     else:
         say(f"the requester logs in at {settings.address('/login')}")
-    known = {link.worker for link in entrance.links.all()}
+    known = {link.worker for link in auth.links.all()}
     new = [name for name in annotators if name not in known]
     if new:
         say(f"a personal link for each annotator, shown only now; it holds for {DAYS} days:")
         width = max(map(len, new))
-        for link, token in entrance.links.make(new, DAYS):
+        for link, token in auth.links.make(new, DAYS):
             say(f"  {link.worker.ljust(width)}  {settings.address(f'/w/{token}')}")
     say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
     say("Ctrl-C ends it")
     sys.stdout.flush()  # the link must be seen now, also where the output is a file
-
-
-def _log() -> None:
-    """Write what happens to standard error; no line holds a token, a cookie or an answer."""
-    import logging
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name, level in (("goldspan", logging.INFO), ("uvicorn", logging.WARNING)):
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).setLevel(level)
 
 
 # --------------------------------------------------------------------------------------------------

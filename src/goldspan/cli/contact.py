@@ -15,9 +15,9 @@ from goldspan.cli.output import check_part, emit_json, key_values, listed, say, 
 if TYPE_CHECKING:
     from goldspan.campaign import Setting
     from goldspan.store import SqlLedger
-    from goldspan.web import Entrance, ServerSettings
-    from goldspan.web.providers.outbox import Letter, Outbox
-    from goldspan.web.providers.protocol import Provider
+    from goldspan.web import Auth, ServerSettings
+    from goldspan.web.providers.base import Provider
+    from goldspan.web.providers.payments import PaymentQueue, PaymentRequest
     from goldspan.web.security.sessions import Link
 
 # --------------------------------------------------------------------------------------------------
@@ -73,21 +73,21 @@ def invite(
       goldspan invite campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
     check_part("server")
-    from goldspan.web.providers.outbox import read_addresses
+    from goldspan.web.providers.invitations import read_addresses
 
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     if not (names or gone or show):
         raise typer.BadParameter("say --workers, --revoke or --list")
     with (
-        _entrance(place, public_url) as (setting, entrance, settings),
+        _auth(place, public_url) as (setting, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
-            entrance.links.revoke(name)
-        made = entrance.links.make(names, days) if names else []
+            auth.links.revoke(name)
+        made = auth.links.make(names, days) if names else []
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
-        every = entrance.links.all() if show else []
+        every = auth.links.all() if show else []
         if written is not None:
             _write_mails(written, setting, known, urls)
     if json:
@@ -106,14 +106,12 @@ def invite(
 
 
 @contextmanager
-def _entrance(
-    place: Place, public_url: str | None
-) -> Iterator[tuple[Setting, Entrance, ServerSettings]]:
+def _auth(place: Place, public_url: str | None) -> Iterator[tuple[Setting, Auth, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
     from goldspan.campaign.clock import CampaignClock, wall_clock
-    from goldspan.web import Entrance, ServerSettings, load_keys
+    from goldspan.web import Auth, ServerSettings, load_keys
     from goldspan.web.opening import open_store, with_id
 
     setting = place.setting()
@@ -122,16 +120,16 @@ def _entrance(
     with open_store(setting, place.out, place.store, wall_clock()) as ledger:
         settings = replace(settings, clock=CampaignClock(ledger))
         setting = with_id(setting, ledger, settings.clock())
-        entrance = Entrance.of(ledger, setting.key, settings)
-        url = public_url or entrance.links.place() or settings.public_url
-        yield setting, entrance, replace(settings, public_url=url)
+        auth = Auth.of(ledger, setting.key, settings)
+        url = public_url or auth.links.place() or settings.public_url
+        yield setting, auth, replace(settings, public_url=url)
 
 
 @contextmanager
 def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
     """Create the folder of the messages before any link is made: a link is shown once."""
     from goldspan.crowd.atomic import NewPlaces
-    from goldspan.web.providers.outbox import check_new
+    from goldspan.web.providers.invitations import check_new
 
     if mail is None:
         yield None
@@ -147,7 +145,7 @@ def _write_mails(
     folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
 ) -> None:
     from goldspan.web.pages import load_instructions
-    from goldspan.web.providers.outbox import Invitation, write_mails
+    from goldspan.web.providers.invitations import Invitation, write_mails
 
     page = setting.plan.page
     text = load_instructions(setting.folder, page.instructions)
@@ -195,7 +193,7 @@ class _Desk(NamedTuple):
     setting: Setting
     ledger: SqlLedger
     provider: Provider
-    outbox: Outbox
+    queue: PaymentQueue
 
 
 @at_campaign
@@ -267,15 +265,15 @@ def payments(
         written += [_bonus(desk, name, amount, reason) for name, amount in amounts.items()]
         written += _earned(desk) if earned else []
         done = _send(desk) if send else 0
-        letters = desk.outbox.letters()
-    _tell(written, done if send else None, letters, show=show, json=json)
+        requests = desk.queue.requests()
+    _tell(written, done if send else None, requests, show=show, json=json)
 
 
 @contextmanager
 def _open(place: Place) -> Iterator[_Desk]:
     from goldspan.campaign.clock import open_clock, wall_clock
     from goldspan.web.opening import open_store
-    from goldspan.web.providers.outbox import Outbox
+    from goldspan.web.providers.payments import PaymentQueue
     from goldspan.web.providers.registry import open_provider
 
     setting = place.setting()
@@ -287,7 +285,7 @@ def _open(place: Place) -> Iterator[_Desk]:
         ledger.check_facts()
         clock = open_clock(ledger, _settling(setting))
         provider = open_provider(setting.plan, ledger, clock)
-        yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
+        yield _Desk(setting, ledger, provider, PaymentQueue(ledger, clock))
 
 
 def _settling(setting: Setting) -> int:
@@ -303,24 +301,24 @@ def _everybody(desk: _Desk, names: list[str] | None) -> list[str]:
 
 
 def _reopen(desk: _Desk, name: str) -> str:
-    desk.outbox.reopen(name)
+    desk.queue.reopen(name)
     return name
 
 
 def _approve(desk: _Desk, worker: str) -> str:
-    return desk.outbox.approve(worker, desk.provider.about(worker))
+    return desk.queue.approve(worker, desk.provider.about(worker))
 
 
 def _reject(desk: _Desk, worker: str, why: str, category: str) -> str:
     desk.provider.check_rejection(why.strip(), category)
-    return desk.outbox.reject(worker, desk.provider.about(worker), why.strip(), category)
+    return desk.queue.reject(worker, desk.provider.about(worker), why.strip(), category)
 
 
 def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
     from goldspan.money import to_micro
 
     about = desk.provider.about(worker)
-    return desk.outbox.bonus(worker, about, to_micro(amount, "a bonus"), why.strip())
+    return desk.queue.bonus(worker, about, to_micro(amount, "a bonus"), why.strip())
 
 
 def _earned(desk: _Desk) -> list[str]:
@@ -329,47 +327,47 @@ def _earned(desk: _Desk) -> list[str]:
     people, written = People(desk.setting, desk.ledger), []
     for worker in desk.provider.workers():
         owed = desk.provider.owed(worker, people[worker].earned)
-        written.append(desk.outbox.earned(worker, desk.provider.about(worker), owed))
+        written.append(desk.queue.earned(worker, desk.provider.about(worker), owed))
     return [name for name in written if name is not None]
 
 
 def _send(desk: _Desk) -> int:
     from goldspan.errors import InputError
-    from goldspan.web.providers.outbox import send_all
+    from goldspan.web.providers.payments import send_all
 
-    courier = desk.provider.courier()
-    if courier is None:
+    sender = desk.provider.sender()
+    if sender is None:
         raise InputError(f"provider.name is {desk.provider.name!r}, to which nothing can be sent")
-    return send_all(desk.outbox, courier.deliver)
+    return send_all(desk.queue, sender.deliver)
 
 
 def _tell(
-    written: list[str], done: int | None, letters: list[Letter], *, show: bool, json: bool
+    written: list[str], done: int | None, requests: list[PaymentRequest], *, show: bool, json: bool
 ) -> None:
     if json:
-        shown = [_facts_payments(one) for one in letters]
-        emit_json({"written": written, "done": done, "letters": shown})
+        shown = [_facts_payments(one) for one in requests]
+        emit_json({"written": written, "done": done, "requests": shown})
         return
     for name in written:
         say(f"queued: {name}")
     if done is not None:
         say(f"done: {done}")
     if show or not (written or done is not None):
-        say(_table_payments(letters) if letters else "no payment requests")
+        say(_table_payments(requests) if requests else "no payment requests")
 
 
-def _facts_payments(letter: Letter) -> dict[str, Any]:
+def _facts_payments(request: PaymentRequest) -> dict[str, Any]:
     from goldspan.money import from_micro
 
-    amount = from_micro(letter.amount) if letter.amount else None
-    told = {"id": letter.id, "act": letter.act, "worker": letter.worker, "amount": amount}
-    reason = letter.facts.get("why", "")
-    return {**told, "why": letter.why, "state": letter.state, "refused": reason}
+    amount = from_micro(request.amount) if request.amount else None
+    told = {"id": request.id, "act": request.act, "worker": request.worker, "amount": amount}
+    reason = request.facts.get("why", "")
+    return {**told, "why": request.why, "state": request.state, "refused": reason}
 
 
-def _table_payments(letters: list[Letter]) -> str:
+def _table_payments(requests: list[PaymentRequest]) -> str:
     rows = [["state", "act", "worker", "amount", "id", ""]]
-    for facts in map(_facts_payments, letters):
+    for facts in map(_facts_payments, requests):
         cells = [facts[key] for key in ("state", "act", "worker", "amount", "id", "refused")]
         rows.append([str(cell or "") for cell in cells])
     return table(rows, (3,))

@@ -91,7 +91,7 @@ def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
       goldspan desk uncertain campaign.toml --limit 5
     """
     with _open(place, look=True) as at:
-        _show(at.doubts(limit), uncertain_text, as_json=json)
+        _show(at.uncertain(limit), uncertain_text, as_json=json)
 
 
 @desk.command(short_help="The items that were asked about.")
@@ -313,6 +313,9 @@ def _user() -> str:
 
 
 def _show(found: Any, words: Any, *, as_json: bool) -> None:
+    """Print a view of the desk, or a list of them, as JSON or in words."""
+    if not isinstance(found, dict):
+        found = [one.to_dict() for one in found] if isinstance(found, list) else found.to_dict()
     if as_json:
         emit_json(found)
     else:

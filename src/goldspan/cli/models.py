@@ -174,10 +174,10 @@ def _check_possible(data: _Data, encoding: str) -> None:
         return
     import numpy as np
 
+    from goldspan.chains.decoding import first_without_path
     from goldspan.errors import InputError
     from goldspan.spans import Codec
     from goldspan.tagger.crf import Masks
-    from goldspan.tagger.kernels.training import first_without_path
     from goldspan.tagger.targets import allowed_tags, named_tags
 
     codec = Codec.from_tags(set(named_tags(data.tags)), encoding)
@@ -239,7 +239,7 @@ def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
 
 def _make(model: str, params: dict[str, Any]) -> Tagger:
     from goldspan.errors import UnknownNameError
-    from goldspan.tagger.model_file import KINDS
+    from goldspan.tagger.load import KINDS
 
     if model not in KINDS:
         raise UnknownNameError("model", model, KINDS)

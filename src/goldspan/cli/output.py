@@ -184,7 +184,9 @@ def check_there(*inputs: str | None) -> None:
 
 
 _STORE = ("sqlalchemy",)
-_SERVER = ("fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2")
+_SERVER = (
+    "fastapi", "starlette", "uvicorn", "jinja2", "itsdangerous", "argon2", "prometheus_client",
+)  # fmt: skip
 _PARTS = {
     "picture": ("report", "a picture", ("matplotlib",)),
     "report": ("report", "a report", ("matplotlib", "jinja2")),

@@ -444,7 +444,7 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     from goldspan.money import from_micro
     from goldspan.store.erasing import UnsettledError
     from goldspan.web.people import People
-    from goldspan.web.providers.outbox import Outbox
+    from goldspan.web.providers.payments import PaymentQueue
     from goldspan.web.providers.registry import open_provider
 
     clock = CampaignClock(ledger)
@@ -452,7 +452,7 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     if worker not in provider.workers():
         return
     owed = provider.owed(worker, People(setting, ledger)[worker].earned)
-    letters = Outbox(ledger, clock).letters()
+    letters = PaymentQueue(ledger, clock).requests()
     due = owed - sum(one.amount for one in letters if one.id.startswith(f"earned:{worker}:"))
     if due >= UNIT:
         raise UnsettledError(

@@ -438,12 +438,14 @@ class Database:
         where: Path or address, without a password, for messages.
         held: The roles that this process holds.
         lock: Threads of this process wait here in order, and not in SQLite, which lets them sleep.
+        on_write: Called with the seconds of every write transaction that was kept.
     """
 
     engine: Engine
     where: str
     held: Held = field(default_factory=Held, repr=False)
     lock: FairLock = field(default_factory=FairLock, repr=False)
+    on_write: list[Callable[[float], None]] = field(default_factory=list, repr=False)
 
     def write(
         self, now: int, work: Callable[Concatenate[Entry, P], Result],
@@ -460,15 +462,20 @@ class Database:
         """
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")
+        begin = time.perf_counter()
         for left in reversed(range(TRIES)):
             try:
-                return self._write_once(now, work, *args, **kwargs)
+                result = self._write_once(now, work, *args, **kwargs)
             except DBAPIError as error:
                 if not (error.connection_invalidated or is_outside(error)):
                     raise
                 if not (left and is_busy(error)):
                     raise store_error(error, self.where) from None
                 time.sleep(0.01 * (TRIES - left))
+            else:
+                for tell in self.on_write:
+                    tell(time.perf_counter() - begin)
+                return result
         raise AssertionError("the last try returns or raises")
 
     @contextmanager

@@ -9,13 +9,13 @@ from goldspan._lazy import lazy
 if TYPE_CHECKING:
     from goldspan.web.app import create_app
     from goldspan.web.running import serve
-    from goldspan.web.security.entrance import Entrance
+    from goldspan.web.security.auth import Auth
     from goldspan.web.security.secret import Keys, load_keys
     from goldspan.web.service import Service, open_service
     from goldspan.web.settings import ServerSettings
 
 __all__ = [
-    "Entrance",
+    "Auth",
     "Keys",
     "ServerSettings",
     "Service",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Entrance": "goldspan.web.security.entrance",
+    "Auth": "goldspan.web.security.auth",
     "Keys": "goldspan.web.security.secret",
     "ServerSettings": "goldspan.web.settings",
     "Service": "goldspan.web.service",
@@ -40,6 +40,14 @@ __getattr__ = lazy(
     __name__,
     _HOME,
     extra="server",
-    needs={"argon2", "fastapi", "itsdangerous", "jinja2", "starlette", "uvicorn"},
+    needs={
+        "argon2",
+        "fastapi",
+        "itsdangerous",
+        "jinja2",
+        "prometheus_client",
+        "starlette",
+        "uvicorn",
+    },
     purpose="the server",
 )

@@ -2,75 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute
 
 from goldspan import __version__
 from goldspan.errors import GoldspanError
-from goldspan.web.answers import on_refusal
-from goldspan.web.house import House, RequesterHere, worker_here
+from goldspan.web.dependencies import RequesterHere, ServerContext, worker_here
+from goldspan.web.error_handlers import on_refusal
 from goldspan.web.models import refusals
-from goldspan.web.pages import load_instructions
-from goldspan.web.protocols import ServiceFace
-from goldspan.web.security.entrance import Headers
-from goldspan.web.security.gates import Faults, Gate, Log
+from goldspan.web.pages import load_instructions, static_files
+from goldspan.web.routes import desk_api, pages, sign_in, work
+from goldspan.web.security.auth import Headers
+from goldspan.web.security.middleware import Faults, RequestGuard, RequestLog
+from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
-ROUTERS = (
-    "goldspan.web.routes.join:router",
-    "goldspan.web.routes.work:often",
-    "goldspan.web.routes.work:router",
-    "goldspan.web.app:pages",
-    "goldspan.web.routes.desk_api:router",
-    "goldspan.web.routes.pages:router",
-    "goldspan.web.routes.join:outside",
-    "goldspan.web.app:static",
-)
-"""Every part of the server, in the order in which paths are looked up: an `APIRouter`, or a
-function of the `House` that gives one. Parts that are not there are left out."""
 
-
-def create_app(service: ServiceFace, settings: ServerSettings) -> FastAPI:
+def create_app(service: Service, settings: ServerSettings) -> FastAPI:
     """Return the application of a campaign.
 
     Args:
         service: The campaign.
         settings: How it is run.
     """
-    house = House.of(service, settings)
+    context = ServerContext.of(service, settings)
     app = FastAPI(
         title="goldspan", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
         # It would lead to an address of its own making, http:// behind a proxy with TLS.
         redirect_slashes=False,
     )  # fmt: skip
-    app.state.house = house
-    for place in ROUTERS:
-        app.router.routes.extend(_routes(place, house))
-    app.router.routes.extend(_document(app))
+    app.state.context = context
+    # Paths are looked up in this order.
+    routers = (
+        sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
+        pages.router, sign_in.provider_routes(context), static_files(), _document(app),
+    )  # fmt: skip
+    for router in routers:
+        app.router.routes.extend(router.routes)
     for kind in (GoldspanError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, on_refusal)
     # The last one stands outermost.
-    app.add_middleware(Gate, house=house)
-    app.add_middleware(Faults)
+    app.add_middleware(RequestGuard, context=context)
+    app.add_middleware(Faults, metrics=context.metrics)
     app.add_middleware(Headers, secure=settings.is_secure)
-    app.add_middleware(Log)
+    app.add_middleware(RequestLog, metrics=context.metrics)
     return app
 
 
-def pages(house: House) -> APIRouter:
+def _worker_pages(context: ServerContext) -> APIRouter:
     """Return the pages of a worker."""
-    from goldspan.web.routes.pages import LabelPage, Visitor, worker_pages
-
-    setting, sessions = house.service.setting, house.entrance.sessions
+    setting, sessions = context.service.setting, context.auth.sessions
     plan = setting.plan
-    shown = LabelPage(
+    shown = pages.LabelPage(
         paid=plan.is_paid,
         campaign=setting.key,
         title=plan.page.title or plan.name,
@@ -80,30 +66,14 @@ def pages(house: House) -> APIRouter:
         skip_reasons=plan.page.skip_reasons,
     )
 
-    def visitor(request: Request) -> Visitor:
+    def visitor(request: Request) -> pages.Visitor:
         session = worker_here(request)
-        return Visitor(scope=sessions.scope(session), csrf=sessions.csrf(session))
+        return pages.Visitor(scope=sessions.scope(session), csrf=sessions.csrf(session))
 
-    return worker_pages(shown, visitor)
-
-
-def static(_: House) -> APIRouter:
-    """Return the route of scripts and styles."""
-    from goldspan.web.pages import static_files
-
-    return static_files()
+    return pages.worker_pages(shown, visitor)
 
 
-def _routes(place: str, house: House) -> list[BaseRoute]:
-    """Return the routes of a part of the server."""
-    module, _, name = place.partition(":")
-    if find_spec(module) is None:
-        return []
-    made: APIRouter | Callable[[House], APIRouter] = getattr(import_module(module), name)
-    return list((made if isinstance(made, APIRouter) else made(house)).routes)
-
-
-def _document(app: FastAPI) -> list[BaseRoute]:
+def _document(app: FastAPI) -> APIRouter:
     """Return the route of the OpenAPI document, which is for the requester."""
     router = APIRouter(tags=["api"])
 
@@ -112,4 +82,4 @@ def _document(app: FastAPI) -> list[BaseRoute]:
         """Return the description of this API."""
         return app.openapi()
 
-    return list(router.routes)
+    return router

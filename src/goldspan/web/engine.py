@@ -1,8 +1,8 @@
-"""The campaign's loop beside the pages: a thread that runs it, and keeps what is known up to date.
+"""The campaign's loop beside the pages: a thread that runs it and keeps the consensus up to date.
 
-The loop gives `Waiting` while people answer. Meanwhile the engine aggregates now and then what has
-come, for the desk, and runs the loop again when the round's places are filled or a lease may have
-run out. All that is shown is in one frozen `Live`, replaced as a whole.
+The loop returns `Waiting` while people answer. Meanwhile the engine aggregates the answers now and
+then for the desk, and runs the loop again when the round is complete or an assignment may have
+expired. Everything that is shown is in one frozen `Live`, replaced as a whole.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign import Campaign, Decision, Waiting
 from goldspan.campaign.judging import judge
 from goldspan.crowd import Crowd
-from goldspan.errors import GoldspanError
-from goldspan.store.engine import LostError
+from goldspan.errors import FaultsError, GoldspanError, InputError
+from goldspan.store.engine import LostError, StoreError
+from goldspan.store.locks import locked, shared
+from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
 
 log = logging.getLogger("goldspan.web.engine")
@@ -33,14 +35,14 @@ LOOK = 5.0
 LEAST, REST = 1.0, 2.0
 """Seconds between two looks at the labels, and how often as long as a look computes it rests."""
 AFTER_ERROR = 15.0
-MEND = (
-    "Answers are still taken and kept, but no round closes and nobody is judged. Fix what is said "
-    "above; it is tried again every {seconds} seconds."
+ADVICE = (
+    "Answers are still taken and kept, but no round closes and no worker is evaluated. Fix the "
+    "problem above; the server tries again every {seconds} seconds."
 )
 REPORT = (
-    "Answers are still taken and kept, but no round closes and nobody is judged. It is tried again "
-    "every {seconds} seconds. If it stays, this is a fault of goldspan: the log of "
-    "`goldspan serve` says where it happened; report it, and start the server again."
+    "Answers are still taken and kept, but no round closes and no worker is evaluated. The server "
+    "tries again every {seconds} seconds. If it persists, it is a bug in goldspan: the log of "
+    "`goldspan serve` says where; please report it, and restart the server."
 )
 """What to do about a failure that has a message for people, and about any other."""
 LOST = "This server ends. Use the one that has taken over."
@@ -84,39 +86,60 @@ class TroubleFile:
     """What stops the loop, in a small file for commands beside the server.
 
     It is written once with room to spare and then overwritten in place, which also works on a full
-    disk, and without the database.
+    disk and without the database. The server holds a lock on it, which ends with its process: what
+    a server that was killed has left is not believed.
 
     Args:
-        path: Of the file; its folder is there.
+        path: Of the file, in an existing folder.
     """
 
     SIZE = 4_096
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file: IO[bytes] | None = None
+        self._is_closed = False
 
     def write(self, error: str = "", advice: str = "") -> None:
-        """Overwrite what stands there; without words nothing is wrong."""
+        """Replace the content; without arguments nothing is wrong."""
+        if self._is_closed:
+            return
         room = self.SIZE // 8  # a character may take six bytes in JSON
         words = json.dumps({"error": error[:room], "advice": advice[: room // 2]})
         try:
-            with self.path.open("r+b" if self.path.exists() else "wb") as file:
-                file.write(words.encode().ljust(self.SIZE) + b"\n")
+            if self._file is None:
+                self._file = self.path.open("r+b" if self.path.exists() else "w+b", buffering=0)
+                if sys.platform != "win32":  # there, others could not read a locked file
+                    locked(self._file)
+            self._file.seek(0)
+            self._file.write(words.encode().ljust(self.SIZE) + b"\n")
         except OSError as failed:
             log.warning("cannot write %s: %s", self.path, failed.strerror)
+        except ValueError:  # it was closed meanwhile
+            return
 
     def read(self) -> dict[str, str]:
-        """Return `error` and `advice`, "" where nothing is wrong or nothing is known."""
+        """Return `error` and `advice`, "" where nothing is wrong or no server runs."""
         try:
-            found = json.loads(self.path.read_bytes())
-            return {"error": str(found["error"]), "advice": str(found["advice"])}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {"error": "", "advice": ""}
+            with self.path.open("rb") as file:
+                is_left = self._file is None and shared(file)  # nobody holds it
+                found = {} if is_left else json.loads(file.read())
+        except (OSError, ValueError):
+            found = {}
+        return {name: str(found.get(name, "")) for name in ("error", "advice")}
 
     def remove(self) -> None:
-        """Remove the file: no server runs any more."""
+        """Remove the file when the server ends."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        """Write nothing more: another server may have taken over."""
+        self._is_closed = True
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 class Engine:
@@ -140,6 +163,10 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
         self._n_forgotten = 0
+        self.n_faults = 0
+        """Failures of the loop."""
+        self.looked: tuple[float, float] | None = None
+        """When the answers were last aggregated, by the monotonic clock, and how long it took."""
 
     def start(self) -> None:
         """Begin."""
@@ -160,7 +187,9 @@ class Engine:
     def abandon(self) -> None:
         """End without a word to files and database: another process steers or serves now."""
         with self._changed:
-            self._halt, self.trouble = True, None
+            self._halt, trouble, self.trouble = True, self.trouble, None
+            if trouble is not None:
+                trouble.close()
             self._changed.notify_all()
 
     def notify(self) -> None:
@@ -232,9 +261,13 @@ class Engine:
         """Aggregate what there is, unless it was done a moment ago."""
         if time.monotonic() < self._next_look:
             return
-        begin = time.thread_time()  # a busy machine makes a look slow, and not dear
+        start, begin = (
+            time.monotonic(),
+            time.thread_time(),
+        )  # a busy machine makes it slow, not dear
         with _giving_way():
             self._compute()
+        self.looked = time.monotonic(), time.monotonic() - start
         self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
 
     def _compute(self) -> None:
@@ -297,13 +330,17 @@ class Engine:
 
     def _fail(self, error: Exception) -> None:
         """Say what stops the loop wherever somebody may look, and wait before the next attempt."""
+        self.n_faults += 1
         expected = isinstance(error, GoldspanError)
         why = str(error) if expected else f"{type(error).__name__}: {error}"
-        advice = (MEND if expected else REPORT).format(seconds=round(AFTER_ERROR))
+        advice = (ADVICE if expected else REPORT).format(seconds=round(AFTER_ERROR))
         if why != self.live.error:  # every attempt may fail alike: said once
-            log.error("the campaign does not go on: %s\n%s", why, advice,
-                      exc_info=None if expected else error)  # fmt: skip
-            log.debug("where it failed", exc_info=error)
+            # Other messages may name workers, or hold what they wrote: the desk shows them.
+            names_files = isinstance(error, InputError | StoreError)
+            is_safe = names_files and not isinstance(error, FaultsError)
+            said = why if is_safe else f"{type(error).__name__}, see the desk"
+            fields = {"fields": fields_of(error)}
+            log.error("the campaign is blocked: %s. %s", said, advice, extra=fields)
         self._publish(state="failed", error=why, advice=advice)
         self._stale, self._next_look = True, 0.0  # what was half done is done anew
         if self.trouble is not None:
@@ -315,7 +352,7 @@ class Engine:
         """Take back what was said of a failure."""
         if not self.live.error:
             return
-        log.info("the campaign goes on again")
+        log.info("the campaign continues")
         if self.trouble is not None:
             self.trouble.write()
         self._publish(error="", advice="")

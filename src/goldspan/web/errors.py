@@ -1,4 +1,4 @@
-"""What the server refuses: a code for programs, a message for people, a status of HTTP."""
+"""Refused requests: a code for programs, a message for people, an HTTP status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What workers' requests and answers look like: strict types, nothing unknown.
 
 Answers are models too: what a body holds beyond its model is not sent, so that nothing of the
-inside – which task is a control question – can leak by mistake.
+inside – which task is a gold question – can leak by mistake.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def render_page(name: str, **values: Any) -> str:
 
     Args:
         name: Of the template in `templates/`.
-        values: What stands in its places; a name without a value is an error.
+        values: Values of its variables; a missing one is an error.
     """
     return environment().get_template(name).render(version=__version__, **values)
 
@@ -185,7 +185,7 @@ class LogoutForm(Body):
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form; none if the body is no form, or a field stands twice."""
+    """Return the fields of a form; none if the body is no form, or a field appears twice."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if kind != TYPE:
@@ -291,7 +291,7 @@ def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]
 
 
 def plain_words(text: str) -> str:
-    r"""Return instructions without marks, for a letter: what stands in brackets keeps its kind.
+    r"""Return instructions without marks, for a mail: text in brackets keeps its label.
 
     >>> print(plain_words("# Names\n\nMark **all**.\n\n> [Ann](PER) sang"))
     Names

@@ -35,11 +35,11 @@ class Person:
     """What one worker has done.
 
     Attributes:
-        control: Control questions that were answered, in order, whether the answer counts or not.
+        control: Gold questions that were answered, in order, whether the answer counts or not.
         right: Of each of them, how much was right in the first answer: a test is decided by it,
             whatever is changed afterwards.
         regular: Answers to other items.
-        counting: Answers that count, control questions among them.
+        counting: Answers that count, gold questions among them.
         drafts: Answers that are kept and do not count.
         earned: In millionths of the currency unit.
         given: Places in the pool of the items with an answer that counts, in order.
@@ -120,7 +120,7 @@ class People:
             self.look()
 
     def tests(self, worker: str) -> int:
-        """Count the further control questions that the requester asked of a worker."""
+        """Count the further gold questions that the requester asked of a worker."""
         return self._asked[worker]
 
     def why_barred(self, worker: str) -> str | None:

@@ -146,12 +146,12 @@ class _Server(uvicorn.Server):
 
     @property
     def _house(self) -> Any:
-        return getattr(getattr(self.config.app, "state", None), "house", None)
+        return getattr(getattr(self.config.app, "state", None), "context", None)
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop; called ten times a second."""
-        house = self._house
-        is_lost = house is not None and house.held.lost is not None
+        context = self._house
+        is_lost = context is not None and context.held.lost is not None
         return is_lost or await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

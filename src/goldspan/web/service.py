@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -29,28 +28,23 @@ from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError
+from goldspan.web.desk import Desk
+from goldspan.web.desk.downloads import Report
 from goldspan.web.ending import Ending
 from goldspan.web.engine import Engine, TroubleFile
 from goldspan.web.opening import open_store, with_id
 from goldspan.web.people import People
-from goldspan.web.providers.protocol import Sending, open_sending
+from goldspan.web.providers.payments import PaymentQueue, PaymentThread
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.secret import Keys
 from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
     from goldspan.campaign import Plan
-    from goldspan.web.desk import Desk
 
 log = logging.getLogger("goldspan.web")
-Report = Callable[[Findings, Path], None]
 TROUBLE = "trouble.json"
 """The file in the campaign's folder that says what stops its loop, while a server runs."""
-
-
-def _log_event(event: CampaignEvent) -> None:
-    for line in event.lines():
-        log.info(line)
 
 
 class Service:
@@ -63,8 +57,8 @@ class Service:
         out: The folder of what comes out.
         clock: The campaign's clock; opened here by default.
         completion: What a worker who is finished is given.
-        sending: Sends letters to a provider.
-        report: Writes the campaign's report; the room `report` is handed in.
+        payments: Sends letters to a provider.
+        report: Writes the campaign's report.
 
     Raises:
         InputError: The plan is for another crowd.
@@ -79,25 +73,28 @@ class Service:
         *,
         clock: Callable[[], int] | None = None,
         completion: Completion = lambda _: None,
-        sending: Sending | None = None,
+        payments: PaymentThread | None = None,
         report: Report | None = None,
     ) -> None:
         check_web(setting.plan)
         clock = clock or CampaignClock(ledger)
         self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
-        self.clock, self.report, self.sending = clock, report, sending
+        self.clock, self.report, self.payments = clock, report, payments
         self._keeper = Keeper(clock)
         steps = Steps.of(
             setting, ledger, label=Web(setting, ledger, clock),
             stop=Ending(Stopping(setting.plan), setting.plan, ledger),
         )  # fmt: skip
-        self.campaign = Campaign(setting, ledger, steps, on_event=_log_event)
+        self.campaign = Campaign(setting, ledger, steps, on_event=self._log_event)
         self.people = People(setting, ledger)
         self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
         self.work = Work(
             setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
         )  # fmt: skip
+        self.desk = Desk(
+            setting, ledger, self.people, self.engine, self.work.tasks, clock, keys, report
+        )
         ledger.database.held.told.append(self._abandon)
 
     @property
@@ -106,13 +103,6 @@ class Service:
         plan = json.dumps(self.setting.plan.model_dump(mode="json"), sort_keys=True)
         key = self.keys.of("deployment")
         return blake2b(plan.encode(), key=key, digest_size=16).hexdigest()
-
-    @cached_property
-    def desk(self) -> Desk:
-        """What the requester sees and does."""
-        from goldspan.web.desk import Desk
-
-        return Desk(self)
 
     def begin(self) -> None:
         """Check plan and pool against the store and put them in force, as `goldspan run` does.
@@ -129,13 +119,13 @@ class Service:
         self._keeper.start()
         if loop:
             self.engine.start()
-            if self.sending is not None:
-                self.sending.start()
+            if self.payments is not None:
+                self.payments.start()
 
     def stop(self) -> None:
         """Stop what `start` began: while the role of the server is held, as all of it writes."""
-        if self.sending is not None:
-            self.sending.stop()
+        if self.payments is not None:
+            self.payments.stop()
         self.engine.stop()
         self._keeper.stop()
 
@@ -162,8 +152,16 @@ class Service:
         """Stop, as another process has taken over; called in any thread."""
         log.error("this server ends: %s", error)
         self.engine.abandon()
-        if self.sending is not None:
-            self.sending.abandon()
+        if self.payments is not None:
+            self.payments.abandon()
+
+    def _log_event(self, event: CampaignEvent) -> None:
+        """Log what the loop tells; a worker whom it is about is named by pseudonym."""
+        for line in event.lines():
+            for worker in self.people.all():
+                if line.strip().startswith(f"{worker} "):
+                    line = line.replace(worker, self.desk.names(worker), 1)  # noqa: PLW2901
+            log.info("%s", line.strip())
 
     def _export(self, campaign: Campaign) -> None:
         write_exports(campaign, self.out, self.desk.names.record)
@@ -220,7 +218,9 @@ def open_service(
         setting = with_id(as_begun(setting, ledger), ledger, clock())
         provider = open_provider(setting.plan, ledger, clock)
         options.setdefault("completion", provider.completion)
-        options.setdefault("sending", open_sending(provider, ledger, clock))
+        sender = provider.sender() if provider.sends_requests else None
+        payments = None if sender is None else PaymentThread(PaymentQueue(ledger, clock), sender)
+        options.setdefault("payments", payments)
         return Service(setting, ledger, keys, out, **options)
     except BaseException:
         ledger.close()

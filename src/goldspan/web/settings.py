@@ -32,7 +32,7 @@ class Rates:
         worker: Requests of a worker's session.
         desk: Requests of a requester's session.
         login: Passwords that an address tries.
-        join: Links that do not hold, of an address; those that hold are not counted.
+        join: Invalid links that an address tries; valid ones are not counted.
         link: Sessions that begin with one link, each of which may leave a record when it ends.
     """
 
@@ -60,7 +60,7 @@ class ServerSettings:
         worker_days: How long a worker's session lasts, if the link does.
         desk_hours: How long a requester's session lasts.
         desk_idle_minutes: When it ends if nothing is done in it.
-        setup_minutes: How long the link to choose a password holds.
+        setup_minutes: How long the link to choose a password is valid.
     """
 
     keys: Keys = field(repr=False)
@@ -77,7 +77,7 @@ class ServerSettings:
     setup_minutes: float = 60
 
     def __post_init__(self) -> None:
-        """Reject an address that is none."""
+        """Reject an invalid address."""
         _check(self.public_url)
 
     @cached_property
@@ -92,7 +92,7 @@ class ServerSettings:
 
     @cached_property
     def hosts(self) -> frozenset[str]:
-        """What may stand in the header Host; the names of this machine are one."""
+        """Allowed values of the header Host; the names of this machine count as one."""
         host, port = str(self.url.hostname), self.url.port or PORTS[self.url.scheme]
         names = LOOPBACK if host in LOOPBACK else {host}
         written = {f"[{name}]" if ":" in name else name for name in names}
@@ -101,7 +101,7 @@ class ServerSettings:
 
     @cached_property
     def origins(self) -> frozenset[str]:
-        """What may stand in the header Origin."""
+        """Allowed values of the header Origin."""
         return frozenset(f"{self.url.scheme}://{host}" for host in self.hosts)
 
     def address(self, path: str) -> str:
@@ -117,6 +117,6 @@ def _check(public_url: str) -> None:
         good = False
     if not good or url.path not in {"", "/"} or url.query or url.fragment or "@" in url.netloc:
         raise InputError(
-            f"{public_url!r} is no address of a server: give scheme, host and port alone, "
+            f"{public_url!r} is not the address of a server: give scheme, host and port only, "
             "https://labels.example.org"
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from hmac import digest
@@ -27,17 +29,17 @@ from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
-from goldspan.web.security.secret import Keys, Seal
+from goldspan.web.security.secret import Keys, Signer
 
 # --------------------------------------------------------------------------------------------------
-# Tasks as a page shows them, and answers as a page sends them.
+# Tasks as pages show them, answers as pages send them
 
 
 class Tasks:
     """Makes tasks of leases, and labels of answers.
 
     A task's id names the item and the worker, signed: a worker cannot ask for an item. Neither the
-    items' ids, which may say too much, nor their places in the pool, which tell control questions
+    items' ids, which may say too much, nor their places in the pool, which tell gold questions
     from others, can be read from it: the number is masked with a keyed hash that differs for every
     item and worker (as in synthetic initialization vectors, so that a task keeps its id).
 
@@ -49,7 +51,7 @@ class Tasks:
     def __init__(self, setting: Setting, keys: Keys) -> None:
         self.setting = setting
         self._key = keys.of(f"task {setting.key}")
-        self._seal = Seal(self._key)
+        self._seal = Signer(self._key)
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
         """Return what the page needs of a lease."""
@@ -93,7 +95,7 @@ class Tasks:
         known, length = self.setting.plan.task.types, self._length(item)
         wrong = [span.type for span in answer if span.type not in known]
         if wrong:
-            raise Refused("invalid", f"{wrong[0]!r} is none of {', '.join(known)}.", 422)
+            raise Refused("invalid", f"{wrong[0]!r} is not one of {', '.join(known)}.", 422)
         try:
             return write(answer, length, self.setting.codec.encoding)
         except InputError as error:
@@ -151,13 +153,13 @@ class Tasks:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a worker is asked next: practice, the test, control questions among the others, the rest.
+# The next task: practice, test, gold questions among the others, the rest
 
 
 FAILED_TEST = "right in the test"
 """How the record of who failed the test ends."""
 TRIES = 5
-"""Control questions that are tried before one goes on without."""
+"""Gold questions that are tried before one goes on without."""
 
 
 class Asking:
@@ -264,7 +266,7 @@ class Asking:
         return f"{found.right} of {found.total} {FAILED_TEST}"
 
     def total(self, worker: str, regular: int) -> int:
-        """Count a worker's answers after so many to other items, control questions among them."""
+        """Count a worker's answers after so many to other items, gold questions among them."""
         person, due = self.people[worker], 0
         if self.setting.plan.control is not None:
             due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
@@ -272,7 +274,7 @@ class Asking:
 
     @property
     def _opening(self) -> int:
-        """Count the control questions that come before everything else: practice and the test."""
+        """Count the gold questions that come before everything else: practice and the test."""
         control = self.setting.plan.control
         return 0 if control is None else self.setting.plan.page.training + control.first
 
@@ -285,7 +287,7 @@ class Asking:
         return len(person.control) < due
 
     def _mixed(self, worker: str, regular: int) -> int:
-        """Count the control questions due after so many others.
+        """Count the gold questions due after so many others.
 
         Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
         """
@@ -300,7 +302,7 @@ class Asking:
         return stretch + (place >= drawn)
 
     def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
-        """Order the control questions that the worker has neither answered nor passed on."""
+        """Order the gold questions that the worker has neither answered nor passed on."""
         seed = self.setting.plan.seed
         seen = {*person.control, *queries.passed(connection, worker)}
         rest = [item for item in self.setting.control if item not in seen]
@@ -308,7 +310,7 @@ class Asking:
 
 
 # --------------------------------------------------------------------------------------------------
-# A worker's work, without HTTP: what is next, answers, changes, skips, what was earned.
+# A worker's actions: next task, answer, change, skip, report
 
 
 FLAG = "flag"
@@ -327,15 +329,15 @@ _SAID = {
     "late": "Your answer came late, and counts.",
     "draft": "Your answer is kept, but does not count: {reason}.",
     "duplicate": "Your answer is kept, but does not count: {reason}.",
-    "changed": "Your answer is changed.",
+    "changed": "Your answer was changed.",
 }
 _NOT_KEPT = (
     "Your answer does not count: {reason}. An earlier one that does not count is kept; this one is "
     "not kept."
 )
 _FAILED = (
-    "Your answers to the first texts did not agree enough with what is known of them, so there "
-    "are no more for you in this campaign."
+    "Too few of your answers to the first texts were right, so there are no more tasks for you "
+    "in this campaign."
 )
 _NO_MORE = "There are no more tasks for you in this campaign."
 _ENOUGH = (
@@ -375,6 +377,12 @@ class Work:
         self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
         self.asking, self.tasks = Asking(setting, ledger, people), Tasks(setting, keys)
         self._counted: dict[str, tuple[int, int, int]] = {}
+        self._outcomes, self._outcomes_lock = Counter[str](), threading.Lock()
+
+    def outcomes(self) -> dict[str, int]:
+        """Count the answers that were taken by this process, by what became of them."""
+        with self._outcomes_lock:
+            return dict(self._outcomes)
 
     def next(self, worker: str) -> dict[str, Any]:
         """Return the next task, or say why there is none."""
@@ -411,6 +419,7 @@ class Work:
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if came is not None:
             self.people.took(came, labels)
+            self._count(receipt.status)
             self.took()
         said = _SAID[receipt.status]
         if receipt.reason and came is None and not self.ledger.is_sent(name):
@@ -484,6 +493,7 @@ class Work:
         if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if not receipt.repeated:
+            self._count(receipt.status)
             self.took()
         said = _SAID[receipt.status].format(reason=receipt.reason)
         return {"status": receipt.status, "message": said, "me": self._me(worker)}
@@ -542,6 +552,10 @@ class Work:
             "drafts": person.drafts,
         }
 
+    def _count(self, outcome: str) -> None:
+        with self._outcomes_lock:
+            self._outcomes[outcome] += 1
+
     def _amount(self, micro: int) -> str | None:
         """Write an amount; nothing where nobody is paid."""
         return from_micro(micro) if self.setting.plan.is_paid else None
@@ -581,7 +595,7 @@ class Work:
     def _closing(self, worker: str, since: int) -> Callable[[CountedAnswer], str]:
         """Return what says why an answer can no longer be changed, "" if it can.
 
-        When an answer came decides, and not its item: control questions, which are open all the
+        When an answer came decides, and not its item: gold questions, which are open all the
         time, then close with the others.
         """
         ended = self.is_over() or bool(self.ledger.count(ENDED))
@@ -611,7 +625,7 @@ class Work:
         """Count a worker's answers and what they may still get; None where nobody can know.
 
         Nobody can where items get more answers if these disagree, or where a rule may stop the
-        campaign early. Control questions are counted before they come, so that the sum does not
+        campaign early. Gold questions are counted before they come, so that the sum does not
         tell which they are.
         """
         plan = self.setting.plan
@@ -658,8 +672,12 @@ class Work:
         if self.asking.is_at_an_end(worker):
             return self._done(worker, _NO_MORE)
         if self.ledger.is_paused:
-            return {"state": "paused", "seconds": POLL, "message": "There is a pause. Stay here."}
-        message = "There is nothing to do at the moment. The page will look again by itself."
+            return {
+                "state": "paused",
+                "seconds": POLL,
+                "message": "The campaign is paused. You can stay on this page.",
+            }
+        message = "There is nothing to do at the moment. The page checks again by itself."
         return {"state": "wait", "seconds": POLL, "message": message}
 
     def _done(self, worker: str, message: str) -> dict[str, Any]:
@@ -693,7 +711,7 @@ def _key(worker: str, key: str) -> str:
     """Return the key under which an answer is kept: nobody can take another's.
 
     Raises:
-        Refused: It is none that a page makes.
+        Refused: Pages send no such key.
     """
     if not _KEY.fullmatch(key):
         raise Refused("invalid", "A key has 8 to 64 letters, digits, points or dashes.", 422)

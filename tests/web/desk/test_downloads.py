@@ -5,19 +5,23 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from contextlib import closing
 
 import pytest
 
 from goldspan.crowd import read_crowd
+from goldspan.spans import Span
 from goldspan.web.desk.downloads import Pseudonyms
 from goldspan.web.errors import Refused
+from web.desk.conftest import worked
+from web.desks import as_json
 from web.serving import KEYS, serve
 
 NAMES = {"ann.k", "bob.k", "cat.k"}
 
 
 def files(service):
-    return [one["name"] for one in service.desk.exports()]
+    return [one["name"] for one in as_json(service.desk.exports())]
 
 
 def shown(service, name):
@@ -95,7 +99,7 @@ def test_the_report_is_given_findings_with_pseudonyms(service, monkeypatch):
         names = [name for crowd in crowds for name in crowd.worker_ids.to_pylist()]
         path.write_text(" ".join([*findings.record.workers, *names]))
 
-    monkeypatch.setattr(service, "report", write)
+    monkeypatch.setattr(service.desk.downloads, "report", write)
     mine = [service.ledger.pseudonyms()[worker] for worker in NAMES]
     assert sorted(shown(service, "report.html").decode().split()) == sorted(3 * mine)
 
@@ -115,7 +119,7 @@ def test_before_the_first_answer_labels_are_refused_and_the_record_is_not(tmp_pa
     with pytest.raises(Refused, match="no answers yet"):
         service.desk.export("gold.csv")
     assert json.loads(service.desk.export("record.json").content)["workers"] == {}
-    assert service.desk.agreement()["measures"] is None
+    assert as_json(service.desk.agreement())["measures"] is None
     service.close()
 
 
@@ -130,3 +134,23 @@ def test_a_download_says_what_it_does_not_give_back(service, tmp_path):
         lost = service.desk.export("prodigy.jsonl").lost
         assert lost[-1].startswith("the confidence of ")
         assert any(one.startswith("the starting times of 18 answers") for one in lost)
+
+
+def test_label_studio_gets_predictions_but_where_the_requester_reviewed(tmp_path):
+    with closing(worked(tmp_path, spans=True)) as service:
+        item = service.desk.uncertain(1)[0].item
+        service.desk.adjudicate(item, [Span("LOC", 0, 1)])
+        service.engine.look()
+        tasks = json.loads(shown(service, "label-studio.json"))
+        crowd = service.engine.live.crowd
+    assert [task["data"]["item"] for task in tasks] == crowd.item_ids.to_pylist()
+    for task in tasks:
+        gold = [one for one in task["annotations"] if one["ground_truth"]]
+        assert len(task["annotations"]) > len(gold)
+        if task["data"]["item"] == item:
+            assert [one["value"]["labels"] for one in gold[0]["result"]] == [["LOC"]]
+            assert "predictions" not in task
+        else:
+            assert gold == []
+            (found,) = task["predictions"]
+            assert 0 < found["score"] <= 1

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from goldspan.web import open_service
-from goldspan.web.desk import views as finding
+from goldspan.web.desk import items as finding
+from web.desks import as_json
 from web.serving import KEYS, answer, open_round, plan_file, serve
 
 TEXTS = (
@@ -48,7 +49,7 @@ def test_every_page_is_what_looking_at_all_items_gives(service, monkeypatch, few
         finds, ["all", "open", "done"], ["", everything[3], everything[-1], "no such item"]
     ):
         expected = by_hand(service, find, after, state)
-        page = service.desk.items(after, find, state, limit=2)
+        page = as_json(service.desk.items(after, find, state, limit=2))
         assert [row["item"] for row in page["items"]] == expected[:2]
         assert page["more"] == (len(expected) > 2)
         assert page["total"] == len(everything)
@@ -63,18 +64,18 @@ def test_reported_items_are_searched_by_their_words_and_behind_a_place(fresh):
     inside = by_hand(fresh, names=flagged)
     assert len(inside) == 3
     for find, after in itertools.product(["", flagged[1], "a"], ["", inside[0]]):
-        page = fresh.desk.items(after, find, "flagged")["items"]
+        page = as_json(fresh.desk.items(after, find, "flagged"))["items"]
         assert [row["item"] for row in page] == by_hand(fresh, find, after, names=flagged)
 
 
 def test_items_that_are_asked_about_later_are_found(tmp_path):
     service = serve(tmp_path)
     open_round(service)
-    before = len(service.desk.items(find="a", limit=200)["items"])
+    before = len(as_json(service.desk.items(find="a", limit=200))["items"])
     while answer(service, "ann.k") or answer(service, "bob.k"):
         pass
     open_round(service)
-    found = [row["item"] for row in service.desk.items(find="a", limit=200)["items"]]
+    found = [row["item"] for row in as_json(service.desk.items(find="a", limit=200))["items"]]
     assert found == by_hand(service, "a")
     assert len(found) > before
     service.close()
@@ -90,7 +91,7 @@ def test_letters_of_all_kinds_are_found_whatever_the_case(tmp_path):
     open_round(service)
     found = {}
     for find in FINDS:
-        found[find] = [row["item"] for row in service.desk.items(find=find)["items"]]
+        found[find] = [row["item"] for row in as_json(service.desk.items(find=find))["items"]]
         assert found[find] == by_hand(service, find)
     service.close()
     assert len(found["strasse"]) == len(found["STRAßE"]) > 2
@@ -106,7 +107,7 @@ def test_an_item_is_found_by_its_text_as_it_is_shown(tmp_path):
     place = service.setting.pool.place[item]
     service.setting.pool.given[place] = words.replace(" ", "  ")
     for find, is_found in ((words.replace(" ", "  "), True), (words, False)):
-        found = [row["item"] for row in service.desk.items(find=find)["items"]]
+        found = [row["item"] for row in as_json(service.desk.items(find=find))["items"]]
         assert found == by_hand(service, find)
         assert (item in found) == is_found
     service.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.web.desk.views import learning
+from goldspan.web.desk import desk
 
 SCORES = [(20, 0.70), (40, 0.80), (60, 0.84), (80, 0.86)]
 
@@ -28,26 +28,27 @@ def stopped(fresh):
 
 
 def test_every_round_with_a_score_is_a_point(fresh):
-    points = learning(fresh, rounds())["points"]
-    assert [(one["items"], one["value"]) for one in points] == SCORES
-    assert points[0]["low"] == pytest.approx(0.65)
+    points = fresh.desk.learning(rounds()).points
+    assert [(one.items, one.value) for one in points] == SCORES
+    assert points[0].low == pytest.approx(0.65)
 
 
-def test_the_curve_goes_through_its_interval_and_beyond_the_last_point(fresh):
-    curve = learning(fresh, rounds())["curve"]
+def test_the_curve_goes_through_its_interval_and_beyond_the_last_point(fresh, monkeypatch):
+    curve = fresh.desk.learning(rounds()).curve
     assert curve["items"][0] == 20
     assert curve["items"][-1] > 80
     bounds = zip(curve["low"], curve["score"], curve["high"], strict=True)
     assert all(low <= score <= high for low, score, high in bounds)
-    assert learning(fresh, rounds())["curve"] is curve  # worked out once
+    monkeypatch.setattr(desk, "drawn_curve", lambda *_: pytest.fail("computed again"))
+    assert fresh.desk.learning(rounds()).curve == curve
 
 
 def test_what_is_estimated_is_told_to_the_cent(stopped):
-    forecast = learning(stopped, [])["forecast"]
+    forecast = stopped.desk.learning([]).forecast
     assert forecast["next"]["cost"] == "1.99"
     assert forecast["to_target"] is None
 
 
 def test_before_the_first_round_there_is_nothing(fresh):
-    found = learning(fresh, [])
-    assert (found["points"], found["curve"], found["forecast"]) == ([], None, None)
+    found = fresh.desk.learning([])
+    assert (found.points, found.curve, found.forecast) == ([], None, None)

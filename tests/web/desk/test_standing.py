@@ -10,9 +10,10 @@ import pytest
 
 import goldspan.web
 from goldspan.cli.desk import STATES
-from goldspan.web.desk.views import brief, standing
-from goldspan.web.desk_models import Overview
+from goldspan.web.desk.desk import brief, standing
+from goldspan.web.desk.models import Overview
 from goldspan.workers.verdicts import AGREES, DIFFERS, DOUBTFUL, RELIABLE, UNCLEAR
+from web.desks import as_json
 
 PAGES = Path(goldspan.web.__file__).parent / "static"
 
@@ -31,7 +32,7 @@ def test_what_is_said_of_a_worker_is_told_in_short(more, said):
 
 
 def test_the_desk_says_what_its_words_rest_on(service):
-    rows = [row["verdict"] for row in service.desk.workers()]
+    rows = [row["verdict"] for row in as_json(service.desk.workers())]
     start = {"gold": "right in ", "others": ("by agreement with the others ", "agrees with each ")}
     assert all(row["why"].startswith(start[row["by"]]) for row in rows)
     assert not any("99.9" in row["why"] for row in rows)

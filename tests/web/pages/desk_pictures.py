@@ -17,9 +17,9 @@ sys.path.insert(0, str(TESTS))
 from campaign.tiny import toml  # noqa: E402
 from goldspan.spans import Span, parse  # noqa: E402
 from goldspan.web.service import open_service  # noqa: E402
-from web.desks import running  # noqa: E402
-from web.houses import PASSWORD  # noqa: E402
+from web.desks import as_json, running  # noqa: E402
 from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
+from web.played import PASSWORD  # noqa: E402
 from web.serving import KEYS, Clock, key, truth_of  # noqa: E402
 
 INTO = TESTS.parent / "docs" / "img"
@@ -28,7 +28,7 @@ SHOTS = {
     "desk-overview-dark": ("", "desktop", "dark"),
     "desk-phone": ("/workers", "phone", "light"),
     "desk-workers": ("/workers", "desktop", "light"),
-    "desk-review": ("/doubts", "desktop", "light"),
+    "desk-review": ("/review", "desktop", "light"),
     "desk-items": ("/items", "desktop", "light"),
     "desk-item": ("/items/{item}", "desktop", "light"),
 }
@@ -157,11 +157,11 @@ def act(world, service, truth, worker) -> bool:
 
 def draw(service) -> None:
     """Visit the pages as the requester."""
-    item = next(one["item"] for one in service.desk.doubts(50) if one["answers"] > 2)
+    item = next(one["item"] for one in as_json(service.desk.uncertain(50)) if one["answers"] > 2)
     with running(service) as served, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         page = browser.new_page()
-        page.goto(f"{served.url}/setup/{served.entrance.account.open_setup()}")
+        page.goto(f"{served.url}/setup/{served.auth.account.open_setup()}")
         for field in ("#password", "#again"):
             page.fill(field, PASSWORD)
         page.click("button[type=submit]")

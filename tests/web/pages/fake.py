@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from goldspan.web.pages import static_files
 from goldspan.web.routes.pages import LabelPage, Visitor, worker_pages
-from goldspan.web.security.entrance import Headers
+from goldspan.web.security.auth import Headers
 
 CSRF = "csrf-token"
 SPANS = LabelPage(
@@ -158,7 +158,7 @@ class Fake:
             self.lost -= 1
             return _error(502, "gateway", "")
         if path == "change":
-            return {"status": "changed", "message": "Your answer is changed.", "me": self.me}
+            return {"status": "changed", "message": "Your answer was changed.", "me": self.me}
         if path != "answers":
             return {"status": {"skip": "skipped", "flag": "flagged"}[path], "me": self.me}
         return {

@@ -12,13 +12,14 @@ import pytest
 from goldspan.errors import InputError
 from goldspan.web import engine
 from goldspan.web.settings import wall_clock
+from web.desks import as_json
 from web.desks import running as serving
-from web.houses import PASSWORD
 from web.pages.conftest import LOOKS, WATCH
 from web.pages.test_states import check
+from web.played import PASSWORD
 from web.serving import answer, open_round, serve
 
-PAGES = ["", "/doubts", "/workers", "/items", "/links", "/exports"]
+PAGES = ["", "/review", "/workers", "/items", "/links", "/exports"]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def log_in(browser, served):
     """Choose the password by the link that holds once, and give the cookies."""
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{served.url}/setup/{served.entrance.account.open_setup()}")
+    page.goto(f"{served.url}/setup/{served.auth.account.open_setup()}")
     for field in ("#password", "#again"):
         page.fill(field, PASSWORD)
     page.click("button[type=submit]")
@@ -115,7 +116,7 @@ def test_no_page_is_wider_than_a_phone(desk, look, width, height):
         sees(page, READY[path] if path in READY else READY["item"])
         # A phone's window grows with what is too wide: its own width tells nothing.
         assert page.evaluate("document.documentElement.scrollWidth") == width, path
-        if path == "/doubts":
+        if path == "/review":
             box = page.locator("#send").bounding_box()
             assert box["y"] + box["height"] <= height
             assert box["x"] + box["width"] <= width
@@ -149,13 +150,13 @@ def test_the_money_tells_labels_from_control_answers(desk):
     page = desk.open()
     money = {"currency": "EUR", "cap": "9", "reserved": "0", "spent": "3", "left": "6"}
     overview(page, money={**money, "labels": "2.4", "control": "0.6"})
-    sees(page, "document.querySelector('#money-sub').textContent.includes('control')")
-    assert page.text_content("#money-sub") == "labels 2.4, control answers 0.6"
+    sees(page, "document.querySelector('#money-sub').textContent.includes('gold')")
+    assert page.text_content("#money-sub") == "labels 2.4, gold questions 0.6"
 
 
 READY = {
     "": "document.querySelector('#people-sub').textContent",
-    "/doubts": "document.querySelector('#queue li')",
+    "/review": "document.querySelector('#queue li')",
     "/workers": "document.querySelector('#rows tr .gauge')",
     "/items": "document.querySelector('#rows tr')",
     "/links": "!document.querySelector('#empty').hidden || document.querySelector('#rows tr')",
@@ -166,7 +167,7 @@ READY = {
 
 def test_the_requester_watches_answers_come_in(desk):
     page = desk.open()
-    before = desk.service.desk.overview()["answers"]["counting"]
+    before = as_json(desk.service.desk.overview())["answers"]["counting"]
     sees(page, f"document.querySelector('#items-sub').textContent.startsWith('{before} answers')")
     assert answer(desk.service, "ann") is not None
     sees(
@@ -177,43 +178,43 @@ def test_the_requester_watches_answers_come_in(desk):
 
 
 def test_a_doubt_is_decided_by_keys_alone(desk):
-    page = desk.open("/doubts")
+    page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     page.keyboard.press("s")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
     page.keyboard.press("Enter")
-    until(lambda: desk.service.desk.item(item)["gold"] is not None)
-    one = desk.service.desk.item(item)
+    until(lambda: as_json(desk.service.desk.item(item))["gold"] is not None)
+    one = as_json(desk.service.desk.item(item))
     assert one["gold"] == [plain(span) for span in one["found"]["spans"]]
-    sees(page, "document.querySelector('#sum').textContent === '1 item decided'")
+    sees(page, "document.querySelector('#sum').textContent === '1 item reviewed'")
     assert not page.get_attribute("#open", "href").endswith(f"/{item}")
 
 
 def test_a_doubt_is_changed_by_a_press_on_what_else_it_may_be(desk):
-    page = desk.open("/doubts")
+    page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
-    one = desk.service.desk.item(item)
+    one = as_json(desk.service.desk.item(item))
     kept = [plain(span) for span in one["found"]["spans"]]
     other = [span for span in one["found"]["alternatives"] if span["confidence"] >= 0.005][-1]
     assert plain(other) not in kept
     page.locator(".alt").last.click()
     page.wait_for_selector('.alt[aria-pressed="true"]:last-child')
     page.click("#send")
-    until(lambda: desk.service.desk.item(item)["gold"] is not None)
-    assert plain(other) in desk.service.desk.item(item)["gold"]
+    until(lambda: as_json(desk.service.desk.item(item))["gold"] is not None)
+    assert plain(other) in as_json(desk.service.desk.item(item))["gold"]
 
 
 def test_a_label_is_decided_by_its_key(single):
-    page = single.open("/doubts")
+    page = single.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     check(page)
     item = page.get_attribute("#open", "href").rpartition("/")[2]
-    found = single.service.desk.item(item)["found"]["label"]
+    found = as_json(single.service.desk.item(item))["found"]["label"]
     other = {"rain": "sun", "sun": "rain"}[found]
     page.keyboard.press({"rain": "1", "sun": "2"}[other])
     page.keyboard.press("Enter")
-    until(lambda: single.service.desk.item(item)["gold"] == other)
+    until(lambda: as_json(single.service.desk.item(item))["gold"] == other)
 
 
 def plain(span):
@@ -241,7 +242,7 @@ def test_the_campaign_pauses_and_goes_on(desk):
     page.wait_for_selector('#state:not([data-state="paused"])')
     page.click("#stop")
     page.keyboard.press("Escape")
-    assert desk.service.desk.overview()["state"] != "ending"
+    assert as_json(desk.service.desk.overview())["state"] != "ending"
 
 
 def test_an_export_is_downloaded(desk, tmp_path):
@@ -278,7 +279,7 @@ def test_what_stops_the_campaign_is_a_banner_until_it_goes_on(desk, path):
         patch.setattr(desk.service.engine, "_look", fail)
         page.wait_for_selector("#banner:not([hidden])")
         said = page.text_content("#banner")
-        assert said.startswith("The campaign does not go on: there is no room on the disk. Answers")
+        assert said.startswith("The campaign is blocked: there is no room on the disk. Answers")
         assert page.get_attribute("#state", "data-state") == "failed"
         check(page)
         patch.undo()
@@ -321,7 +322,7 @@ def test_a_link_is_made_used_and_taken_back(desk, browser):
     visitor = context.new_page()
     visitor.goto(url)
     assert visitor.url.endswith("/label")
-    page.get_by_role("button", name="Take the link of <b>zoe</b> back").click()
+    page.get_by_role("button", name="Revoke the link of <b>zoe</b>").click()
     page.click("dialog .danger")
     page.wait_for_selector('#rows .pill[data-kind="bad"]')
     assert context.request.get(url).status == 403
@@ -329,14 +330,14 @@ def test_a_link_is_made_used_and_taken_back(desk, browser):
 
 
 def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
-    page = desk.open("/doubts")
+    page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")
     item = page.get_attribute("#open", "href").rpartition("/")[2]
     page.locator("#queue button").first.click()
     page.locator(".alt").first.click()
     page.keyboard.press("n")
     page.keyboard.press("Enter")
-    until(lambda: desk.service.desk.item(item)["gold"] == [])
+    until(lambda: as_json(desk.service.desk.item(item))["gold"] == [])
     page.goto(f"{desk.served.url}/desk/items/{item}")
     page.locator(".none", has_text="Nothing marked").first.wait_for()
 
@@ -363,10 +364,10 @@ def test_a_desk_that_finds_no_place_waits_and_comes_back(desk):
 def test_who_is_logged_out_elsewhere_is_told(desk):
     """It ends the session that all tests of this file share, and is the last of them."""
     page = desk.open()
-    house = desk.served.app.state.house
+    context = desk.served.app.state.context
     cookie = next(one for one in page.context.cookies() if one["name"] == "goldspan_desk")
-    session = house.entrance.sessions.read("desk", cookie["value"])
-    house.entrance.sessions.end(session)
+    session = context.auth.sessions.read("desk", cookie["value"])
+    context.auth.sessions.end(session)
     page.wait_for_selector("#banner a")
     page.click("#banner a")
     assert page.url.endswith("/login")

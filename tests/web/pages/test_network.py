@@ -76,7 +76,7 @@ def test_an_answer_that_finds_no_place_is_sent_again_when_the_server_says(visit,
     page = visit()
     fake.busy, fake.times = 2, []
     send_ann(page)
-    page.locator("#banner", has_text="asks for a moment of patience").wait_for()
+    page.locator("#banner", has_text="is busy for a moment").wait_for()
     assert "Your answer is kept in this browser" in page.text_content("#banner")
     next_task(page)
     assert fake.sent == [ANN]
@@ -150,7 +150,7 @@ def test_a_draft_of_somebody_else_is_not_shown(visit):
 @pytest.mark.parametrize(
     ("status", "message", "words"),
     [
-        ("late", "", "came after its time"),
+        ("late", "", "came late"),
         ("draft", "", "does not count"),
         ("duplicate", "", "the first answer counts"),
         ("draft", "The money is spent.", "The money is spent."),
@@ -228,7 +228,7 @@ def test_a_refused_answer_can_be_thrown_away(visit, fake):
     fake.refused = 1
     page = visit(context=context)
     page.click("summary:has-text('One answer was not taken')")
-    page.click("#refused >> text=Throw away")
+    page.click("#refused >> text=Discard")
     assert page.locator("#refused").is_hidden()
     page.reload()
     next_task(page)

@@ -28,7 +28,7 @@ def open_server(tmp_path):
 
 
 def link(server, worker):
-    ((_, token),) = server.server.config.app.state.house.entrance.links.make([worker], 1)
+    ((_, token),) = server.server.config.app.state.context.auth.links.make([worker], 1)
     return f"/w/{token}"
 
 

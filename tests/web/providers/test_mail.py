@@ -9,7 +9,7 @@ from email.policy import default
 import pytest
 
 from goldspan.errors import FaultsError, InputError
-from goldspan.web.providers.outbox import Invitation, read_addresses, write_mails
+from goldspan.web.providers.invitations import Invitation, read_addresses, write_mails
 
 EXPIRES = 1_700_000_000_000
 

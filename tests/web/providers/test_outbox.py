@@ -11,10 +11,9 @@ from goldspan.campaign.clock import CampaignClock
 from goldspan.errors import InputError
 from goldspan.spans import Codec
 from goldspan.store import create_ledger
-from goldspan.web.providers.outbox import Later, Outbox, send_all
-from goldspan.web.providers.prolific import ProlificCourier
-from goldspan.web.providers.protocol import Sending
-from web.houses import Records
+from goldspan.web.providers.payments import Later, PaymentQueue, PaymentThread, send_all
+from goldspan.web.providers.prolific import ProlificSender
+from web.played import Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from web.serving import Clock
 
@@ -54,15 +53,15 @@ class Post:
         self.fake = FakeProlific(self.clock)
         self.fake.add(ANN, WORK, "AWAITING REVIEW")
         self.fake.add(BOB, OTHER, "AWAITING REVIEW")
-        self.outbox = Outbox(self.ledger, self.clock)
+        self.outbox = PaymentQueue(self.ledger, self.clock)
 
-    def courier(self):
-        return ProlificCourier(self.fake.api(), STUDY, MINUTES, self.clock)
+    def sender(self):
+        return ProlificSender(self.fake.api(), STUDY, MINUTES, self.clock)
 
     def send(self):
         """Send once; being told to come later is no fault."""
         try:
-            send_all(self.outbox, self.courier().deliver)
+            send_all(self.outbox, self.sender().deliver)
         except Later:
             return False
         return True
@@ -74,7 +73,7 @@ class Post:
             self.clock.pass_seconds(20 * 60)
 
     def states(self):
-        return [one.state for one in self.outbox.letters()]
+        return [one.state for one in self.outbox.requests()]
 
 
 @pytest.fixture
@@ -148,7 +147,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("at", ["before the step", "after the step", "after the pay"])
 def test_a_kill_at_any_moment_does_not_pay_twice(kept, monkeypatch, at):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    real = Outbox.note
+    real = PaymentQueue.note
 
     def note(self, letter, state, **facts):
         if (at, state) in {("before the step", "sending"), ("after the pay", "sent")}:
@@ -159,11 +158,11 @@ def test_a_kill_at_any_moment_does_not_pay_twice(kept, monkeypatch, at):
         return made
 
     with monkeypatch.context() as patched:
-        patched.setattr(Outbox, "note", note)
+        patched.setattr(PaymentQueue, "note", note)
         with pytest.raises(Killed):
             kept.send()
     assert kept.fake.cents_of(WORK) == ([50] if at == "after the pay" else [])
-    kept.outbox = Outbox(kept.ledger, kept.clock)
+    kept.outbox = PaymentQueue(kept.ledger, kept.clock)
     kept.send_for()
     assert kept.fake.cents_of(WORK) == [50]
     assert kept.states() == ["sent"]
@@ -183,10 +182,10 @@ def test_nothing_is_sent_again_before_payments_had_time_to_be_listed(post):
 
 def test_of_two_senders_one_pays(kept):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    other = Outbox(kept.ledger, kept.clock)
-    (mine,), (theirs,) = kept.outbox.letters(), other.letters()
-    kept.courier().deliver(mine, kept.outbox)
-    kept.courier().deliver(theirs, other)
+    other = PaymentQueue(kept.ledger, kept.clock)
+    (mine,), (theirs,) = kept.outbox.requests(), other.requests()
+    kept.sender().deliver(mine, kept.outbox)
+    kept.sender().deliver(theirs, other)
     assert kept.fake.calls.count("pay") == 1
 
 
@@ -197,7 +196,7 @@ def test_many_senders_at_once_pay_once(kept):
 
     def run():
         ready.wait()
-        send_all(Outbox(kept.ledger, kept.clock), kept.courier().deliver)
+        send_all(PaymentQueue(kept.ledger, kept.clock), kept.sender().deliver)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
@@ -210,7 +209,7 @@ def test_many_senders_at_once_pay_once(kept):
 def test_the_same_reason_pays_nobody_twice_and_another_amount_for_it_is_refused(kept):
     for _ in range(2):
         kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    assert len(kept.outbox.letters()) == 1
+    assert len(kept.outbox.requests()) == 1
     with pytest.raises(InputError, match=r"bonus of 0\.50 was written for .week 1., not of 0\.60"):
         kept.outbox.bonus(ANN, WORK, 600_000, "week 1")
     assert kept.ledger.totals().spent == 500_000
@@ -219,7 +218,7 @@ def test_the_same_reason_pays_nobody_twice_and_another_amount_for_it_is_refused(
 def test_the_same_reason_pays_nobody_twice_who_came_in_with_more_work_since(kept):
     first = kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     assert kept.outbox.bonus(ANN, ident(103), 500_000, "week 1") == first
-    assert [one.about for one in kept.outbox.letters()] == [WORK]
+    assert [one.about for one in kept.outbox.requests()] == [WORK]
     assert kept.ledger.totals().spent == 500_000
     with pytest.raises(InputError, match="give another reason"):
         kept.outbox.bonus(ANN, ident(103), 600_000, "week 1")
@@ -232,16 +231,16 @@ def test_a_bonus_that_was_charged_and_not_written_is_written_about_later_work_fo
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(Outbox, "_write", killed)
+        patched.setattr(PaymentQueue, "_write", killed)
         with pytest.raises(Killed):
             kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     kept.outbox.bonus(ANN, ident(103), 500_000, "week 1")
-    assert len(kept.outbox.letters()) == 1
+    assert len(kept.outbox.requests()) == 1
     assert kept.ledger.totals().spent == 500_000
 
 
 def test_of_two_who_write_a_bonus_about_different_work_at_once_one_does(kept, monkeypatch):
-    other, real = Outbox(kept.ledger, kept.clock), kept.ledger.charge
+    other, real = PaymentQueue(kept.ledger, kept.clock), kept.ledger.charge
 
     def late(*words):
         monkeypatch.setattr(kept.ledger, "charge", real)
@@ -250,14 +249,14 @@ def test_of_two_who_write_a_bonus_about_different_work_at_once_one_does(kept, mo
 
     monkeypatch.setattr(kept.ledger, "charge", late)
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    assert [one.about for one in kept.outbox.letters()] == [ident(103)]
+    assert [one.about for one in kept.outbox.requests()] == [ident(103)]
     assert kept.ledger.totals().spent == 500_000
 
 
 def test_a_bonus_over_the_budget_is_not_written(kept):
     with pytest.raises(InputError, match=r"does not hold a bonus of 10\.01"):
         kept.outbox.bonus(ANN, WORK, 10_010_000, "week 1")
-    assert kept.outbox.letters() == []
+    assert kept.outbox.requests() == []
 
 
 def test_what_answers_earned_is_sent_once_in_whole_cents_and_not_charged_again(kept):
@@ -273,7 +272,7 @@ def test_a_refused_letter_says_why_and_is_sent_again_when_asked_to(post):
     post.outbox.bonus(ANN, WORK, 500_000, "week 1")
     post.fake.faults["set up"] = ["400"]
     post.send()
-    (letter,) = post.outbox.letters()
+    (letter,) = post.outbox.requests()
     assert letter.state == "refused"
     assert "400" in letter.facts["why"]
     post.send_for()
@@ -281,7 +280,7 @@ def test_a_refused_letter_says_why_and_is_sent_again_when_asked_to(post):
     post.outbox.reopen(letter.id)
     post.send()
     assert post.fake.cents_of(WORK) == [50]
-    with pytest.raises(InputError, match="no letter"):
+    with pytest.raises(InputError, match="no request"):
         post.outbox.reopen(letter.id)
 
 
@@ -317,23 +316,23 @@ def test_a_wrong_token_refuses_no_letter(post):
 
 def test_a_sender_that_slept_before_paying_does_not_pay(post, monkeypatch):
     post.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    real, other = Outbox.note, Outbox(post.ledger, post.clock)
+    real, other = PaymentQueue.note, PaymentQueue(post.ledger, post.clock)
 
     def sleep(self, letter, state, **facts):
         made = real(self, letter, state, **facts)
         if self is post.outbox and state == "sending":
             post.clock.pass_seconds(2 * MINUTES * 60)
-            send_all(other, post.courier().deliver)
+            send_all(other, post.sender().deliver)
         return made
 
     with monkeypatch.context() as patched:
-        patched.setattr(Outbox, "note", sleep)
+        patched.setattr(PaymentQueue, "note", sleep)
         post.send()
     assert post.fake.cents_of(WORK) == [50]
 
 
 def test_a_sender_whose_monotone_clock_slept_too_does_not_pay(tmp_path, monkeypatch):
-    kept, real = Post(tmp_path), Outbox.note
+    kept, real = Post(tmp_path), PaymentQueue.note
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
     clock = CampaignClock(kept.ledger, wall=kept.clock, monotone=lambda: 0)
 
@@ -343,9 +342,9 @@ def test_a_sender_whose_monotone_clock_slept_too_does_not_pay(tmp_path, monkeypa
             kept.clock.pass_seconds(2 * MINUTES * 60)
         return made
 
-    monkeypatch.setattr(Outbox, "note", sleep)
-    courier = ProlificCourier(kept.fake.api(), STUDY, MINUTES, clock)
-    send_all(Outbox(kept.ledger, clock), courier.deliver)
+    monkeypatch.setattr(PaymentQueue, "note", sleep)
+    sender = ProlificSender(kept.fake.api(), STUDY, MINUTES, clock)
+    send_all(PaymentQueue(kept.ledger, clock), sender.deliver)
     assert (kept.states(), kept.fake.cents_of(WORK)) == (["ready"], [])
     kept.ledger.close()
 
@@ -387,7 +386,7 @@ def test_an_approval_that_somebody_made_by_hand_counts_as_sent(post):
 
 def test_a_rejection_is_sent_and_cannot_meet_an_approval(post):
     post.outbox.reject(ANN, WORK, REASON, "LOW_EFFORT")
-    with pytest.raises(InputError, match="a letter to reject already"):
+    with pytest.raises(InputError, match="a request to reject already"):
         post.outbox.approve(ANN, WORK)
     post.send()
     assert post.fake.submissions[WORK]["status"] == "REJECTED"
@@ -432,7 +431,7 @@ def test_the_token_is_in_no_message_and_no_record(kept, caplog):
 def test_the_server_sends_in_the_background_and_goes_on_after_a_fault(post):
     post.outbox.bonus(ANN, WORK, 500_000, "week 1")
     post.fake.faults["get"] = ["503"] * 5
-    sending = Sending(post.outbox, post.courier(), every=0.01)
+    sending = PaymentThread(post.outbox, post.sender(), every=0.01)
     sending.start()
     done = threading.Event()
     for _ in range(500):

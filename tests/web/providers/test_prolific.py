@@ -16,12 +16,12 @@ from goldspan.campaign import read_plan
 from goldspan.campaign.plan import Provider
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.web import create_app, open_service
-from goldspan.web.providers.outbox import Outbox
+from goldspan.web.providers.base import Admission
+from goldspan.web.providers.payments import PaymentQueue
 from goldspan.web.providers.prolific import sign
-from goldspan.web.providers.protocol import Reception
 from goldspan.web.providers.registry import check_provider, open_provider
-from web import houses
-from web.houses import Played, Records
+from web import played
+from web.played import Played, Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from web.serving import open_round, plan_file
 
@@ -49,12 +49,12 @@ class Site(Played):
 
     def __init__(self, monkeypatch, **options):
         section = Provider(name="prolific", options={"study": STUDY, "code": "DONE1", **options})
-        plan = houses.tiny_setting().plan.model_copy(update={"provider": section})
-        setting = SimpleNamespace(plan=plan, folder=houses.tiny_setting().folder)
-        monkeypatch.setattr(houses, "tiny_setting", lambda: setting)
+        plan = played.tiny_setting().plan.model_copy(update={"provider": section})
+        setting = SimpleNamespace(plan=plan, folder=played.tiny_setting().folder)
+        monkeypatch.setattr(played, "tiny_setting", lambda: setting)
         monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", TOKEN)
         monkeypatch.setenv("GOLDSPAN_PROLIFIC_WEBHOOK_SECRET", SECRET)
-        clock = houses.Clock()
+        clock = played.Clock()
         self.fake = FakeProlific(clock)
         self.fake.add(ANN, WORK)
         self.fake.add(BOB, OTHER)
@@ -130,7 +130,7 @@ def test_a_participant_who_comes_twice_is_one_worker_with_one_link(site):
     site.fake.add(ANN, ident(103))
     _, got = site.join(submission=ident(103))
     assert got.status_code == 303
-    assert [link.worker for link in site.entrance.links.all()] == [ANN]
+    assert [link.worker for link in site.auth.links.all()] == [ANN]
     assert site.provider().workers() == [ANN]
 
 
@@ -185,16 +185,16 @@ def test_who_has_returned_the_submission_is_out_and_comes_in_with_a_new_one(site
 
 def test_whose_link_was_taken_back_stays_out_until_there_is_a_new_one(site):
     site.join()
-    (link,) = site.entrance.links.all()
-    site.entrance.links.revoke(link.id)
+    (link,) = site.auth.links.all()
+    site.auth.links.revoke(link.id)
     for submission in (WORK, ident(103)):
         site.fake.add(ANN, submission)
         _, got = site.join(submission=submission)
         assert got.status_code == 403
         assert "has ended your work here" in got.text
         assert "set-cookie" not in got.headers
-    assert len(site.entrance.links.all()) == 1
-    site.entrance.links.make([ANN], days=1)
+    assert len(site.auth.links.all()) == 1
+    site.auth.links.make([ANN], days=1)
     browser, got = site.join()
     assert got.status_code == 303
     assert browser.get("/api/work/me").status_code == 200
@@ -202,8 +202,8 @@ def test_whose_link_was_taken_back_stays_out_until_there_is_a_new_one(site):
 
 def test_who_was_shut_out_does_not_come_in_by_leaving(site):
     site.join()
-    (link,) = site.entrance.links.all()
-    site.entrance.links.revoke(link.id)
+    (link,) = site.auth.links.all()
+    site.auth.links.revoke(link.id)
     site.hook("RETURNED")
     site.fake.add(ANN, ident(103))
     assert site.join(submission=ident(103))[1].status_code == 403
@@ -211,26 +211,26 @@ def test_who_was_shut_out_does_not_come_in_by_leaving(site):
 
 def test_many_visits_at_once_make_one_link(site):
     ready = threading.Barrier(4)
-    reception = Reception(site.provider(), site.ledger, site.entrance.links, site.clock)
+    admission = Admission(site.provider(), site.ledger, site.auth.links, site.clock)
     came = {"PROLIFIC_PID": ANN, "STUDY_ID": STUDY, "SESSION_ID": WORK}
-    make = site.entrance.links.make
+    make = site.auth.links.make
 
     def slowly(*words):
         time.sleep(0.02)
         return make(*words)
 
-    site.entrance.links.make = slowly
+    site.auth.links.make = slowly
 
     def visit():
         ready.wait()
-        reception.enter(came)
+        admission.enter(came)
 
     threads = [threading.Thread(target=visit) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(site.entrance.links.all()) == 1
+    assert len(site.auth.links.all()) == 1
 
 
 def test_every_submission_that_may_be_paid_takes_its_reward_off_what_is_owed(monkeypatch):
@@ -330,7 +330,7 @@ def test_finished_work_is_approved_if_the_plan_says_so_but_not_of_who_was_droppe
     site.ledger.barred = BOB
     for submission, worker in [(WORK, ANN), (OTHER, BOB), (WORK, ANN)]:
         site.hook("AWAITING REVIEW", submission, worker)
-    letters = Outbox(site.ledger, site.clock).letters()
+    letters = PaymentQueue(site.ledger, site.clock).requests()
     assert [(one.act, one.worker) for one in letters] == [("approve", ANN)]
 
 
@@ -339,10 +339,10 @@ def test_the_tasks_of_who_has_left_are_given_back(tmp_path, monkeypatch):
     path = plan_file(tmp_path, control=None, page={"training": 0})
     words = f'study = "{STUDY}"\ncode = "DONE1"\ncheck = false\n'
     path.write_text(f'{path.read_text()}[provider]\nname = "prolific"\n[provider.options]\n{words}')
-    with closing(open_service(path, tmp_path / "out", houses.KEYS)) as service:
+    with closing(open_service(path, tmp_path / "out", played.KEYS)) as service:
         open_round(service)
-        app = create_app(service, houses.ServerSettings(houses.KEYS))
-        browser = TestClient(app, base_url=houses.URL, follow_redirects=False)
+        app = create_app(service, played.ServerSettings(played.KEYS))
+        browser = TestClient(app, base_url=played.URL, follow_redirects=False)
         came = {"PROLIFIC_PID": ANN, "STUDY_ID": STUDY, "SESSION_ID": WORK}
         assert browser.get("/join/prolific", params=came).status_code == 303
         assert service.work.next(ANN)["state"] == "task"
@@ -354,7 +354,7 @@ def test_the_tasks_of_who_has_left_are_given_back(tmp_path, monkeypatch):
 
 
 def plan_with(**section):
-    made = houses.tiny_setting().plan
+    made = played.tiny_setting().plan
     return made.model_copy(update={"provider": Provider(**section)})
 
 
@@ -375,30 +375,30 @@ def test_all_that_is_wrong_with_options_is_listed():
 
 def test_the_token_may_stand_in_a_file(tmp_path, monkeypatch):
     provider = open_provider(plan_with(name="prolific", options={"study": STUDY, "code": "A"}),
-                             Ledger(), houses.Clock())  # fmt: skip
+                             Ledger(), played.Clock())  # fmt: skip
     monkeypatch.delenv("GOLDSPAN_PROLIFIC_TOKEN", raising=False)
     with pytest.raises(InputError, match="GOLDSPAN_PROLIFIC_TOKEN_FILE"):
-        provider.courier()
+        provider.sender()
     path = tmp_path / "token"
     monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN_FILE", str(path))
     with pytest.raises(InputError, match="No such file"):
-        provider.courier()
+        provider.sender()
     path.write_text("two words")
     with pytest.raises(InputError, match="one word") as caught:
-        provider.courier()
+        provider.sender()
     assert "two words" not in str(caught.value)
     path.write_text(f"{TOKEN}\n")
-    assert provider.courier()
+    assert provider.sender()
 
 
 def test_a_link_provider_gives_what_the_plan_says_and_pays_nobody():
     options = {"url": "https://example.org/end", "code": "C1"}
-    link = open_provider(plan_with(name="link", options=options), Ledger(), houses.Clock())
+    link = open_provider(plan_with(name="link", options=options), Ledger(), played.Clock())
     assert link.completion("ann") == options
-    assert link.courier() is None
+    assert link.sender() is None
     with pytest.raises(InputError, match="pays nobody"):
         link.about("ann")
-    plain = open_provider(houses.tiny_setting().plan, Ledger(), houses.Clock())
+    plain = open_provider(played.tiny_setting().plan, Ledger(), played.Clock())
     assert plain.completion("ann") is None
     with pytest.raises(FaultsError, match="https://"):
         check_provider(plan_with(options={"url": "javascript:alert(1)"}))

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from goldspan.web import Entrance, ServerSettings
+from goldspan.web import Auth, ServerSettings
 from goldspan.web.errors import Refused
 from goldspan.web.security import account as module
 from goldspan.web.security.account import FREE, LONGEST_WAIT, Delays
 from goldspan.web.security.sessions import PASSWORD as KIND
-from web.houses import HOUR, KEYS, PASSWORD, Clock, Records
+from web.played import HOUR, KEYS, PASSWORD, Clock, Records
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def ledger():
 
 @pytest.fixture
 def account(ledger, clock):
-    return Entrance.of(ledger, "names-1", ServerSettings(KEYS, clock=clock)).account
+    return Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock)).account
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_right_password_that_comes_too_early_is_not_looked_at(account, watch, 
     looked = []
     real = module.is_password
     monkeypatch.setattr(module, "is_password", lambda *found: looked.append(1) or real(*found))
-    with pytest.raises(Refused, match="too often: try again in 1 second"):
+    with pytest.raises(Refused, match=r"wrong passwords: try again in 1 second\."):
         account.is_password(PASSWORD)
     assert looked == []
     watch.now += 1
@@ -248,7 +248,7 @@ def test_a_browser_is_not_known_by_a_cookie_that_does_not_hold(account, watch, c
     elif how == "too old":
         clock.now += module.KNOWN_DAYS * 24 * HOUR
     else:
-        other = Entrance.of(
+        other = Auth.of(
             Records(), "moods-2" if "campaign" in how else "names-1", ServerSettings(KEYS)
         )
         cookie = other.account.know() if "campaign" in how else other.links.make(["a"], 9)[0][1]

@@ -8,7 +8,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.security import account as limits
 from goldspan.web.security.account import Buckets, Delays, address_name
 from goldspan.web.settings import Rate
-from web.houses import Clock
+from web.played import Clock
 
 
 def taken(buckets, name, n):

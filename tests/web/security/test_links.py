@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from goldspan.errors import FaultsError, InputError
-from goldspan.web import Entrance, Keys, ServerSettings
+from goldspan.web import Auth, Keys, ServerSettings
 from goldspan.web.errors import Refused
-from web.houses import BEGIN, DAY, KEYS, Clock, Records
+from web.played import BEGIN, DAY, KEYS, Clock, Records
 
 
-def entrance(ledger=None, clock=None, campaign="names-1", keys=KEYS):
+def auth(ledger=None, clock=None, campaign="names-1", keys=KEYS):
     settings = ServerSettings(keys, clock=clock or Clock())
-    return Entrance.of(ledger or Records(), campaign, settings)
+    return Auth.of(ledger or Records(), campaign, settings)
 
 
 def one(links, worker="ann", days=30.0):
@@ -23,7 +23,7 @@ def one(links, worker="ann", days=30.0):
 
 
 def test_a_link_is_read_as_it_was_made():
-    links = entrance().links
+    links = auth().links
     link, token = one(links, days=2)
     assert links.read(token) == link
     assert (link.worker, link.issued, link.expires) == ("ann", BEGIN, BEGIN + 2 * DAY)
@@ -32,14 +32,14 @@ def test_a_link_is_read_as_it_was_made():
 
 def test_the_token_itself_is_kept_nowhere():
     ledger = Records()
-    _, token = one(entrance(ledger).links)
+    _, token = one(auth(ledger).links)
     assert token not in str(ledger.kept)
     assert token.rpartition(".")[2] not in str(ledger.kept)
 
 
 def test_it_holds_until_its_last_millisecond():
     clock = Clock()
-    links = entrance(clock=clock).links
+    links = auth(clock=clock).links
     link, token = one(links, days=1)
     clock.now = link.expires - 1
     assert links.read(token)
@@ -49,11 +49,11 @@ def test_it_holds_until_its_last_millisecond():
 
 
 def test_one_that_was_revoked_holds_no_more_and_another_does():
-    links = entrance().links
+    links = auth().links
     (first, gone), (_, kept) = *links.make(["ann"], 1), *links.make(["bob"], 1)
     links.revoke(first.id)
     links.revoke(first.id)
-    with pytest.raises(Refused, match="taken back"):
+    with pytest.raises(Refused, match="was revoked"):
         links.read(gone)
     assert links.read(kept).worker == "bob"
     assert [link.revoked for link in links.all()] == [True, False]
@@ -61,30 +61,30 @@ def test_one_that_was_revoked_holds_no_more_and_another_does():
 
 def test_what_another_process_revokes_ends_within_a_second():
     ledger, clock = Records(), Clock()
-    here, there = entrance(ledger, clock).links, entrance(ledger, clock).links
+    here, there = auth(ledger, clock).links, auth(ledger, clock).links
     link, token = one(here)
     assert here.read(token)
     there.revoke(link.id)
     clock.now += 1_000
-    with pytest.raises(Refused, match="taken back"):
+    with pytest.raises(Refused, match="was revoked"):
         here.read(token)
 
 
 def test_one_that_there_is_not_cannot_be_revoked():
     with pytest.raises(Refused, match="no link") as refused:
-        entrance().links.revoke("0" * 32)
+        auth().links.revoke("0" * 32)
     assert refused.value.status == 404
 
 
 @pytest.mark.parametrize("other", [{"campaign": "names-2"}, {"keys": Keys(bytes(32))}])
 def test_one_of_another_campaign_or_server_does_not_hold(other):
-    _, token = one(entrance(**other).links)
-    with pytest.raises(Refused, match="does not hold here"):
-        entrance().links.read(token)
+    _, token = one(auth(**other).links)
+    with pytest.raises(Refused, match="is not valid here"):
+        auth().links.read(token)
 
 
 def test_a_cookie_is_no_link_and_a_link_no_cookie():
-    made = entrance()
+    made = auth()
     link, token = one(made.links)
     cookie = made.sessions.cookie(made.sessions.begin_work(link))
     with pytest.raises(Refused):
@@ -94,23 +94,23 @@ def test_a_cookie_is_no_link_and_a_link_no_cookie():
 
 
 def test_a_link_with_other_facts_needs_the_secret():
-    links = entrance().links
+    links = auth().links
     link, token = one(links)
     body, _, mark = token.rpartition(".")
     forged = links.token(replace(link, worker="bob")).rpartition(".")[0]
     for bad in (f"{forged}.{mark}", f"{body}.", body, "", f"{token}x", f".{token}"):
-        with pytest.raises(Refused, match="does not hold"):
+        with pytest.raises(Refused, match="not valid"):
             links.read(bad)
 
 
 @pytest.mark.parametrize("days", [0, -1, 367, float("nan"), float("inf")])
 def test_days_that_make_no_sense_are_refused(days):
     with pytest.raises(InputError, match="up to 366 days"):
-        entrance().links.make(["ann"], days)
+        auth().links.make(["ann"], days)
 
 
 def test_all_faulty_names_are_told_at_once_and_nothing_is_made():
-    links = entrance().links
+    links = auth().links
     with pytest.raises(FaultsError) as refused:
         links.make(["ann", "", " ", "a\nb", "a\0", "x" * 201, "ann", "\ud800"], 1)
     assert len(refused.value.faults) == 7
@@ -120,7 +120,7 @@ def test_all_faulty_names_are_told_at_once_and_nothing_is_made():
 
 
 def test_links_lead_to_where_the_server_was_last():
-    links = entrance().links
+    links = auth().links
     assert links.place() is None
     for url in (
         "http://127.0.0.1:8080",

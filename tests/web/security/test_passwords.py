@@ -94,7 +94,7 @@ def test_a_password_that_is_short_or_tried_first_or_endless_is_refused(password)
     [
         ("password123456", "rows of keys and of letters, words that everybody tries"),
         ("Welcome2025!!", "years and dates, words that everybody tries"),
-        ("abcabcabcabc", "what stands in it twice"),
+        ("abcabcabcabc", "what it repeats"),
         ("chelsea88127", "digits and signs before and behind a word"),
         ("short", "has 12 to 1000 characters"),
     ],

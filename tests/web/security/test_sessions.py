@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from goldspan.web import Entrance, Keys, ServerSettings
+from goldspan.web import Auth, Keys, ServerSettings
 from goldspan.web.errors import Refused
 from goldspan.web.security import account, sessions
-from goldspan.web.security import entrance as csrf
-from goldspan.web.security.entrance import FormSeal
-from web.houses import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
+from goldspan.web.security import auth as csrf
+from goldspan.web.security.auth import FormSigner
+from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
 
 
 @pytest.fixture
@@ -25,219 +25,219 @@ def ledger():
 
 
 @pytest.fixture
-def entrance(ledger, clock):
-    return Entrance.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
+def auth(ledger, clock):
+    return Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
 
 
-def holds(entrance, role, cookie):
+def holds(auth, role, cookie):
     try:
-        return entrance.sessions.read(role, cookie).role == role
+        return auth.sessions.read(role, cookie).role == role
     except Refused as refused:
         return (refused.code, refused.status) != ("session", 401)
 
 
-def work(entrance, days=100.0):
+def work(auth, days=100.0):
     """Return the link and the cookie of a worker."""
-    ((link, _),) = entrance.links.make(["ann"], days)
-    return link, entrance.sessions.cookie(entrance.sessions.begin_work(link))
+    ((link, _),) = auth.links.make(["ann"], days)
+    return link, auth.sessions.cookie(auth.sessions.begin_work(link))
 
 
-def desk(entrance):
-    return entrance.sessions.cookie(entrance.sessions.begin_desk())
+def desk(auth):
+    return auth.sessions.cookie(auth.sessions.begin_desk())
 
 
-def test_a_worker_is_known_for_thirty_days(entrance, clock):
-    _, cookie = work(entrance)
-    assert entrance.sessions.read("worker", cookie).person == "ann"
+def test_a_worker_is_known_for_thirty_days(auth, clock):
+    _, cookie = work(auth)
+    assert auth.sessions.read("worker", cookie).person == "ann"
     clock.now += 30 * DAY - 1
-    assert holds(entrance, "worker", cookie)
+    assert holds(auth, "worker", cookie)
     clock.now += 1
-    assert not holds(entrance, "worker", cookie)
+    assert not holds(auth, "worker", cookie)
 
 
-def test_a_worker_is_known_no_longer_than_the_link_holds(entrance, clock):
-    _, cookie = work(entrance, days=1)
+def test_a_worker_is_known_no_longer_than_the_link_holds(auth, clock):
+    _, cookie = work(auth, days=1)
     clock.now += DAY
-    assert not holds(entrance, "worker", cookie)
+    assert not holds(auth, "worker", cookie)
 
 
-def test_a_worker_whose_link_is_revoked_is_out(entrance):
-    link, cookie = work(entrance)
-    entrance.links.revoke(link.id)
-    assert not holds(entrance, "worker", cookie)
+def test_a_worker_whose_link_is_revoked_is_out(auth):
+    link, cookie = work(auth)
+    auth.links.revoke(link.id)
+    assert not holds(auth, "worker", cookie)
 
 
-def test_a_requester_who_does_nothing_for_an_hour_is_out(entrance, clock):
-    cookie = desk(entrance)
+def test_a_requester_who_does_nothing_for_an_hour_is_out(auth, clock):
+    cookie = desk(auth)
     for _ in range(5):
         clock.now += 59 * MINUTE
-        assert holds(entrance, "desk", cookie)
+        assert holds(auth, "desk", cookie)
     clock.now += 60 * MINUTE
-    assert not holds(entrance, "desk", cookie)
+    assert not holds(auth, "desk", cookie)
 
 
-def test_a_requester_is_out_after_twelve_hours_whatever_is_done(entrance, clock):
-    cookie = desk(entrance)
+def test_a_requester_is_out_after_twelve_hours_whatever_is_done(auth, clock):
+    cookie = desk(auth)
     for _ in range(23):
         clock.now += 30 * MINUTE
-        assert holds(entrance, "desk", cookie)
+        assert holds(auth, "desk", cookie)
     clock.now += 30 * MINUTE
-    assert not holds(entrance, "desk", cookie)
+    assert not holds(auth, "desk", cookie)
 
 
-def test_looking_whether_a_session_holds_does_not_prolong_it(entrance, clock):
-    session = entrance.sessions.begin_desk()
+def test_looking_whether_a_session_holds_does_not_prolong_it(auth, clock):
+    session = auth.sessions.begin_desk()
     for _ in range(3):
         clock.now += 19 * MINUTE
-        assert entrance.sessions.holds(session)
+        assert auth.sessions.holds(session)
     clock.now += 3 * MINUTE
-    assert not entrance.sessions.holds(session)
+    assert not auth.sessions.holds(session)
 
 
-def test_after_a_restart_idle_time_counts_from_the_beginning(entrance, ledger, clock):
-    cookie = desk(entrance)
+def test_after_a_restart_idle_time_counts_from_the_beginning(auth, ledger, clock):
+    cookie = desk(auth)
     clock.now += 50 * MINUTE
-    assert holds(entrance, "desk", cookie)
-    again = Entrance.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
+    assert holds(auth, "desk", cookie)
+    again = Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
     assert holds(again, "desk", cookie)
     clock.now += 20 * MINUTE
-    later = Entrance.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
+    later = Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
     assert not holds(later, "desk", cookie)
 
 
-def test_a_copy_of_the_cookie_is_worth_nothing_after_the_logout(entrance, ledger, clock):
-    _, worker = work(entrance)
-    for role, cookie in (("worker", worker), ("desk", desk(entrance))):
-        entrance.sessions.end(entrance.sessions.read(role, cookie))
-        assert not holds(entrance, role, cookie)
-        again = Entrance.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
+def test_a_copy_of_the_cookie_is_worth_nothing_after_the_logout(auth, ledger, clock):
+    _, worker = work(auth)
+    for role, cookie in (("worker", worker), ("desk", desk(auth))):
+        auth.sessions.end(auth.sessions.read(role, cookie))
+        assert not holds(auth, role, cookie)
+        again = Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
         assert not holds(again, role, cookie)
 
 
-def test_a_new_password_ends_the_requesters_sessions_and_no_workers(entrance):
-    _, worker = work(entrance)
-    before = desk(entrance)
-    entrance.account.choose(entrance.account.open_setup(), PASSWORD)
-    assert not holds(entrance, "desk", before)
-    after = desk(entrance)
-    assert holds(entrance, "desk", after)
-    assert holds(entrance, "worker", worker)
-    entrance.account.reset()
-    assert not holds(entrance, "desk", after)
+def test_a_new_password_ends_the_requesters_sessions_and_no_workers(auth):
+    _, worker = work(auth)
+    before = desk(auth)
+    auth.account.choose(auth.account.open_setup(), PASSWORD)
+    assert not holds(auth, "desk", before)
+    after = desk(auth)
+    assert holds(auth, "desk", after)
+    assert holds(auth, "worker", worker)
+    auth.account.reset()
+    assert not holds(auth, "desk", after)
 
 
-def test_a_cookie_of_one_role_opens_no_other_door(entrance):
-    _, worker = work(entrance)
-    assert not holds(entrance, "desk", worker)
-    assert not holds(entrance, "worker", desk(entrance))
-    assert not holds(entrance, "worker", None)
-    assert not holds(entrance, "worker", "")
+def test_a_cookie_of_one_role_opens_no_other_door(auth):
+    _, worker = work(auth)
+    assert not holds(auth, "desk", worker)
+    assert not holds(auth, "worker", desk(auth))
+    assert not holds(auth, "worker", None)
+    assert not holds(auth, "worker", "")
 
 
-def test_a_cookie_of_another_campaign_or_server_is_none(entrance, ledger, clock):
+def test_a_cookie_of_another_campaign_or_server_is_none(auth, ledger, clock):
     for campaign, keys in (("names-2", KEYS), ("names-1", Keys(bytes(32)))):
-        other = Entrance.of(ledger, campaign, ServerSettings(keys, clock=clock))
+        other = Auth.of(ledger, campaign, ServerSettings(keys, clock=clock))
         _, cookie = work(other)
         assert holds(other, "worker", cookie)
-        assert not holds(entrance, "worker", cookie)
+        assert not holds(auth, "worker", cookie)
 
 
-def test_a_cookie_whose_facts_have_another_form_is_none(entrance):
-    session = entrance.sessions.begin_desk()
-    signed = entrance.sessions._seal.sign({**asdict(session), "more": 1})
-    assert not holds(entrance, "desk", signed)
+def test_a_cookie_whose_facts_have_another_form_is_none(auth):
+    session = auth.sessions.begin_desk()
+    signed = auth.sessions._seal.sign({**asdict(session), "more": 1})
+    assert not holds(auth, "desk", signed)
 
 
-def test_nobody_gets_the_same_session_twice(entrance):
-    ((link, _),) = entrance.links.make(["ann"], 1)
-    assert len({entrance.sessions.begin_work(link).id for _ in range(9)}) == 9
+def test_nobody_gets_the_same_session_twice(auth):
+    ((link, _),) = auth.links.make(["ann"], 1)
+    assert len({auth.sessions.begin_work(link).id for _ in range(9)}) == 9
 
 
-def test_no_memory_is_kept_of_cookies_that_others_make_up(entrance, monkeypatch):
+def test_no_memory_is_kept_of_cookies_that_others_make_up(auth, monkeypatch):
     for n in range(50):
-        assert not holds(entrance, "worker", f"guess{n}")
-        assert not holds(entrance, "desk", f"{n}" + "a" * 100_000)
-    assert not entrance.sessions._opened
+        assert not holds(auth, "worker", f"guess{n}")
+        assert not holds(auth, "desk", f"{n}" + "a" * 100_000)
+    assert not auth.sessions._opened
     monkeypatch.setattr(sessions, "KEPT", 5)
     for _ in range(9):
-        _, cookie = work(entrance)
-        assert holds(entrance, "worker", cookie)
-    assert len(entrance.sessions._opened) == 5
+        _, cookie = work(auth)
+        assert holds(auth, "worker", cookie)
+    assert len(auth.sessions._opened) == 5
 
 
-def test_a_cookie_that_is_too_long_is_not_looked_at(entrance, monkeypatch):
-    monkeypatch.setattr(entrance.sessions._seal, "read", None)
-    assert not holds(entrance, "worker", "a" * 4_001)
+def test_a_cookie_that_is_too_long_is_not_looked_at(auth, monkeypatch):
+    monkeypatch.setattr(auth.sessions._seal, "read", None)
+    assert not holds(auth, "worker", "a" * 4_001)
 
 
-def test_sessions_that_would_be_over_anyway_are_not_read_again(entrance, ledger, clock):
+def test_sessions_that_would_be_over_anyway_are_not_read_again(auth, ledger, clock):
     asked = []
     records = ledger.records
     ledger.records = lambda kind: asked.append(kind) or records(kind)
-    link, cookie = work(entrance)
+    link, cookie = work(auth)
     for _ in range(9):
-        entrance.sessions.end(entrance.sessions.begin_work(link))
+        auth.sessions.end(auth.sessions.begin_work(link))
     old = set(asked)
     clock.now += 61 * DAY
-    ((link, _),) = entrance.links.make(["bob"], 30)
+    ((link, _),) = auth.links.make(["bob"], 30)
     asked.clear()
-    session = entrance.sessions.begin_work(link)
-    assert entrance.sessions.holds(session)
+    session = auth.sessions.begin_work(link)
+    assert auth.sessions.holds(session)
     assert sessions.ended_kind(session) in asked
     assert not {kind for kind in asked if kind.startswith(sessions.ENDED)} & old
-    assert not holds(entrance, "worker", cookie)
+    assert not holds(auth, "worker", cookie)
 
 
 @pytest.mark.parametrize("role", ["worker", "desk"])
 def test_a_session_is_read_with_what_was_at_hand_though_it_is_old_by_then(
-    entrance, ledger, clock, role
+    auth, ledger, clock, role
 ):
-    cookie = work(entrance)[1] if role == "worker" else desk(entrance)
-    assert holds(entrance, role, cookie)
-    facts = entrance.sessions.at_hand(role, cookie)
+    cookie = work(auth)[1] if role == "worker" else desk(auth)
+    assert holds(auth, role, cookie)
+    facts = auth.sessions.at_hand(role, cookie)
     assert facts is not None
     clock.now += 1_000
     ledger.records = None  # whoever reads breaks
-    assert entrance.sessions.read(role, cookie, facts).role == role
-    assert entrance.sessions.at_hand(role, cookie) is None
+    assert auth.sessions.read(role, cookie, facts).role == role
+    assert auth.sessions.at_hand(role, cookie) is None
 
 
 @pytest.mark.parametrize("role", ["worker", "desk"])
-def test_what_is_no_cookie_is_refused_without_the_ledger(entrance, ledger, role):
+def test_what_is_no_cookie_is_refused_without_the_ledger(auth, ledger, role):
     ledger.records = None
     for cookie in (None, "", "guess", "a" * 9_000):
-        facts = entrance.sessions.at_hand(role, cookie)
+        facts = auth.sessions.at_hand(role, cookie)
         with pytest.raises(Refused):
-            entrance.sessions.read(role, cookie, facts)
+            auth.sessions.read(role, cookie, facts)
 
 
-def test_the_memory_of_idle_sessions_is_bounded(entrance, clock):
+def test_the_memory_of_idle_sessions_is_bounded(auth, clock):
     for _ in range(50):
-        entrance.sessions.begin_desk()
+        auth.sessions.begin_desk()
         clock.now += HOUR
-    assert len(entrance.sessions._seen) < 15
+    assert len(auth.sessions._seen) < 15
 
 
-def test_the_token_of_a_page_belongs_to_one_session(entrance):
-    first, second = entrance.sessions.begin_desk(), entrance.sessions.begin_desk()
-    token = entrance.sessions.csrf(first)
-    assert entrance.sessions.is_csrf(first, token)
-    assert not entrance.sessions.is_csrf(second, token)
+def test_the_token_of_a_page_belongs_to_one_session(auth):
+    first, second = auth.sessions.begin_desk(), auth.sessions.begin_desk()
+    token = auth.sessions.csrf(first)
+    assert auth.sessions.is_csrf(first, token)
+    assert not auth.sessions.is_csrf(second, token)
     for bad in (None, "", token[:-1], token.upper(), "é", first.id):
-        assert not entrance.sessions.is_csrf(first, bad)
+        assert not auth.sessions.is_csrf(first, bad)
 
 
-def test_what_a_browser_keeps_is_named_alike_on_every_visit_and_unlike_for_others(entrance):
-    ((ann, _),) = entrance.links.make(["ann"], 1)
-    ((bob, _),) = entrance.links.make(["bob"], 1)
-    begin, scope = entrance.sessions.begin_work, entrance.sessions.scope
+def test_what_a_browser_keeps_is_named_alike_on_every_visit_and_unlike_for_others(auth):
+    ((ann, _),) = auth.links.make(["ann"], 1)
+    ((bob, _),) = auth.links.make(["bob"], 1)
+    begin, scope = auth.sessions.begin_work, auth.sessions.scope
     assert scope(begin(ann)) == scope(begin(ann)) != scope(begin(bob))
     assert "ann" not in scope(begin(ann))
     assert scope(replace(begin(ann), campaign="names-2")) != scope(begin(ann))
 
 
 def test_a_form_fits_the_cookie_that_came_with_it():
-    forms = FormSeal(KEYS.of("form"))
+    forms = FormSigner(KEYS.of("form"))
     cookie, other = forms.new(), forms.new()
     assert forms.fits(cookie, forms.token(cookie))
     assert not forms.fits(other, forms.token(cookie))
@@ -246,7 +246,7 @@ def test_a_form_fits_the_cookie_that_came_with_it():
     assert not forms.fits(cookie, "")
 
 
-def test_secrets_are_compared_in_constant_time(entrance, monkeypatch):
+def test_secrets_are_compared_in_constant_time(auth, monkeypatch):
     seen = []
 
     def watched(a, b):
@@ -255,9 +255,9 @@ def test_secrets_are_compared_in_constant_time(entrance, monkeypatch):
 
     for module in (csrf, sessions, account):
         monkeypatch.setattr(module, "compare_digest", watched)
-    session = entrance.sessions.begin_desk()
-    assert entrance.sessions.is_csrf(session, entrance.sessions.csrf(session))
-    assert not FormSeal(bytes(32)).fits("cookie", "token")
+    session = auth.sessions.begin_desk()
+    assert auth.sessions.is_csrf(session, auth.sessions.csrf(session))
+    assert not FormSigner(bytes(32)).fits("cookie", "token")
     with pytest.raises(Refused):
-        entrance.account.check_setup("guess")
+        auth.account.check_setup("guess")
     assert len(seen) == 3

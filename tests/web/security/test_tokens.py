@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 
-from goldspan.web.security.secret import LONGEST, Seal, new_id
+from goldspan.web.security.secret import LONGEST, Signer, new_id
 
-SEAL = Seal(bytes(range(32)))
+SEAL = Signer(bytes(range(32)))
 FACTS = {"worker": "ann", "expires": 7}
 
 
@@ -57,7 +57,7 @@ def test_what_is_no_object_is_none():
 
 
 def test_the_seal_of_another_purpose_reads_nothing():
-    assert Seal(bytes(32)).read(SEAL.sign(FACTS)) is None
+    assert Signer(bytes(32)).read(SEAL.sign(FACTS)) is None
 
 
 def test_ids_are_long_and_never_the_same():

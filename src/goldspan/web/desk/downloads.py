@@ -1,4 +1,7 @@
-"""Downloads, with pseudonyms in place of workers' ids."""
+"""Downloads: labels in every format, answers, the bill, the record, the report.
+
+Workers' ids are replaced by pseudonyms, unless the requester asks for names.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,22 @@ from goldspan.aggregation import Consensus
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.results import Findings
-from goldspan.crowd import Crowd
+from goldspan.crowd import Crowd, write_crowd
 from goldspan.errors import InputError
+from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
+from goldspan.web.people import GOLD
 from goldspan.web.security.secret import Keys, new_id
 from goldspan.workers import PayPlan, make_bill
 
 if TYPE_CHECKING:
-    from goldspan.web.service import Service
+    from goldspan.campaign import Setting
+    from goldspan.store import SqlLedger
+    from goldspan.web.engine import Engine
 
 
 # --------------------------------------------------------------------------------------------------
-# Names that stand for workers in downloads: the same everywhere, and nobody else's.
+# Pseudonyms of workers
 
 
 class Pseudonyms:
@@ -100,7 +107,7 @@ class Pseudonyms:
 
 
 # --------------------------------------------------------------------------------------------------
-# Files to take away: labels in every format, answers, the bill, the record, the report.
+# Files
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ class Download:
         name: Of the file.
         media: Its media type.
         content: Its bytes.
-        lost: What the file does not give back of the labels and answers, in words.
+        lost: What the format cannot hold of the labels and answers, in words.
     """
 
     name: str
@@ -120,142 +127,175 @@ class Download:
     lost: tuple[str, ...] = ()
 
 
-Make = Callable[["Service", Path, bool], list[str] | None]
-"""Writes a file, with the workers' own names if the last argument is true; returns what is lost."""
+Report = Callable[[Findings, Path], None]
+"""Writes the report of a campaign."""
 NAMED = "named-download"
 """Kind of the records of files that named the workers."""
 TEXT, JSON, ZIP = "text/plain; charset=utf-8", "application/json", "application/zip"
 CSV, BINARY = "text/csv; charset=utf-8", "application/octet-stream"
 
 
-def _labels(service: Service, path: Path, names: bool) -> list[str]:
-    lost: list[str] = _result(service, names).write(path)
-    return lost
+class Downloads:
+    """Makes the files of a campaign.
+
+    Args:
+        setting: The plan and its files.
+        ledger: The campaign's.
+        engine: Has the consensus.
+        names: Pseudonyms.
+        clock: The campaign's clock, in milliseconds.
+        report: Writes the report; None where the server writes none.
+    """
+
+    def __init__(
+        self, setting: Setting, ledger: SqlLedger, engine: Engine, names: Pseudonyms,
+        clock: Callable[[], int], report: Report | None,
+    ) -> None:  # fmt: skip
+        self._setting, self._ledger, self._engine = setting, ledger, engine
+        self._names, self._clock, self.report = names, clock, report
+
+    def listed(self) -> list[Export]:
+        """Return the files that can be made now."""
+        return [Export(name=name, what=what) for name, (what, _, _) in self._all().items()]
+
+    def make(self, name: str, *, names: bool = False, by: str = "") -> Download:
+        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it.
+
+        Raises:
+            Refused: There is no such file, or nothing for it yet.
+        """
+        known = self._all()
+        if name not in known:
+            raise Refused("unknown", f"There is no file {name!r}: {', '.join(known)}.", 404)
+        _, media, make = known[name]
+        with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
+            path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
+            try:
+                lost = make(self, path, names) or []
+            except InputError as error:
+                raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
+            content = _zipped(path) if path.is_dir() else path.read_bytes()
+        if names:  # kept before anybody has it
+            self._ledger.record(NAMED, new_id(), {"file": name, "by": by}, self._clock())
+        return Download(name, media, content, tuple(lost))
+
+    def _all(self) -> dict[str, tuple[str, str, Make]]:
+        """Return description, media type and maker of every file, by name."""
+        plan = self._setting.plan
+        found = {**(_SINGLE if plan.is_single else _SPANS), **_BOTH}
+        if self.report is None:
+            found.pop("report.html")
+        if not plan.is_paid:
+            found.pop("bill.csv")
+        return found
+
+    def _result(self, names: bool) -> Consensus:
+        """Return the consensus; its workers have pseudonyms unless `names` is true."""
+        result = self._engine.live.result
+        if result is None:
+            raise Refused("unknown", "There are no answers yet.", 404)
+        return result if names else self._names.result(result)
+
+    def write_labels(self, path: Path, names: bool) -> list[str]:
+        """Write the consensus."""
+        lost: list[str] = self._result(names).write(path)
+        return lost
+
+    def write_answers(self, path: Path, names: bool) -> list[str]:
+        """Write all answers that count, with wall-clock times."""
+        crowd = WallTimes(self._ledger).crowd(self._result(names).crowd)
+        return write_crowd(crowd, path, format=_format(path))
+
+    def write_crowd_with_gold(self, path: Path, names: bool) -> list[str]:
+        """Write the consensus as gold of the items, in a format of another tool."""
+        result = self._result(names)
+        lost = write_crowd(
+            WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes),
+            path,
+            format=_format(path),
+        )
+        if path.name == "label-studio.json":
+            self._mark_predictions(path, result)
+        # A crowd has no place for it, so that reading the file again cannot tell.
+        n_spans = len(result.span_array)
+        return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
+
+    def _mark_predictions(self, path: Path, result: Consensus) -> None:
+        """Make the consensus a prediction of Label Studio, but where the requester reviewed it."""
+        reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
+        tasks = json.loads(path.read_text(encoding="utf-8"))
+        items, confidence = result.crowd.item_ids.to_pylist(), result.confidence.tolist()
+        for item, score, task in zip(items, confidence, tasks, strict=True):
+            if item in reviewed:
+                continue
+            found = [one for one in task["annotations"] if one["ground_truth"]]
+            task["annotations"] = [one for one in task["annotations"] if not one["ground_truth"]]
+            task["predictions"] = [
+                {"model_version": "goldspan", "score": round(score, 4), "result": one["result"]}
+                for one in found
+            ]
+        lines = ",\n".join(json.dumps(task, ensure_ascii=False) for task in tasks)
+        path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+    def write_bill(self, path: Path, names: bool) -> None:
+        """Write what every worker earned."""
+        del names  # it pays people
+        prices = self._setting.plan.prices
+        plan = PayPlan(
+            per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
+        )
+        make_bill(self._result(names=True).crowd, plan, recorded="use").write(path)
+
+    def write_record(self, path: Path, names: bool) -> None:
+        """Write the record of the campaign."""
+        record = CampaignRecord.of(self._ledger)
+        shown = (record if names else self._names.record(record)).to_dict()
+        words = json.dumps(shown, ensure_ascii=False, indent=1) + "\n"
+        path.write_text(words, encoding="utf-8")
+
+    def write_report(self, path: Path, names: bool) -> None:
+        """Write the report."""
+        assert self.report is not None  # or it is not in the list
+        findings = Findings.of(self._ledger, self._engine.live.result)
+        self.report(findings if names else self._names.findings(findings), path)
 
 
-def _answers(service: Service, path: Path, names: bool) -> list[str]:
-    from goldspan.crowd import write_crowd
-
-    crowd = WallTimes(service.ledger).crowd(_result(service, names).crowd)
-    return write_crowd(crowd, path, format=_format(path))
-
-
-def _gold_as_crowd(service: Service, path: Path, names: bool) -> list[str]:
-    """Write the labels found, as gold of the items, in a format of other tools."""
-    from goldspan.crowd import write_crowd
-
-    result = _result(service, names)
-    lost = write_crowd(
-        WallTimes(service.ledger).crowd(result.crowd).with_gold(result.codes),
-        path,
-        format=_format(path),
-    )
-    # A crowd has no place for it, so that reading the file again cannot tell.
-    n_spans = len(result.span_array)
-    return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
-
-
-def _bill(service: Service, path: Path, names: bool) -> None:
-    del names  # it pays people
-    prices = service.setting.plan.prices
-    plan = PayPlan(
-        per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
-    )
-    make_bill(_result(service, names=True).crowd, plan, recorded="use").write(path)
-
-
-def _record(service: Service, path: Path, names: bool) -> None:
-    record = CampaignRecord.of(service.ledger)
-    shown = (record if names else service.desk.names.record(record)).to_dict()
-    path.write_text(json.dumps(shown, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-def _report(service: Service, path: Path, names: bool) -> None:
-    if service.report is None:
-        raise Refused("unknown", "This server makes no reports.", 404)
-    findings = Findings.of(service.ledger, service.engine.live.result)
-    service.report(findings if names else service.desk.names.findings(findings), path)
-
-
+Make = Callable[[Downloads, Path, bool], list[str] | None]
+"""Writes a file, with the workers' own ids if the last argument is true; returns what is lost."""
 _FORMAT = {
     "answers.jsonl": "spans", "label-studio.json": "label-studio", "doccano.jsonl": "doccano",
     "prodigy.jsonl": "prodigy",
     "brat.zip": "brat", "answers.csv": "long", "answers.tsv": "wide",
 }  # fmt: skip
 _SPANS: dict[str, tuple[str, str, Make]] = {
-    "gold.conll": ("labels with a confidence per token", TEXT, _labels),
-    "spans.jsonl": ("an item per line with its spans and their confidence", TEXT, _labels),
-    "gold.parquet": ("labels with every tag's probability", BINARY, _labels),
-    "label-studio.json": ("answers and labels for Label Studio", JSON, _gold_as_crowd),
-    "doccano.jsonl": ("answers and labels for doccano", TEXT, _gold_as_crowd),
-    "prodigy.jsonl": ("answers and labels for Prodigy", TEXT, _gold_as_crowd),
-    "brat.zip": ("answers and labels for brat", ZIP, _gold_as_crowd),
-    "answers.tsv": ("all answers that count, a column per worker", TEXT, _answers),
-    "answers.jsonl": ("all answers that count, as spans", TEXT, _answers),
-}
+    "gold.conll": ("labels with a confidence per token", TEXT, Downloads.write_labels),
+    "spans.jsonl": (
+        "an item per line with its spans and their confidence", TEXT, Downloads.write_labels,
+    ),
+    "gold.parquet": ("labels with every tag's probability", BINARY, Downloads.write_labels),
+    "label-studio.json": (
+        "answers and labels for Label Studio", JSON, Downloads.write_crowd_with_gold,
+    ),
+    "doccano.jsonl": ("answers and labels for doccano", TEXT, Downloads.write_crowd_with_gold),
+    "prodigy.jsonl": ("answers and labels for Prodigy", TEXT, Downloads.write_crowd_with_gold),
+    "brat.zip": ("answers and labels for brat", ZIP, Downloads.write_crowd_with_gold),
+    "answers.tsv": ("all answers that count, a column per worker", TEXT, Downloads.write_answers),
+    "answers.jsonl": ("all answers that count, as spans", TEXT, Downloads.write_answers),
+}  # fmt: skip
 _SINGLE: dict[str, tuple[str, str, Make]] = {
-    "gold.csv": ("labels with a confidence", CSV, _labels),
-    "gold.parquet": ("labels with every label's probability", BINARY, _labels),
-    "answers.csv": ("all answers that count", CSV, _answers),
+    "gold.csv": ("labels with a confidence", CSV, Downloads.write_labels),
+    "gold.parquet": ("labels with every label's probability", BINARY, Downloads.write_labels),
+    "answers.csv": ("all answers that count", CSV, Downloads.write_answers),
 }
 _BOTH: dict[str, tuple[str, str, Make]] = {
-    "bill.csv": ("what every worker gets, under their own ids", CSV, _bill),
-    "record.json": ("the campaign in plain values", JSON, _record),
-    "report.html": ("the report", "text/html; charset=utf-8", _report),
+    "bill.csv": ("what every worker gets, under their own ids", CSV, Downloads.write_bill),
+    "record.json": ("the campaign in plain values", JSON, Downloads.write_record),
+    "report.html": ("the report", "text/html; charset=utf-8", Downloads.write_report),
 }
 
 
 def _format(path: Path) -> str | None:
     return _FORMAT.get(path.name) or _FORMAT.get(f"{path.name}.zip")
-
-
-def listed(service: Service) -> list[dict[str, str]]:
-    """Name what can be downloaded."""
-    return [{"name": name, "what": what} for name, (what, _, _) in _all(service).items()]
-
-
-def made(service: Service, name: str, *, names: bool = False, by: str = "") -> Download:
-    """Make a file.
-
-    Args:
-        service: The campaign.
-        name: Of the file.
-        names: Whether it names the workers; the log then keeps that it was made.
-        by: Who asked for it, for the log.
-
-    Raises:
-        Refused: There is no such file, or nothing for it yet.
-    """
-    if name not in _all(service):
-        raise Refused("unknown", f"There is no file {name!r}: {', '.join(_all(service))}.", 404)
-    _, media, make = _all(service)[name]
-    with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
-        path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
-        try:
-            lost = make(service, path, names) or []
-        except InputError as error:
-            raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
-        content = _zipped(path) if path.is_dir() else path.read_bytes()
-    if names:  # kept before anybody has it
-        service.ledger.record(NAMED, new_id(), {"file": name, "by": by}, service.clock())
-    return Download(name, media, content, tuple(lost))
-
-
-def _all(service: Service) -> dict[str, tuple[str, str, Make]]:
-    found = {**(_SINGLE if service.setting.plan.is_single else _SPANS), **_BOTH}
-    if service.report is None:
-        found.pop("report.html")
-    if not service.setting.plan.is_paid:
-        found.pop("bill.csv")
-    return found
-
-
-def _result(service: Service, names: bool) -> Any:
-    """Return the labels; their crowd's workers have pseudonyms unless `names` is true."""
-    result = service.engine.live.result
-    if result is None:
-        raise Refused("unknown", "There are no answers yet.", 404)
-    return result if names else service.desk.names.result(result)
 
 
 def _zipped(folder: Path) -> bytes:

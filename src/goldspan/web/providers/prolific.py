@@ -26,7 +26,8 @@ from goldspan.errors import (
 )
 from goldspan.money import to_micro
 from goldspan.web.errors import Refused
-from goldspan.web.providers.outbox import (
+from goldspan.web.providers.base import Event, secret_of
+from goldspan.web.providers.payments import (
     APPROVE,
     BONUS,
     READY,
@@ -34,15 +35,15 @@ from goldspan.web.providers.outbox import (
     SENDING,
     SENT,
     Later,
-    Letter,
-    Outbox,
+    PaymentQueue,
+    PaymentRequest,
+    PaymentSender,
 )
-from goldspan.web.providers.protocol import Courier, Event, Store, secret_of
 
 if TYPE_CHECKING:
     import httpx2
 
-    from goldspan.web.providers.protocol import Store
+    from goldspan.store import SqlLedger
 
 
 # --------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class ProlificOptions(Section):
         approve: Whether a submission that awaits review is approved, unless its worker was dropped.
         reward: What Prolific pays for a submission; what a worker's answers earned beyond that of
             all their submissions is sent by `goldspan payments --earned`.
-        send: Whether the server sends letters by itself.
+        send: Whether the server sends requests by itself.
         settle_minutes: How long a bonus of which no answer came may take to be listed, before it is
             sent again.
     """
@@ -86,7 +87,7 @@ class ProlificOptions(Section):
     @classmethod
     def _id(cls, value: str) -> str:
         if not ID.fullmatch(value):
-            raise ValueError("must be the study's id, 24 digits and letters from a to f")
+            raise ValueError("must be the study's id, 24 digits and requests from a to f")
         return value
 
 
@@ -123,7 +124,7 @@ class Api:
     """Prolific's API.
 
     Args:
-        token: Of the account; it stands in no message and no log.
+        token: Of the account; it is in no message and no log.
         client: By which it is reached.
         sleep: Waits for some seconds.
     """
@@ -225,7 +226,7 @@ class Api:
             if not again:
                 raise Unclear(f"Prolific answered {status}")
             return answer
-        if status == 401:  # it is the account's fault, and no letter's
+        if status == 401:  # the account's fault, not the request's
             raise Later("Prolific does not take the token: is it right, and not deleted?")
         raise Declined(status, answer.text)
 
@@ -266,7 +267,7 @@ class Submissions:
         clock: The campaign's clock, in milliseconds.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], int]) -> None:
+    def __init__(self, store: SqlLedger, clock: Callable[[], int]) -> None:
         self._store, self._clock = store, clock
 
     def begin(self, submission: str, worker: str) -> None:
@@ -339,7 +340,7 @@ def _order(facts: dict[str, Any]) -> tuple[int, int]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Carries letters to Prolific: approvals and rejections any number of times, a bonus once.
+# Carries requests to Prolific: approvals and rejections any number of times, a bonus once.
 
 
 CENT = 10_000
@@ -348,8 +349,8 @@ MOST_DELAY = 120_000
 """Milliseconds from keeping that a bonus is sent to sending it; less than any settling time."""
 
 
-class ProlificCourier:
-    """Carries letters to Prolific.
+class ProlificSender:
+    """Carries requests to Prolific.
 
     Args:
         api: Prolific's.
@@ -365,85 +366,85 @@ class ProlificCourier:
         self._wall = wall_of(clock)
         self._settle = round(settle_minutes * 60_000)
 
-    def deliver(self, letter: Letter, outbox: Outbox) -> None:
-        """Send a letter, and note every step."""
+    def deliver(self, request: PaymentRequest, queue: PaymentQueue) -> None:
+        """Send a request, and note every step."""
         try:
-            if letter.act == BONUS:
-                self._bonus(letter, outbox)
+            if request.act == BONUS:
+                self._bonus(request, queue)
             else:
-                self._transition(letter, outbox)
+                self._transition(request, queue)
         except Declined as error:
-            outbox.note(letter, REFUSED, why=str(error))
+            queue.note(request, REFUSED, why=str(error))
 
-    def _transition(self, letter: Letter, outbox: Outbox) -> None:
+    def _transition(self, request: PaymentRequest, queue: PaymentQueue) -> None:
         """Approve or reject; Prolific ignores the second time."""
-        body = {"action": letter.act.upper()}
-        if letter.act != APPROVE:
-            body |= {"message": letter.why, "rejection_category": letter.category}
-        wanted = "APPROVED" if letter.act == APPROVE else "REJECTED"
+        body = {"action": request.act.upper()}
+        if request.act != APPROVE:
+            body |= {"message": request.why, "rejection_category": request.category}
+        wanted = "APPROVED" if request.act == APPROVE else "REJECTED"
         try:
-            self._api.transition(letter.about, body)
+            self._api.transition(request.about, body)
         except Declined:
             # Somebody may have done it on the site, or the answer to the first try was lost.
-            if self._api.submission(letter.about).get("status") != wanted:
+            if self._api.submission(request.about).get("status") != wanted:
                 raise
-        outbox.note(letter, SENT)
+        queue.note(request, SENT)
 
-    def _bonus(self, letter: Letter, outbox: Outbox) -> None:
-        if letter.amount % CENT:
-            outbox.note(letter, REFUSED, why="Prolific pays whole cents")
+    def _bonus(self, request: PaymentRequest, queue: PaymentQueue) -> None:
+        if request.amount % CENT:
+            queue.note(request, REFUSED, why="Prolific pays whole cents")
             return
-        cents = letter.amount // CENT
-        listed = self._listed(letter, cents)
-        if letter.state == SENDING and listed > letter.facts["before"]:
-            outbox.note(letter, SENT, before=letter.facts["before"], how="listed")
+        cents = request.amount // CENT
+        listed = self._listed(request, cents)
+        if request.state == SENDING and listed > request.facts["before"]:
+            queue.note(request, SENT, before=request.facts["before"], how="listed")
             return
-        if self._must_wait(letter, outbox, listed):
+        if self._must_wait(request, queue, listed):
             return
-        prepared = self._api.set_up_bonus(self._study, letter.about, cents)
+        prepared = self._api.set_up_bonus(self._study, request.about, cents)
         begin = self._wall()
         # Whoever gets to note this pays, and nobody else.
-        sending = outbox.note(letter, SENDING, prepared=prepared, before=listed)
+        sending = queue.note(request, SENDING, prepared=prepared, before=listed)
         if sending is not None:
-            self._pay(sending, outbox, begin)
+            self._pay(sending, queue, begin)
 
-    def _pay(self, letter: Letter, outbox: Outbox, begin: int) -> None:
+    def _pay(self, request: PaymentRequest, queue: PaymentQueue, begin: int) -> None:
         # A monotone clock may stand still while the machine sleeps; the wall clock does not.
-        delay = max(self._clock() - letter.time, self._wall() - begin)
+        delay = max(self._clock() - request.time, self._wall() - begin)
         if delay > MOST_DELAY:  # asleep since, and somebody else may pay
-            outbox.note(letter, READY)
+            queue.note(request, READY)
             return
         try:
-            self._api.pay(letter.facts["prepared"])
+            self._api.pay(request.facts["prepared"])
         except Later:  # it has not arrived, or was refused for now
-            outbox.note(letter, READY)
+            queue.note(request, READY)
             raise
         except Unclear:
             return
         except Declined as error:
-            outbox.note(letter, REFUSED, why=str(error))
+            queue.note(request, REFUSED, why=str(error))
         else:
-            outbox.note(letter, SENT, before=letter.facts["before"], how="answered")
+            queue.note(request, SENT, before=request.facts["before"], how="answered")
 
-    def _must_wait(self, letter: Letter, outbox: Outbox, listed: int) -> bool:
+    def _must_wait(self, request: PaymentRequest, queue: PaymentQueue, listed: int) -> bool:
         """Whether a bonus of this amount may still appear on the list, this one or an earlier."""
         alike = [
             one
-            for one in outbox.letters()
-            if (one.act, one.about, one.amount) == (BONUS, letter.about, letter.amount)
+            for one in queue.requests()
+            if (one.act, one.about, one.amount) == (BONUS, request.about, request.amount)
             and (one.state == SENDING or (one.state == SENT and listed <= one.facts["before"]))
         ]
         return any(self._clock() - one.time < self._settle for one in alike)
 
-    def _listed(self, letter: Letter, cents: int) -> int:
+    def _listed(self, request: PaymentRequest, cents: int) -> int:
         """Count the bonuses of this amount that Prolific lists."""
         try:
-            found = self._api.bonuses(letter.about)
+            found = self._api.bonuses(request.about)
         except Declined as error:
-            if letter.state != SENDING:
+            if request.state != SENDING:
                 raise
             # It may have been paid, so it is not refused.
-            raise Later(f"what became of {letter.id!r} cannot be asked: {error}") from None
+            raise Later(f"what became of {request.id!r} cannot be asked: {error}") from None
         return sum(abs(one - cents) < 0.5 for one in found)
 
 
@@ -571,12 +572,12 @@ class Prolific:
     def __init__(
         self,
         options: ProlificOptions,
-        store: Store,
+        store: SqlLedger,
         clock: Callable[[], int],
         api: Api | None = None,
     ) -> None:
         self.options, self._store, self._clock, self._given = options, store, clock, api
-        self.checks_people, self.sends_letters = options.check, options.send
+        self.checks_people, self.sends_requests = options.check, options.send
         self.submissions = Submissions(store, clock)
 
     @cached_property
@@ -636,7 +637,7 @@ class Prolific:
         """Take a message of Prolific's; see `webhooks`."""
         secret = secret_of(WEBHOOK)
         if secret is None:
-            raise Refused("unknown", "There is nothing here.", 404)
+            raise Refused("unknown", "This page does not exist.", 404)
         message = read_message(headers, body, secret, wall_of(self._clock)())
         worker = self.submissions.worker(message.submission)
         if worker is None or worker != message.participant:  # of another study of the workspace
@@ -662,7 +663,9 @@ class Prolific:
         """Return a worker's last submission."""
         found = self.submissions.of(worker)
         if found is None:
-            raise InputError(f"{worker} did not come from Prolific: letters are about participants")
+            raise InputError(
+                f"{worker} did not come from Prolific: requests are about participants"
+            )
         return found
 
     def check_rejection(self, why: str, category: str) -> None:
@@ -675,10 +678,10 @@ class Prolific:
         if category not in CATEGORIES:
             raise UnknownNameError("category of rejections", category, CATEGORIES)
 
-    def courier(self) -> Courier:
-        """Return who carries letters to Prolific."""
+    def sender(self) -> PaymentSender:
+        """Return who carries requests to Prolific."""
         options = self.options
-        return ProlificCourier(self.api, options.study, options.settle_minutes, self._clock)
+        return ProlificSender(self.api, options.study, options.settle_minutes, self._clock)
 
     def _check(self, participant: str, submission: str) -> None:
         """Reject whom Prolific does not know as a participant at work."""
@@ -699,6 +702,6 @@ class Prolific:
         """Write an approval, if the plan says so and nothing was decided by hand."""
         if self.options.approve and not self._store.standing().get(worker):
             try:
-                Outbox(self._store, self._clock).approve(worker, submission)
+                PaymentQueue(self._store, self._clock).approve(worker, submission)
             except InputError:  # it is to be rejected
                 return

@@ -10,8 +10,10 @@ from pydantic import ValidationError, field_validator
 
 from goldspan.campaign.plan import Plan, Section
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
+from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
-from goldspan.web.providers.protocol import Courier, Event, Provider, Store
+from goldspan.web.providers.base import Event, Provider
+from goldspan.web.providers.payments import PaymentSender
 
 # --------------------------------------------------------------------------------------------------
 # Workers come by personal links that the requester hands out or sends by e-mail.
@@ -42,9 +44,9 @@ class Link:
     Options = LinkOptions
     name = "link"
     checks_people = False
-    sends_letters = False
+    sends_requests = False
 
-    def __init__(self, options: LinkOptions, _: Store, __: Callable[[], int]) -> None:
+    def __init__(self, options: LinkOptions, _: SqlLedger, __: Callable[[], int]) -> None:
         self.options = options
 
     def identify(self, _: Mapping[str, str]) -> str:
@@ -62,10 +64,10 @@ class Link:
 
     def on_event(self, _: Mapping[str, str], __: bytes) -> Event:
         """Refuse: there is nobody who could send one."""
-        raise Refused("unknown", "There is nothing here.", 404)
+        raise Refused("unknown", "This page does not exist.", 404)
 
     def workers(self) -> list[str]:
-        """Return nobody: letters are written to no one."""
+        """Return nobody: requests are written to no one."""
         return []
 
     def owed(self, _: str, __: int) -> int:
@@ -82,7 +84,7 @@ class Link:
     def check_rejection(self, _: str, __: str) -> None:
         """Do nothing."""
 
-    def courier(self) -> Courier | None:
+    def sender(self) -> PaymentSender | None:
         """Return None."""
         return None
 
@@ -97,7 +99,7 @@ PROVIDERS: dict[str, str] = {
 }
 
 
-def open_provider(plan: Plan, store: Store, clock: Callable[[], int]) -> Provider:
+def open_provider(plan: Plan, store: SqlLedger, clock: Callable[[], int]) -> Provider:
     """Return the provider of a plan; "link" if it names none.
 
     Raises:
@@ -135,7 +137,7 @@ def _read(plan: Plan) -> tuple[Any, Any]:
 
 
 def _message(fault: Any, known: str) -> str:
-    """Return what is wrong with an option; values are shown, as secrets do not stand in a plan."""
+    """Return what is wrong with an option; values are shown: a plan holds no secrets."""
     path = ".".join(["provider", "options", *map(str, fault["loc"])])
     if fault["type"] == "extra_forbidden":
         return f"{path}: there is no such key: choose from {known}"

@@ -15,8 +15,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
 from goldspan.errors import GoldspanError
-from goldspan.web import desk_models as m
-from goldspan.web.house import House, HouseHere, RequesterHere
+from goldspan.web.dependencies import ContextHere, RequesterHere, ServerContext
+from goldspan.web.desk import models as m
 from goldspan.web.models import refusals
 from goldspan.web.security.sessions import Link, Session
 
@@ -39,24 +39,24 @@ STREAM = {"description": "Events.", "content": {"text/event-stream": {"schema": 
 
 
 @router.get("/live", response_class=StreamingResponse, responses={200: STREAM, **refusals()})
-async def live(requester: RequesterHere, house: HouseHere) -> StreamingResponse:
+async def live(requester: RequesterHere, context: ContextHere) -> StreamingResponse:
     """Send the overview whenever something has changed, once a second at most.
 
     The event `overview` holds what `GET overview` gives; `trouble` says that the store cannot be
     read at the moment, and `ended` that the session is over.
     """
     headers = {"X-Accel-Buffering": "no"}
-    stream = events(house, requester)
+    stream = events(context, requester)
     return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
 
 
-async def events(house: House, session: Session) -> AsyncIterator[str]:
+async def events(context: ServerContext, session: Session) -> AsyncIterator[str]:
     """Yield the events of a session's stream, until it or the server ends."""
     seen: Any = None
     told = -HEARTBEAT
-    while not house.leaving.is_set():
+    while not context.leaving.is_set():
         mark, news = await to_thread.run_sync(
-            _look, house, session, None if time.monotonic() - told >= HEARTBEAT else seen
+            _look, context, session, None if time.monotonic() - told >= HEARTBEAT else seen
         )
         if mark is None:
             yield "event: ended\ndata: {}\n\n"
@@ -71,15 +71,15 @@ async def events(house: House, session: Session) -> AsyncIterator[str]:
         await anyio.sleep(PACE)
 
 
-def _look(house: House, session: Session, seen: Any) -> tuple[Any, str]:
+def _look(context: ServerContext, session: Session, seen: Any) -> tuple[Any, str]:
     """Return what marks the state of things, and the overview if it is another; None at the end."""
     try:
-        if not house.entrance.sessions.holds(session):
+        if not context.auth.sessions.holds(session):
             return None, ""
-        mark = house.service.desk.mark()
+        mark = context.service.desk.mark()
         if mark == seen:
             return mark, ""
-        return mark, json.dumps(house.service.desk.overview(), ensure_ascii=False)
+        return mark, context.service.desk.overview().model_dump_json()
     except GoldspanError:  # the store cannot be read at the moment: the next look may
         return TROUBLE, "" if seen == TROUBLE else TROUBLE
 
@@ -90,7 +90,7 @@ def _look(house: House, session: Session, seen: Any) -> tuple[Any, str]:
 
 State = Literal["all", "open", "done", "flagged", "gold"]
 Limit = Annotated[int, Query(ge=1, le=200)]
-Names = Annotated[bool, Query(description="Name the workers; the campaign's log keeps it.")]
+Names = Annotated[bool, Query(description="Name the workers; the campaign's log records it.")]
 BROWSER = "the requester, at the desk"
 FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 FILES: dict[int | str, dict[str, Any]] = {
@@ -106,121 +106,119 @@ PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; san
 """A report holds its own styles and pictures, and runs nothing."""
 
 
-@router.get("/overview", response_model=m.Overview, responses=refusals())
-def overview(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.get("/overview", responses=refusals())
+def overview(_: RequesterHere, context: ContextHere) -> m.Overview:
     """Return how far it is: state, money, time, rounds, the learning curve."""
-    return house.service.desk.overview()
+    return context.service.desk.overview()
 
 
-@router.get("/workers", response_model=list[m.Worker], responses=refusals())
-def workers(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+@router.get("/workers", responses=refusals())
+def workers(_: RequesterHere, context: ContextHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
-    return house.service.desk.workers()
+    return context.service.desk.workers()
 
 
-@router.post(
-    "/workers/{worker:path}/verdict", response_model=m.Decided, responses=refusals(404, 409)
-)
-def judge(_: RequesterHere, house: HouseHere, worker: str, body: m.VerdictBody) -> dict[str, Any]:
-    """Keep a worker, drop them, or ask them more control questions."""
-    return house.service.desk.judge(worker, body.verdict, body.why)
+@router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
+def judge(_: RequesterHere, context: ContextHere, worker: str, body: m.VerdictBody) -> m.Decided:
+    """Keep a worker, drop them, or ask them more gold questions."""
+    return context.service.desk.judge(worker, body.verdict, body.why)
 
 
-@router.get("/agreement", response_model=m.Agreement, responses=refusals())
-def agreement(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.get("/agreement", responses=refusals())
+def agreement(_: RequesterHere, context: ContextHere) -> m.Agreement:
     """Return how well the workers agree."""
-    return house.service.desk.agreement()
+    return context.service.desk.agreement()
 
 
-@router.get("/doubts", response_model=list[m.Doubt], responses=refusals())
-def doubts(_: RequesterHere, house: HouseHere, limit: Limit = 20) -> list[dict[str, Any]]:
-    """Return the items whose labels are least certain, those decided and control aside."""
-    return house.service.desk.doubts(limit)
+@router.get("/doubts", include_in_schema=False)
+@router.get("/uncertain", responses=refusals())
+def uncertain(_: RequesterHere, context: ContextHere, limit: Limit = 20) -> list[m.UncertainItem]:
+    """Return uncertain items, least confident first, without gold questions and reviewed items."""
+    return context.service.desk.uncertain(limit)
 
 
-@router.get("/items", response_model=m.ItemPage, responses=refusals())
+@router.get("/items", responses=refusals())
 def items(
     _: RequesterHere,
-    house: HouseHere,
+    context: ContextHere,
     after: Annotated[str, Query(max_length=2_000)] = "",
     find: Annotated[str, Query(max_length=200)] = "",
     state: State = "all",
     limit: Limit = 50,
-) -> dict[str, Any]:
+) -> m.ItemPage:
     """Return a page of the items that were asked about, behind the item `after`."""
-    return house.service.desk.items(after, find, state, limit)
+    return context.service.desk.items(after, find, state, limit)
 
 
-@router.get("/items/{item:path}", response_model=m.Item, responses=refusals(404))
+@router.get("/items/{item:path}", responses=refusals(404))
 def item(
     _: RequesterHere,
-    house: HouseHere,
+    context: ContextHere,
     item: str,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
-) -> dict[str, Any]:
+) -> m.Item:
     """Return an item: its words, answers, what they say together, what was said of it."""
-    return house.service.desk.item(item, page)
+    return context.service.desk.item(item, page)
 
 
-@router.post("/items/{item:path}/gold", response_model=m.Gold, responses=refusals(404, 409))
-def adjudicate(_: RequesterHere, house: HouseHere, item: str, body: m.GoldBody) -> dict[str, Any]:
+@router.post("/items/{item:path}/gold", responses=refusals(404, 409))
+def adjudicate(_: RequesterHere, context: ContextHere, item: str, body: m.GoldBody) -> m.Gold:
     """Decide what an item's labels are; from now on they are gold."""
-    return house.service.desk.adjudicate(item, body.answer)
+    return context.service.desk.adjudicate(item, body.answer)
 
 
-@router.post("/pause", response_model=m.Paused, responses=refusals(410))
-def pause(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.post("/pause", responses=refusals(410))
+def pause(_: RequesterHere, context: ContextHere) -> m.Paused:
     """Hand out no new tasks; answers are still taken."""
-    return house.service.desk.pause()
+    return context.service.desk.pause()
 
 
-@router.post("/resume", response_model=m.Paused, responses=refusals(410))
-def resume(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.post("/resume", responses=refusals(410))
+def resume(_: RequesterHere, context: ContextHere) -> m.Paused:
     """Hand out tasks again."""
-    return house.service.desk.pause(paused=False)
+    return context.service.desk.pause(paused=False)
 
 
-@router.post("/stop", response_model=m.Ended, responses=refusals(410))
-def stop(_: RequesterHere, house: HouseHere) -> dict[str, Any]:
+@router.post("/stop", responses=refusals(410))
+def stop(_: RequesterHere, context: ContextHere) -> m.Ended:
     """End the campaign with what there is; it cannot be taken back."""
-    return house.service.desk.stop()
+    return context.service.desk.stop()
 
 
-@router.get("/links", response_model=list[m.LinkRow], responses=refusals())
-def links(_: RequesterHere, house: HouseHere) -> list[dict[str, Any]]:
+@router.get("/links", responses=refusals())
+def links(_: RequesterHere, context: ContextHere) -> list[m.LinkRow]:
     """Return the workers' links that were made, without their addresses."""
-    return [_link(house, link) for link in house.entrance.links.all()]
+    return [m.LinkRow(**_link(context, link)) for link in context.auth.links.all()]
 
 
-@router.post("/links", response_model=list[m.NewLink], responses=refusals(409))
-def make_links(_: RequesterHere, house: HouseHere, body: m.LinksBody) -> list[dict[str, Any]]:
+@router.post("/links", responses=refusals(409))
+def make_links(_: RequesterHere, context: ContextHere, body: m.LinksBody) -> list[m.NewLink]:
     """Make a personal link for every worker; nothing shows their addresses again."""
-    made = house.entrance.links.make(body.workers, body.days)
-    return [
-        {**_link(house, link), "url": house.settings.address(f"/w/{token}")} for link, token in made
-    ]
+    made = context.auth.links.make(body.workers, body.days)
+    address = context.settings.address
+    return [m.NewLink(**_link(context, link), url=address(f"/w/{token}")) for link, token in made]
 
 
-@router.delete("/links/{link}", response_model=m.Revoked, responses=refusals(404))
-def revoke(_: RequesterHere, house: HouseHere, link: str) -> dict[str, Any]:
+@router.delete("/links/{link}", responses=refusals(404))
+def revoke(_: RequesterHere, context: ContextHere, link: str) -> m.Revoked:
     """Take a worker's link back; the sessions that began with it end."""
-    house.entrance.links.revoke(link)
-    return {"id": link, "revoked": True}
+    context.auth.links.revoke(link)
+    return m.Revoked(id=link, revoked=True)
 
 
-@router.get("/exports", response_model=list[m.Export], responses=refusals())
-def exports(_: RequesterHere, house: HouseHere) -> list[dict[str, str]]:
+@router.get("/exports", responses=refusals())
+def exports(_: RequesterHere, context: ContextHere) -> list[m.Export]:
     """Name the files that can be downloaded."""
-    return house.service.desk.exports()
+    return context.service.desk.exports()
 
 
 @router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
-def export(_: RequesterHere, house: HouseHere, name: str, names: Names = False) -> Response:
+def export(_: RequesterHere, context: ContextHere, name: str, names: Names = False) -> Response:
     """Make a file. Workers have pseudonyms in all of them but `bill.csv`, unless `names` is true.
 
     Every file with names is kept in the campaign's log.
     """
-    made = house.service.desk.export(name, names=names, by=BROWSER)
+    made = context.service.desk.export(name, names=names, by=BROWSER)
     attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
     headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
     if made.lost:
@@ -233,13 +231,13 @@ def export(_: RequesterHere, house: HouseHere, name: str, names: Names = False) 
     responses={200: {"description": "The report.", "content": {"text/html": FILE}},
                **refusals(404)},
 )  # fmt: skip
-def report(_: RequesterHere, house: HouseHere, names: Names = False) -> Response:
+def report(_: RequesterHere, context: ContextHere, names: Names = False) -> Response:
     """Show the report of the campaign as it is now; with `names` as for the downloads."""
-    made = house.service.desk.export("report.html", names=names, by=BROWSER)
+    made = context.service.desk.export("report.html", names=names, by=BROWSER)
     headers = {"Content-Security-Policy": PAGE_POLICY}
     return Response(made.content, headers=headers, media_type=made.media)
 
 
-def _link(house: House, link: Link) -> dict[str, Any]:
-    holds = not link.revoked and house.entrance.links.is_in_time(link)
+def _link(context: ServerContext, link: Link) -> dict[str, Any]:
+    holds = not link.revoked and context.auth.links.is_in_time(link)
     return {**asdict(link), "holds": holds}

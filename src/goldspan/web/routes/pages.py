@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from goldspan.web.dependencies import ContextHere, ServerContext, requester_here
 from goldspan.web.errors import Refused
-from goldspan.web.house import House, HouseHere, requester_here
 from goldspan.web.pages import page_answer, read_instructions
 
 # --------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
 router = APIRouter(include_in_schema=False)
 PAGES = {
     "overview": ("/desk", "Overview"),
-    "doubts": ("/desk/doubts", "Review"),
+    "review": ("/desk/review", "Review"),
     "workers": ("/desk/workers", "Workers"),
     "items": ("/desk/items", "Items"),
     "links": ("/desk/links", "Links"),
@@ -141,28 +141,32 @@ PAGES = {
 
 
 @router.get("/desk", response_class=HTMLResponse)
-def overview(request: Request, house: HouseHere) -> Response:
+def overview(request: Request, context: ContextHere) -> Response:
     """Show how far it is."""
-    return _page(request, house, "overview")
+    return _page(request, context, "overview")
 
 
 @router.get("/desk/items/{item:path}", response_class=HTMLResponse)
-def item(request: Request, house: HouseHere, item: str) -> Response:
+def item(request: Request, context: ContextHere, item: str) -> Response:
     """Show all that is known of an item."""
-    shown = _page(request, house, "items", "desk_item", item=item)
-    house.service.desk.check_item(item)
+    shown = _page(request, context, "items", "desk_item", item=item)
+    context.service.desk.check_item(item)
     return shown
 
 
 @router.get("/desk/{name}", response_class=HTMLResponse)
-def page(request: Request, house: HouseHere, name: str) -> Response:
+def page(request: Request, context: ContextHere, name: str) -> Response:
     """Show one of the other pages."""
+    if name == "doubts":  # the address of version 0.1
+        return RedirectResponse("/desk/review", 308)
     if name not in PAGES or name == "overview":
         raise HTTPException(404)
-    return _page(request, house, name)
+    return _page(request, context, name)
 
 
-def _page(request: Request, house: House, here: str, template: str = "", **more: Any) -> Response:
+def _page(
+    request: Request, context: ServerContext, here: str, template: str = "", **more: Any
+) -> Response:
     """Fill a page in; who is not logged in is led to where one logs in."""
     try:
         session = requester_here(request, None)
@@ -170,14 +174,14 @@ def _page(request: Request, house: House, here: str, template: str = "", **more:
         if refused.status != 401:
             raise
         raise HTTPException(303, headers={"Location": "/login"}) from None
-    plan, csrf = house.service.setting.plan, house.entrance.sessions.csrf(session)
+    plan, csrf = context.service.setting.plan, context.auth.sessions.csrf(session)
     data = {
         "csrf": csrf,
         "kind": "single" if plan.is_single else "spans",
         "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
         "paid": plan.is_paid,
-        "control": bool(house.service.setting.control),
+        "control": bool(context.service.setting.control),
         **more,
     }
     name = template or f"desk_{here}"

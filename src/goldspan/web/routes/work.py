@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from goldspan.web.house import HouseHere, WorkerHere
+from goldspan.web.dependencies import ContextHere, WorkerHere
 from goldspan.web.models import (
     AnswerAnswer,
     AnswerBody,
@@ -25,7 +25,7 @@ from goldspan.web.models import (
     SkipBody,
     refusals,
 )
-from goldspan.web.routes.join import DirectRoute
+from goldspan.web.routes.sign_in import DirectRoute
 
 # --------------------------------------------------------------------------------------------------
 # The JSON API of a worker: the next task, an answer, skip, flag, give back, how far I am.
@@ -36,64 +36,64 @@ often = APIRouter(prefix="/api/work", tags=["work"], route_class=DirectRoute)
 
 
 @often.post("/next", response_model=NextAnswer, responses=refusals())
-def next_task(worker: WorkerHere, house: HouseHere, _: NextBody) -> Response:
+def next_task(worker: WorkerHere, context: ContextHere, _: NextBody) -> Response:
     """Return the next task, the same one while it is held; or say why there is none."""
-    return _told(NextAnswer, house.service.work.next(worker.person))
+    return _told(NextAnswer, context.service.work.next(worker.person))
 
 
 @often.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
-def answer(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> Response:
+def answer(worker: WorkerHere, context: ContextHere, body: AnswerBody) -> Response:
     """Take an answer; the same key and body again give the same reply and count once."""
     return _told(
-        AnswerAnswer, house.service.work.submit(worker.person, body.task, body.key, body.answer)
+        AnswerAnswer, context.service.work.submit(worker.person, body.task, body.key, body.answer)
     )
 
 
 @router.post("/given", response_model=GivenAnswer, responses=refusals())
-def given(worker: WorkerHere, house: HouseHere, _: GivenBody) -> Response:
+def given(worker: WorkerHere, context: ContextHere, _: GivenBody) -> Response:
     """List the answers of this session that count, the last one first."""
-    return _told(GivenAnswer, house.service.work.given(worker.person, worker.issued))
+    return _told(GivenAnswer, context.service.work.given(worker.person, worker.issued))
 
 
 @router.post("/recall", response_model=RecallAnswer, responses=refusals(404))
-def recall(worker: WorkerHere, house: HouseHere, body: RecallBody) -> Response:
+def recall(worker: WorkerHere, context: ContextHere, body: RecallBody) -> Response:
     """Return a task that was answered, with the answer."""
-    work = house.service.work
+    work = context.service.work
     return _told(RecallAnswer, work.recall(worker.person, body.task, worker.issued))
 
 
 @router.post("/change", response_model=ChangeAnswer, responses=refusals(404, 409, 410))
-def change(worker: WorkerHere, house: HouseHere, body: AnswerBody) -> Response:
+def change(worker: WorkerHere, context: ContextHere, body: AnswerBody) -> Response:
     """Change an answer; the same key and body again give the same reply and count once."""
-    work = house.service.work
+    work = context.service.work
     told = work.change(worker.person, body.task, body.key, body.answer, worker.issued)
     return _told(ChangeAnswer, told)
 
 
 @router.post("/skip", response_model=Done, responses=refusals(409, 410))
-def skip(worker: WorkerHere, house: HouseHere, body: SkipBody) -> Response:
+def skip(worker: WorkerHere, context: ContextHere, body: SkipBody) -> Response:
     """Leave a task to others."""
-    return _told(Done, house.service.work.skip(worker.person, body.task, body.key, body.reason))
+    return _told(Done, context.service.work.skip(worker.person, body.task, body.key, body.reason))
 
 
 @router.post("/flag", response_model=Done, responses=refusals(409, 410))
-def flag(worker: WorkerHere, house: HouseHere, body: FlagBody) -> Response:
+def flag(worker: WorkerHere, context: ContextHere, body: FlagBody) -> Response:
     """Say that something is wrong with an item, and leave it."""
     return _told(
-        Done, house.service.work.flag(worker.person, body.task, body.key, body.reason, body.note)
+        Done, context.service.work.flag(worker.person, body.task, body.key, body.reason, body.note)
     )
 
 
 @router.post("/release", response_model=Done, responses=refusals(410))
-def release(worker: WorkerHere, house: HouseHere, body: ReleaseBody) -> Response:
+def release(worker: WorkerHere, context: ContextHere, body: ReleaseBody) -> Response:
     """Return a task back; it may come again."""
-    return _told(Done, house.service.work.release(worker.person, body.task))
+    return _told(Done, context.service.work.release(worker.person, body.task))
 
 
 @router.get("/me", response_model=Me, responses=refusals())
-def me(worker: WorkerHere, house: HouseHere) -> Response:
+def me(worker: WorkerHere, context: ContextHere) -> Response:
     """Return what the worker has done and earned."""
-    return _told(Me, house.service.work.me(worker.person))
+    return _told(Me, context.service.work.me(worker.person))
 
 
 def _told(model: type[BaseModel], body: dict[str, Any]) -> Response:

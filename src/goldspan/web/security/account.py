@@ -26,12 +26,12 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from goldspan.errors import InputError
 from goldspan.old_name import OLD_NAME
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import Seal, new_id
-from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, Notes
+from goldspan.web.security.secret import Signer, new_id
+from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, RecordCache
 from goldspan.web.settings import Rate
 
 # --------------------------------------------------------------------------------------------------
-# How often something may be done: token buckets by address or session, delays by account.
+# Rate limits: token buckets by address or session, delays by account
 
 
 MOST = 10_000
@@ -72,7 +72,7 @@ class Buckets:
                 self._put(name, level - 1)
                 return
         seconds = math.ceil((1 - level) / self._rate.per_second)
-        words = f"That was too often: try again in {seconds} seconds."
+        words = f"Too many requests: try again in {_seconds(seconds)}."
         raise Refused("slow-down", words, 429, retry=seconds)
 
     def _level(self, name: str) -> float:
@@ -124,13 +124,17 @@ class Delays:
                     self._wrong.popitem(last=False)
                 return
         seconds = math.ceil(left)
-        words = f"Wrong passwords were tried too often: try again in {seconds} seconds."
+        words = f"Too many wrong passwords: try again in {_seconds(seconds)}."
         raise Refused("slow-down", words, 429, retry=seconds)
 
     def forget(self, name: str) -> None:
         """Begin anew: the password was right."""
         with self._turn:
             self._wrong.pop(name, None)
+
+
+def _seconds(n: int) -> str:
+    return "1 second" if n == 1 else f"{n} seconds"
 
 
 def address_name(host: str | None) -> str:
@@ -253,7 +257,7 @@ def _guessable(password: str, campaign: str) -> str:
     left, kinds = unicodedata.normalize("NFKC", password).lower(), []
     parts = [part for part in re.split(r"[\W_]+", campaign.lower()) if len(part) >= ROW - 1]
     for kind, take in (
-        ("what stands in it twice", _drop_repeats),
+        ("what it repeats", _drop_repeats),
         ("rows of keys and of letters", _drop_rows),
         ("years and dates", _drop_years),
         ("words that everybody tries", lambda text: _drop_words(text, (*WORDS, *parts))),
@@ -267,7 +271,7 @@ def _guessable(password: str, campaign: str) -> str:
     bare = bare if kinds else left
     if len(bare) >= OWN and len(set(bare)) >= DIFFERENT:
         return ""
-    return ", ".join(kinds) or "what stands in it twice"
+    return ", ".join(kinds) or "what it repeats"
 
 
 def _drop_repeats(text: str) -> str:
@@ -357,7 +361,12 @@ class Account:
     """
 
     def __init__(
-        self, notes: Notes, minutes: float, seal: Seal, campaign: str, delays: Delays | None = None
+        self,
+        notes: RecordCache,
+        minutes: float,
+        seal: Signer,
+        campaign: str,
+        delays: Delays | None = None,
     ) -> None:
         self._notes, self._minutes, self._seal = notes, minutes, seal
         self._campaign, self._delays = campaign, delays or Delays()
@@ -379,7 +388,7 @@ class Account:
         """Return the epoch that a token may end by a new password.
 
         Raises:
-            Refused: It was used, has expired, or is none.
+            Refused: It was used, has expired, or is invalid.
         """
         made = list(self._notes.now(SETUP).values())
         last: dict[str, Any] = made[-1] if made else {"hash": "", "expires": 0, "epoch": -1}

@@ -19,7 +19,7 @@ from goldspan.errors import InputError
 from goldspan.old_name import variable
 
 # --------------------------------------------------------------------------------------------------
-# The server's secret: made at the first start, kept beside the store, never a default.
+# The server's secret: created at the first start and kept beside the store
 
 
 FILE = "server.key"
@@ -117,7 +117,7 @@ LONGEST = 4_000
 """Characters of a token; longer ones are not looked at."""
 
 
-class Seal:
+class Signer:
     """Signs facts for one purpose (HMAC-SHA-256), and reads what it has signed.
 
     The facts can be read by whoever has the token: they are signed and not hidden.
@@ -137,9 +137,9 @@ class Seal:
     def read(self, token: str) -> dict[str, Any] | None:
         """Return the facts of a token; None if this seal has not made it.
 
-        >>> seal = Seal(bytes(32))
+        >>> seal = Signer(bytes(32))
         >>> token = seal.sign({"worker": "ann"})
-        >>> seal.read(token), seal.read(token[:-1]), Seal(bytes([1])).read(token)
+        >>> seal.read(token), seal.read(token[:-1]), Signer(bytes([1])).read(token)
         ({'worker': 'ann'}, None, None)
         """
         if not token.isascii() or len(token) > LONGEST:

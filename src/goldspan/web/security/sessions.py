@@ -14,7 +14,7 @@ from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import LONGEST, Seal, new_id
+from goldspan.web.security.secret import LONGEST, Signer, new_id
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ FRESH = 1_000
 """Milliseconds for which what was read is taken to hold."""
 
 
-class Notes:
+class RecordCache:
     """Records of a ledger by kind.
 
     Args:
@@ -76,7 +76,7 @@ class Notes:
         try:
             self._ledger.take(kind, name, most, self.wall())
         except BoundError as error:
-            words = f"That was too often today ({most} times): try again tomorrow."
+            words = f"The daily limit of {most} is reached: try again tomorrow."
             raise Refused("daily", words, 429, retry=error.seconds) from None
 
     def _fresh(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
@@ -129,14 +129,14 @@ class Links:
         campaign: The campaign's id.
     """
 
-    def __init__(self, notes: Notes, seal: Seal, campaign: str) -> None:
+    def __init__(self, notes: RecordCache, seal: Signer, campaign: str) -> None:
         self._notes, self._seal, self._campaign = notes, seal, campaign
 
     def make(self, workers: Sequence[str], days: float) -> list[tuple[Link, str]]:
         """Make a link for every worker; give each with its token, which nothing gives again.
 
         Raises:
-            FaultsError: A name cannot be one, or stands twice.
+            FaultsError: A name cannot be one, or appears twice.
             InputError: The days are not between 0 and 366.
         """
         if not 0 < days <= MOST_DAYS:
@@ -161,13 +161,15 @@ class Links:
         facts = self._seal.read(token)
         if facts is None or facts.pop("campaign", None) != self._campaign:
             raise Refused(
-                "link", "This link does not hold here. Was it cut off when it was copied?", 403
+                "link", "This link is not valid here. Was it cut off when it was copied?", 403
             )
         link = Link(**facts)
         if self.has_ended(link.id):
-            raise Refused("link", "This link was taken back. Ask who sent it to you.", 403)
+            raise Refused("link", "This link was revoked. Ask the person who sent it to you.", 403)
         if not self.is_in_time(link):
-            raise Refused("link", "This link has expired. Ask who sent it for a new one.", 403)
+            raise Refused(
+                "link", "This link has expired. Ask the person who sent it for a new one.", 403
+            )
         return link
 
     def is_in_time(self, link: Link) -> bool:
@@ -219,10 +221,10 @@ def _check_names(workers: Sequence[str]) -> None:
     faults, seen = [], set()
     for worker in workers:
         if not worker.strip() or len(worker) > LONGEST_NAME or not worker.isprintable():
-            faults.append(Fault(f"a name has 1 to {LONGEST_NAME} characters that can be printed",
+            faults.append(Fault(f"a name must have 1 to {LONGEST_NAME} printable characters",
                                 worker=worker))  # fmt: skip
         elif worker in seen:
-            faults.append(Fault("stands twice", worker=worker))
+            faults.append(Fault("appears twice", worker=worker))
         seen.add(worker)
     if faults or not workers:
         raise FaultsError(faults, "" if faults else "give at least one worker")
@@ -283,7 +285,12 @@ class Sessions:
     """
 
     def __init__(
-        self, notes: Notes, seal: Seal, csrf_key: bytes, campaign: str, settings: ServerSettings
+        self,
+        notes: RecordCache,
+        seal: Signer,
+        csrf_key: bytes,
+        campaign: str,
+        settings: ServerSettings,
     ) -> None:
         self._notes, self._seal, self._csrf_key = notes, seal, csrf_key
         self._campaign, self._settings = campaign, settings

@@ -64,7 +64,7 @@ export function listen(heard) {
   const stream = new EventSource("/api/desk/live");
   stream.addEventListener("overview", (event) => {
     const now = JSON.parse(event.data);
-    banner(now.error ? `The campaign does not go on: ${now.error}. ${now.advice}` : "");
+    banner(now.error ? `The campaign is blocked: ${now.error}. ${now.advice}` : "");
     showState(now);
     heard(now);
   });

@@ -14,14 +14,14 @@ attempt(async () => {
 });
 
 function row({ name, what }) {
-  const more = name === "report.html" ? [make("a", { class: "button look", href: "/api/desk/report.html", target: "_blank", rel: "noopener" }, "Look at it")] : [];
+  const more = name === "report.html" ? [make("a", { class: "button look", href: "/api/desk/report.html", target: "_blank", rel: "noopener" }, "View")] : [];
   const get = button("Download", () => attempt(() => download(name, get)), { "aria-label": `Download ${name}` });
   return make("li", {}, make("div", {}, make("code", {}, name), make("p", { class: "sub" }, what)), make("div", { class: "tools" }, ...more, get));
 }
 
 async function download(name, press) {
   press.setAttribute("aria-disabled", "true");
-  say(`${name} is being made`);
+  say(`${name} is being created`);
   try {
     const reply = await ask(`exports/${encodeURIComponent(name)}${named()}`, { raw: true });
     const url = URL.createObjectURL(await reply.blob());
@@ -30,7 +30,7 @@ async function download(name, press) {
     // What the format has no place for, found by reading the file again.
     const lost = JSON.parse(reply.headers.get("X-Not-Held") || "[]");
     const done = named() ? `${name} is downloaded; it names the workers.` : `${name} is downloaded.`;
-    note([done, ...lost.map((what) => `It does not give back: ${what}.`)].join(" "), "good");
+    note([done, ...lost.map((what) => `The format cannot hold: ${what}.`)].join(" "), "good");
   } finally {
     press.removeAttribute("aria-disabled");
   }

@@ -1,7 +1,7 @@
 // One item: its labels, how certain they are, every answer, what was said of it.
 
 import { ask, attempt, find, listen, make, note, page, percent, put } from "./desk.js";
-import { labelled, posterior, Review } from "./desk_review.js";
+import { labelled, posterior, Review } from "./review.js";
 
 let shown = "";
 const review = new Review({ decided: () => { note("These labels are gold now.", "good"); attempt(load); }, attempt, quick: false });
@@ -20,12 +20,12 @@ async function load() {
 }
 
 function showAbout(item) {
-  const words = item.gold ? "Decided by you" : item.control ? "A control question: its labels stand in the plan's file" : item.found ? `${percent(item.found.confidence, 1)} certain` : "No answers yet";
+  const words = item.gold ? "Reviewed by you" : item.control ? "A gold question: its labels are in the plan's file" : item.found ? `${percent(item.found.confidence, 1)} certain` : "No answers yet";
   put("card-title", words);
   const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.n_flags && [`reports: ${item.n_flags}`, "bad"]];
   find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
-  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "How likely"), posterior(item), make("h2", {}, "What the answers say"), labelled(item, item.found.label ?? item.found.spans)] : []));
-  find("said").replaceChildren(...people("Passed by", item.skipped), ...people("Reported by", item.flags), ...pager(item));
+  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "Probabilities"), posterior(item), make("h2", {}, "Consensus"), labelled(item, item.found.label ?? item.found.spans)] : []));
+  find("said").replaceChildren(...people("Skipped by", item.skipped), ...people("Reported by", item.flags), ...pager(item));
 }
 
 /** Links to the pages before and after, where there are more answers than one shows. */

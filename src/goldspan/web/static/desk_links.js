@@ -13,7 +13,7 @@ find("copy-all").addEventListener("click", () => attempt(() => copy(made.map((on
 async function load() {
   const list = await ask("links");
   rows.show(list.reverse(), (one) => one.id);
-  put("sum", list.length ? `${many(list.filter((one) => state(one)[1] === "good").length, "link")} in force` : "");
+  put("sum", list.length ? `${many(list.filter((one) => state(one)[1] === "good").length, "link")} valid` : "");
   find("empty").hidden = list.length > 0;
 }
 
@@ -32,7 +32,7 @@ async function copy(text, words) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    throw new Error("The browser does not let the page copy: select the address and copy it.");
+    throw new Error("The browser does not let this page copy: select the link and copy it.");
   }
   note(words, "good");
 }
@@ -43,9 +43,9 @@ function state(one) {
 }
 
 function build(one) {
-  const [status, act] = [make("span", { class: "pill" }), button("Take back…", () => attempt(() => revoke(one)), { "aria-haspopup": "dialog", "aria-label": `Take the link of ${one.worker} back` })];
+  const [status, act] = [make("span", { class: "pill" }), button("Revoke…", () => attempt(() => revoke(one)), { "aria-haspopup": "dialog", "aria-label": `Revoke the link of ${one.worker}` })];
   const cell = (name, ...parts) => make("td", { "data-name": name }, ...parts);
-  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Made", day(one.issued)), cell("Holds until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
+  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Made", day(one.issued)), cell("Valid until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
   return { element, status, act };
 }
 
@@ -57,9 +57,9 @@ function fill(row, one) {
 }
 
 async function revoke(one) {
-  const lead = "The link no longer opens, and who came in by it is logged out. Answers that were given stay" + (page.paid ? ", and are paid." : ".");
-  if (!await sure({ title: `Take the link of ${one.worker} back?`, lead, act: "Take it back", danger: true })) return;
+  const lead = "The link no longer works, and whoever signed in with it is logged out. Their answers stay" + (page.paid ? ", and are paid." : ".");
+  if (!await sure({ title: `Revoke the link of ${one.worker}?`, lead, act: "Revoke", danger: true })) return;
   await ask(`links/${encodeURIComponent(one.id)}`, { method: "DELETE" });
-  say("The link is taken back");
+  say("The link was revoked");
   await load();
 }

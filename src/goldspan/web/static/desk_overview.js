@@ -36,11 +36,11 @@ function showActs() {
 async function pause() {
   const resumes = now.state === "paused";
   await post(resumes ? "resume" : "pause");
-  say(resumes ? "The campaign goes on" : "The campaign pauses");
+  say(resumes ? "The campaign continues" : "The campaign is paused");
 }
 
 async function stop() {
-  const lead = "No new tasks are handed out, and no new round begins. The labels are made of the answers that there are. This cannot be taken back; to stop for a while, pause instead.";
+  const lead = "No new tasks are assigned and no new round begins. The labels are computed from the answers so far. This cannot be undone; to stop for a while, pause instead.";
   if (await sure({ title: "Stop the campaign?", lead, act: "Stop for good", danger: true })) await post("stop");
 }
 
@@ -59,7 +59,7 @@ function showItems() {
   bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }, { share: over ? 0 : Math.max(0, items.picked - items.answered) / items.pool, kind: "soon" }],
     `${percent(items.answered / items.pool)} of the pool has answers`);
   const waits = waiting && !over ? `; ${many(waiting.answers, "answer")} awaited` : "";
-  put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them control${waits}`);
+  put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them to gold questions${waits}`);
 }
 
 function showMoney() {
@@ -68,7 +68,7 @@ function showMoney() {
   put("money-big", `${money(spent)} of ${money(cap)}`);
   const share = (value) => Number(value) / Number(cap) || 0;
   bar(find("money-bar"), [{ share: share(spent), kind: "good" }, { share: share(reserved), kind: "soon" }], `${percent(share(spent))} spent, ${percent(share(reserved))} reserved`);
-  put("money-sub", control === undefined ? "" : `labels ${money(labels)}, control answers ${money(control)}`);
+  put("money-sub", control === undefined ? "" : `labels ${money(labels)}, gold questions ${money(control)}`);
   const rows = [["spent", "good", spent], ["reserved", "soon", reserved], ["left", "rest", left]];
   find("money-legend").replaceChildren(...rows.map(([name, kind, value]) =>
     make("li", {}, make("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), `${name} ${money(value)}`)));
@@ -105,7 +105,7 @@ function showCurve(learning) {
   drawn = key;
   const svg = learningCurve(learning, wide);
   find("curve-key").hidden = !svg;
-  box.replaceChildren(svg ?? make("p", { class: "empty" }, "A point is drawn after every round in which items were drawn at random."));
+  box.replaceChildren(svg ?? make("p", { class: "empty" }, "A point appears after every round with randomly drawn items."));
 }
 
 function showForecast({ points, target, forecast }) {
@@ -118,7 +118,7 @@ function showForecast({ points, target, forecast }) {
   const goal = forecast?.to_target;
   if (target && goal) facts.push([`To reach ${percent(target, 1)}`, ...wayTo(goal)]);
   const again = forecast?.ask_again;
-  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to doubtful items`, ...(now.money ? [money(again.cost)] : []), `${again.right.toFixed(1)} labels set right`, ""]);
+  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to uncertain items`, ...(now.money ? [money(again.cost)] : []), `${again.right.toFixed(1)} labels corrected`, ""]);
   find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
 }
 

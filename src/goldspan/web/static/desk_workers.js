@@ -25,7 +25,7 @@ async function load() {
 
 function build(one) {
   const cell = (name, kind = "n") => make("td", { class: kind, "data-name": name });
-  const cells = { answers: cell("Answers"), ...(page.paid ? { earned: cell("Earned") } : {}), control: cell("Control"), seconds: cell("Seconds"), right: cell("Right, or agrees", "right"), acts: cell("Decide", "acts-cell") };
+  const cells = { answers: cell("Answers"), ...(page.paid ? { earned: cell("Earned") } : {}), control: cell("Gold questions"), seconds: cell("Seconds"), right: cell("Accuracy or agreement", "right"), acts: cell("Decision", "acts-cell") };
   const status = make("span", { class: "pill" });
   const choices = CHOICES.filter(([name]) => name !== "test" || page.control).map(([name, words]) => [name, button(words, () => attempt(() => decide(one.worker, name)), { "aria-pressed": "false", class: `choose ${name}`, "aria-label": `${words}: ${one.worker}` })]);
   cells.acts.append(make("div", { class: "group", role: "group", "aria-label": one.worker }, ...choices.map(([, made]) => made)));
@@ -66,7 +66,7 @@ const KINDS = {
 };
 
 async function decide(worker, verdict) {
-  const said = { keep: "goes on, whatever the rules say", drop: "is asked nothing more", test: "gets five more control questions" };
+  const said = { keep: "continues, whatever the rules say", drop: "gets no more tasks", test: "gets five more gold questions" };
   await post(`workers/${encodeURIComponent(worker)}/verdict`, { verdict });
   note(`${worker} ${said[verdict]}.`, "good");
   await load();

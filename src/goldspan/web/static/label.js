@@ -11,8 +11,8 @@ import { SpanWidget } from "./spans.js";
 import { gaps, showMarked } from "./text.js";
 
 const STATUS = {
-  late: "Your answer came after its time; a place was free, and it counts.",
-  draft: "Your answer is kept, but it does not count: nobody is needed for this text any more.",
+  late: "Your answer came late, but it was still needed: it counts.",
+  draft: "Your answer is kept, but it does not count: this text needs no more answers.",
   duplicate: "You have answered this text before; the first answer counts.",
 };
 const CONFLICT = "Another answer to this text was sent before, perhaps from another window. That one counts.";
@@ -183,7 +183,7 @@ async function skip() {
 async function flag() {
   if (phase !== "task") return;
   const said = await askReason({
-    title: "Report a problem", lead: "The requester is told, and you get another text.",
+    title: "Report a problem", lead: "The requester is informed, and you get another text.",
     reasons: page.flag_reasons, withNote: true, act: "Report",
   });
   if (said) await hand("flag", said);
@@ -241,7 +241,7 @@ async function tellRefusal(error) {
     return showMessage("Your session has ended", "Please open your personal link again. What you have marked is kept in this browser, and answers that were not yet sent are sent then.");
   }
   if (error.code === "csrf") {
-    return showMessage("Please load this page again", "It is too old to be trusted. What you have marked is kept in this browser.", [reload()]);
+    return showMessage("Please load this page again", "It is out of date. What you have marked is kept in this browser.", [reload()]);
   }
   if (error.isConflict) {
     memory.dropDraft(draftOf(task));
@@ -266,8 +266,8 @@ function reload() {
 function tellTrouble(error) {
   const waiting = outbox.size ? " Your answer is kept in this browser and is sent as soon as possible." : " What you mark is kept in this browser.";
   if (error.code === "daily") banner(`${error.message}${waiting}`);
-  else if (error.status === 429 || error.code === "busy") banner(`The server asks for a moment of patience.${waiting}`);
-  else if (error.status >= 500) banner(`The server has a problem; we try again.${waiting}`);
+  else if (error.status === 429 || error.code === "busy") banner(`The server is busy for a moment.${waiting}`);
+  else if (error.status >= 500) banner(`The server has a problem; the page tries again.${waiting}`);
   else banner(`No connection.${waiting}`);
 }
 
@@ -278,7 +278,7 @@ function tellFate(reply) {
 }
 
 function tellLate() {
-  if (phase === "task") note("The time for this text is over. Send it all the same: it counts if a place is still free.");
+  if (phase === "task") note("The time for this text is over. Send it anyway: it counts if it is still needed.");
 }
 
 function showMe(me) {

@@ -85,7 +85,7 @@ export function askReason({ title, lead, reasons, withNote, act }) {
   const form = make("form", { method: "dialog" },
     make("h2", { id: "ask-title" }, title), make("p", {}, lead),
     make("div", { class: "reasons", role: "radiogroup", "aria-label": "Reasons" }, ...choices),
-    ...(withNote ? [make("label", { for: "reason-note", class: "field" }, "In your words, if you like"), words] : []),
+    ...(withNote ? [make("label", { for: "reason-note", class: "field" }, "In your own words (optional)"), words] : []),
     make("div", { class: "acts" }, make("span", { class: "fill" }),
       button("Cancel", () => dialog.close(""), { class: "quiet" }),
       make("button", { class: "primary", value: "go" }, act)));

@@ -17,7 +17,7 @@ export class RefusedList {
     const entries = this.outbox.refused.filter((entry) => entry.body.key !== openKey);
     this.box.hidden = !entries.length;
     const title = `${entries.length === 1 ? "One answer was" : `${entries.length} answers were`} not taken`;
-    const lead = "What you marked is kept in this browser: send it again later, or tell the requester what stands here.";
+    const lead = "What you marked is kept in this browser: send it again later, or tell the requester what it says here.";
     this.box.replaceChildren(make("summary", {}, title), make("p", { class: "muted" }, lead), ...entries.map((entry) => this.row(entry, openKey)));
   }
 
@@ -31,6 +31,6 @@ export class RefusedList {
     return make("blockquote", { class: "refused" },
       ...(about ? [this.show(about, body)] : []),
       make("p", { class: "muted" }, [ACTS[path], why].filter(Boolean).join(" ")),
-      make("div", { class: "acts" }, button("Send again", () => this.send(entry)), button("Throw away", remove, { class: "quiet" })));
+      make("div", { class: "acts" }, button("Send again", () => this.send(entry)), button("Discard", remove, { class: "quiet" })));
   }
 }

@@ -237,7 +237,7 @@ export class SpanWidget {
     this.quote.hidden = this.edges.hidden = !range;
     this.hint.textContent = this.hintText();
     if (range) this.quote.textContent = this.quoted(range);
-    this.away.setAttribute("aria-label", held ? "Put the selection down" : "Remove this label");
+    this.away.setAttribute("aria-label", held ? "Clear the selection" : "Remove this label");
     const type = held ? null : range?.type;
     this.types.forEach((chip, i) => {
       chip.setAttribute("aria-pressed", String(type ? this.labels[i].name === type : !range && this.brush === i));
@@ -250,7 +250,7 @@ export class SpanWidget {
   }
 
   hintText() {
-    if (this.state.nothing) return "You say that there is nothing to mark here.";
+    if (this.state.nothing) return "You marked that there is nothing here.";
     const verb = this.pointer === "touch" ? "Tap the first and the last word" : "Drag over words, or double-click one";
     if (this.brush !== null) return `${verb}: they become ${this.labels[this.brush].name}.`;
     return HINT[this.pointer];
@@ -317,7 +317,7 @@ export class SpanWidget {
   choose(i) {
     if (marks.current(this.state)) return this.put(i);
     this.brush = this.brush === i ? null : i;
-    this.say(this.brush === null ? "No kind is chosen" : `${this.labels[i].name} is chosen for what you mark next`);
+    this.say(this.brush === null ? "No label is chosen" : `${this.labels[i].name} is chosen for what you mark next`);
     return this.drawDock();
   }
 
@@ -336,14 +336,14 @@ export class SpanWidget {
 
   /** Do a command of the keyboard or a button; gives whether it was one of this widget's. */
   act(name, label) {
-    const said = { undo: "Undone", redo: "Done again", clear: "All labels removed", remove: "Label removed" };
+    const said = { undo: "Reverted", redo: "Applied again", clear: "All labels removed", remove: "Label removed" };
     const does = { undo: marks.undo, redo: marks.redo, clear: marks.clear, remove: marks.remove };
     if (name === "label") {
       if (marks.current(this.state) || this.text.contains(document.activeElement)) this.put(label);
       else this.choose(label);
     } else if (name === "nothing") {
       const [state, lost] = [marks.toggleNothing(this.state), this.state.spans];
-      this.become(state, state.nothing ? "Nothing here" : "Taken back");
+      this.become(state, state.nothing ? "Nothing here" : "Reverted");
       this.tellLost("Removed", lost);
     } else if (EDGES[name]) {
       this.edge(...EDGES[name]);

@@ -1,4 +1,4 @@
-"""What every route is given: the campaign, the settings, who asks."""
+"""What routes depend on: the server's context, and who sends the request."""
 
 from __future__ import annotations
 
@@ -17,52 +17,55 @@ from goldspan.campaign.clock import wall_clock
 from goldspan.old_name import OLD_NAME
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
-from goldspan.web.protocols import ServiceFace
+from goldspan.web.metrics import Metrics
 from goldspan.web.security.account import Buckets
-from goldspan.web.security.entrance import HEADER, OLD_HEADER, SAFE, Entrance, FormSeal
+from goldspan.web.security.auth import HEADER, OLD_HEADER, SAFE, Auth, FormSigner
 from goldspan.web.security.sessions import DESK, WORKER, Facts, Session
+from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
-# All that the routes of one server share, and how they find it.
+# What the routes of a server share
 
 
 @dataclass(frozen=True)
-class House:
+class ServerContext:
     """One campaign's server.
 
     Attributes:
         service: The campaign: `service.work`, `service.desk`.
         settings: How it is run.
-        entrance: Who may come in, and how they are known again.
+        auth: Links, the requester's account and sessions.
         forms: The tokens of forms that are filled in before there is a session.
         buckets: How often things are done, by the names of `goldspan.web.settings.Rates`.
         held: Whether this process still serves the campaign.
+        metrics: Counts requests.
         leaving: Set when the server stops: what would go on for ever ends.
     """
 
-    service: ServiceFace
+    service: Service
     settings: ServerSettings
-    entrance: Entrance
-    forms: FormSeal
+    auth: Auth
+    forms: FormSigner
     buckets: dict[str, Buckets]
     held: Held
+    metrics: Metrics
     leaving: Event = field(default_factory=Event)
 
     @classmethod
-    def of(cls, service: ServiceFace, settings: ServerSettings) -> House:
-        """Return the house of a service."""
+    def of(cls, service: Service, settings: ServerSettings) -> ServerContext:
+        """Return the context of a service."""
         if settings.clock is wall_clock:
             settings = replace(settings, clock=service.clock)
         rates = vars(settings.rates)
-        database = getattr(service.ledger, "database", None)  # a ledger in memory has none
         return cls(
             service,
             settings,
-            Entrance.of(service.ledger, service.setting.key, settings),
-            FormSeal(settings.keys.of("form")),
+            Auth.of(service.ledger, service.setting.key, settings),
+            FormSigner(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
-            Held() if database is None else database.held,
+            service.ledger.database.held,
+            Metrics(service),
         )
 
     def cookie_name(self, kind: str) -> str:
@@ -81,18 +84,18 @@ class House:
         return cookies.get(self.cookie_name(kind), cookies.get(self.old_cookie_name(kind)))
 
 
-async def house_here(request: HTTPConnection) -> House:
-    """Return the house (a dependency of FastAPI; `async`, so that it takes no thread)."""
-    return house_of(request)
+async def context_here(request: HTTPConnection) -> ServerContext:
+    """Return the context (a dependency of FastAPI; `async`, so that it takes no thread)."""
+    return context_of(request)
 
 
-def house_of(request: HTTPConnection) -> House:
-    """Return the house that a request came to."""
-    return cast("House", request.app.state.house)
+def context_of(request: HTTPConnection) -> ServerContext:
+    """Return the context that a request came to."""
+    return cast("ServerContext", request.app.state.context)
 
 
 # --------------------------------------------------------------------------------------------------
-# Who may pass: a route names the person that it needs, and is not called for anybody else.
+# Authentication: a route names the role that it needs as a parameter
 
 
 log = logging.getLogger("goldspan.web.security")
@@ -100,7 +103,7 @@ Token = Annotated[
     str | None,
     Header(alias=HEADER, max_length=200, description="Of the page; for requests that change."),
 ]
-# These say in the OpenAPI document which cookie is meant; the door reads the cookie itself.
+# For the OpenAPI document alone; `_authorize` reads the cookie itself.
 _worker_cookie = APIKeyCookie(name="goldspan_worker", scheme_name="worker", auto_error=False)
 _desk_cookie = APIKeyCookie(name="goldspan_desk", scheme_name="requester", auto_error=False)
 
@@ -111,7 +114,7 @@ def worker_here(request: Request, token: str | None = None) -> Session:
     Raises:
         Refused: There is none, it has ended, the token is not its own, or it asks too often.
     """
-    return _enter(request, WORKER, token)
+    return _authorize(request, WORKER, token)
 
 
 def requester_here(request: Request, token: str | None = None) -> Session:
@@ -120,23 +123,25 @@ def requester_here(request: Request, token: str | None = None) -> Session:
     Raises:
         Refused: As for a worker.
     """
-    return _enter(request, DESK, token)
+    return _authorize(request, DESK, token)
 
 
 def session_here(request: Request, role: str) -> Session | None:
     """Return the session of somebody who may be nobody."""
-    house = house_of(request)
+    context = context_of(request)
     try:
-        return house.entrance.sessions.read(role, house.cookie_of(request.cookies, role))
+        return context.auth.sessions.read(role, context.cookie_of(request.cookies, role))
     except Refused:
         return None
 
 
-def _enter(request: Request, role: str, token: str | None, facts: Facts | None = None) -> Session:
-    house = house_of(request)
-    sessions = house.entrance.sessions
-    session = sessions.read(role, house.cookie_of(request.cookies, role), facts)
-    house.buckets[role].take(session.person)
+def _authorize(
+    request: Request, role: str, token: str | None, facts: Facts | None = None
+) -> Session:
+    context = context_of(request)
+    sessions = context.auth.sessions
+    session = sessions.read(role, context.cookie_of(request.cookies, role), facts)
+    context.buckets[role].take(session.person)
     given = token or request.headers.get(OLD_HEADER)
     if request.method not in SAFE and not sessions.is_csrf(session, given):
         log.warning("refused: a change in a %s's session without its token", role)
@@ -147,34 +152,34 @@ def _enter(request: Request, role: str, token: str | None, facts: Facts | None =
 async def _worker(
     request: Request, _: Annotated[str | None, Security(_worker_cookie)], token: Token = None
 ) -> Session:
-    return await worker_at_the_door(request, token)
+    return await authenticate_worker(request, token)
 
 
-async def worker_at_the_door(request: Request, token: str | None) -> Session:
+async def authenticate_worker(request: Request, token: str | None) -> Session:
     """Return the session of the worker who asks.
 
     Raises:
         Refused: As in `worker_here`.
     """
-    return await _at_the_door(request, WORKER, token)
+    return await _authenticate(request, WORKER, token)
 
 
 async def _requester(
     request: Request, _: Annotated[str | None, Security(_desk_cookie)], token: Token = None
 ) -> Session:
-    return await _at_the_door(request, DESK, token)
+    return await _authenticate(request, DESK, token)
 
 
-async def _at_the_door(request: Request, role: str, token: str | None) -> Session:
+async def _authenticate(request: Request, role: str, token: str | None) -> Session:
     # A thread costs more than the check, and is taken only where the ledger must be asked.
-    house = house_of(request)
-    cookie = house.cookie_of(request.cookies, role)
-    facts = house.entrance.sessions.at_hand(role, cookie)
+    context = context_of(request)
+    cookie = context.cookie_of(request.cookies, role)
+    facts = context.auth.sessions.at_hand(role, cookie)
     if facts is not None:
-        return _enter(request, role, token, facts)
-    return await run_in_threadpool(_enter, request, role, token)
+        return _authorize(request, role, token, facts)
+    return await run_in_threadpool(_authorize, request, role, token)
 
 
 WorkerHere = Annotated[Session, Depends(_worker)]
 RequesterHere = Annotated[Session, Depends(_requester)]
-HouseHere = Annotated[House, Depends(house_here)]
+ContextHere = Annotated[ServerContext, Depends(context_here)]

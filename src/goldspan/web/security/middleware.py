@@ -1,24 +1,27 @@
-"""What every request passes before a route sees it: plain ASGI, one small class per rule.
+"""Middleware: plain ASGI, one small class per rule.
 
-From the outside: the log, the headers, faults, the host and the origin, the rate of an address, the
-size of the body.
+From the outside in: request log, headers, faults, then host, origin, rate limit and size of the
+body.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 
 from starlette.datastructures import Headers as Got
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goldspan.web.answers import log_fault, route_of, tell, unavailable
+from goldspan.web.dependencies import ServerContext
+from goldspan.web.error_handlers import log_fault, route_of, tell, unavailable
 from goldspan.web.errors import Refused
-from goldspan.web.house import House
+from goldspan.web.logs import request_id
+from goldspan.web.metrics import Metrics
 from goldspan.web.security.account import address_name
-from goldspan.web.security.entrance import SAFE
+from goldspan.web.security.auth import SAFE
 from goldspan.web.security.sessions import DESK, WORKER
 
 log = logging.getLogger("goldspan.web.requests")
@@ -27,40 +30,59 @@ REFUSED = 400
 """Statuses from here on say that a request was refused, or that something broke."""
 
 
-class Log:
-    """Writes a line per request: method, the route's pattern, status, milliseconds.
+class RequestLog:
+    """Gives a request its id, and logs and counts it: method, route template, status, duration.
 
-    Requests that succeed are at the level DEBUG: there are so many that nobody would see the rest.
-    Neither the address nor the query, no cookie and no body: they hold tokens and answers.
+    Requests that succeed are logged at the level DEBUG: there are so many of them that nobody would
+    see the others. Path, query, cookies and body are not logged: they hold tokens and answers.
+
+    Args:
+        app: What answers.
+        metrics: Counts requests.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, then write."""
+        """Answer, then log and count."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        number = secrets.token_hex(8)
+        request_id.set(number)
         begin, status = time.perf_counter(), 0
 
         async def watch(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", number.encode())]
+                took = time.perf_counter() - begin
+                self._metrics.count_request(route_of(scope), scope["method"], status, took)
             await send(message)
 
         await self._app(scope, receive, watch)
-        took = 1000 * (time.perf_counter() - begin)
+        fields = {
+            "method": scope["method"],
+            "route": route_of(scope),
+            "status": status,
+            "ms": round(1000 * (time.perf_counter() - begin), 1),
+        }
         level = logging.INFO if status >= REFUSED else logging.DEBUG
-        log.log(level, "%s %s %d %.0f ms", scope["method"], route_of(scope), status, took)
+        log.log(level, "request", extra={"fields": fields})
 
 
 class Faults:
-    """Answers 500 where something broke, and says nothing of it but in the log."""
+    """Answers 500 where something broke; only the log has the details.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    Args:
+        app: What answers.
+        metrics: Counts faults.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
@@ -77,25 +99,27 @@ class Faults:
         try:
             await self._app(scope, receive, watch)
         except Exception as error:
-            log_fault(f"{scope['method']} {route_of(scope)}", error)
+            log_fault(scope, error)
+            self._metrics.faults.inc()
             if begun:
                 raise
-            broken = Refused("fault", "Something broke here. It was written down.", 500)
+            words = f"Something went wrong on the server. Its log names it: {request_id.get()}."
+            broken = Refused("fault", words, 500)
             await tell(scope["path"], broken)(scope, receive, send)
 
 
-class Gate:
+class RequestGuard:
     """Refuses another host's name, requests of foreign pages, too many requests, large bodies.
 
     A server that was replaced by another one, or cannot know that it was not, refuses all.
 
     Args:
         app: What answers.
-        house: Its settings and buckets.
+        context: Its settings and buckets.
     """
 
-    def __init__(self, app: ASGIApp, *, house: House) -> None:
-        self._app, self._house = app, house
+    def __init__(self, app: ASGIApp, *, context: ServerContext) -> None:
+        self._app, self._house = app, context
         self._held = 0
         """Bytes of bodies, of all requests that are being read or answered."""
 
@@ -174,7 +198,7 @@ class Gate:
 
     def _knows(self, scope: Scope) -> set[str]:
         """Return the roles of which a cookie is sent that this server has made."""
-        cookies, sessions = HTTPConnection(scope).cookies, self._house.entrance.sessions
+        cookies, sessions = HTTPConnection(scope).cookies, self._house.auth.sessions
         cookie = self._house.cookie_of
         return {role for role in (DESK, WORKER) if sessions.open(role, cookie(cookies, role))}
 

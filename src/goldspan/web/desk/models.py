@@ -1,10 +1,14 @@
-"""What the requester's requests and answers look like: strict types, nothing unknown."""
+"""The views of the requester's desk, and the bodies of its requests.
+
+A view is what a method of `goldspan.web.desk.Desk` returns. The API sends it, the page shows it and
+`goldspan desk … --json` writes it as it is: a new field is added here and where it is computed.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from goldspan.web.models import LabelsBody, Name, Note, Request, SpanBody
 
@@ -12,8 +16,18 @@ Labels = list[SpanBody] | str | None
 """Spans, one label, or nothing yet."""
 
 
+class View(BaseModel):
+    """What the desk shows of something; unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return self.model_dump(mode="json")
+
+
 class VerdictBody(Request):
-    """What is decided about a worker: go on, asked no more, or more control questions."""
+    """A decision about a worker: keep, drop, or ask more gold questions."""
 
     verdict: Literal["keep", "drop", "test"]
     why: Note = ""
@@ -30,23 +44,23 @@ class LinksBody(Request):
     days: Annotated[float, Field(gt=0, le=366, strict=False)] = 30
 
 
-class Awaited(BaseModel):
+class Awaited(View):
     """What a round waits for."""
 
     answers: int
     items: int
 
 
-class ItemCounts(BaseModel):
-    """Items to label, those that were picked, and those with answers; no control questions."""
+class ItemCounts(View):
+    """Items to label, items that were picked, and items with answers, without gold questions."""
 
     pool: int
     picked: int
     answered: int
 
 
-class AnswerCounts(BaseModel):
-    """Answers that count, control questions among them, drafts, and who gave them."""
+class AnswerCounts(View):
+    """Answers that count, gold questions among them, drafts, and who gave them."""
 
     counting: int
     control: int
@@ -54,12 +68,12 @@ class AnswerCounts(BaseModel):
     workers: int
 
 
-class Money(BaseModel):
+class Money(View):
     """Money as decimal text: the cap is what was spent, what is reserved and what is left.
 
     Attributes:
         labels: What was spent on answers that make labels.
-        control: What was spent on answers to control questions, practice and test among them.
+        control: What was spent on answers to gold questions, practice and test among them.
     """
 
     currency: str
@@ -71,14 +85,14 @@ class Money(BaseModel):
     control: str
 
 
-class Hours(BaseModel):
+class Hours(View):
     """Hours since the beginning, and until the plan's end."""
 
     used: float
     left: float | None
 
 
-class Round(BaseModel):
+class Round(View):
     """A round that is complete; scores are objects with `value`, `low` and `high`."""
 
     round: int
@@ -92,16 +106,25 @@ class Round(BaseModel):
     stable: float | None
 
 
-class Learning(BaseModel):
+class Point(View):
+    """The score that a round measured, with its interval."""
+
+    items: int
+    value: float
+    low: float
+    high: float
+
+
+class Learning(View):
     """The learning curve: measured points, the curve with its interval, target, forecast."""
 
-    points: list[dict[str, float]]
+    points: list[Point]
     curve: dict[str, list[float]] | None
     target: float | None
     forecast: dict[str, dict[str, Any] | None] | None
 
 
-class PlanNow(BaseModel):
+class PlanNow(View):
     """The limits in force.
 
     Attributes:
@@ -117,7 +140,7 @@ class PlanNow(BaseModel):
     pending: list[str]
 
 
-class Overview(BaseModel):
+class Overview(View):
     """How far a campaign is."""
 
     campaign: str
@@ -139,8 +162,8 @@ class Overview(BaseModel):
     plan: PlanNow
 
 
-class Control(BaseModel):
-    """Control questions that a worker answered; units that were right, of all.
+class Control(View):
+    """Gold questions that a worker answered; units that were right, of all.
 
     Attributes:
         unit: What is counted: "marked words", those that the worker or the known labels mark, or
@@ -153,7 +176,7 @@ class Control(BaseModel):
     unit: str
 
 
-class Verdict(BaseModel):
+class Verdict(View):
     """What the rules make of a worker, what may be said, and what it rests on.
 
     Attributes:
@@ -177,7 +200,7 @@ class Verdict(BaseModel):
     why: str
 
 
-class Worker(BaseModel):
+class Worker(View):
     """What is known of a worker.
 
     Attributes:
@@ -199,32 +222,61 @@ class Worker(BaseModel):
     seconds: float | None
 
 
-class Agreement(BaseModel):
+class Agreement(View):
     """How well the workers agree; no measures where there is too little."""
 
     n_answers: int
     measures: dict[str, Any] | None
 
 
-class Found(BaseModel):
-    """What the answers say together, and what else it may be, the likeliest first.
+class LabelChoice(View):
+    """A label that an item may have, and its probability."""
+
+    label: str
+    confidence: float
+
+
+class FoundSpan(View):
+    """A span in tokens, and its probability."""
+
+    start: int
+    end: int
+    type: str
+    confidence: float
+
+
+class FoundLabel(View):
+    """The consensus on an item with one label; the most probable labels first.
 
     Attributes:
-        confidence: Of the whole item.
-        tokens: Of every token's tag.
-        label: The label; None for spans.
-        spans: The spans; None for one label.
-        alternatives: Labels, or spans, with their posterior.
+        confidence: Of the label.
+        tokens: Confidence per token: one number.
     """
 
     confidence: float
     tokens: list[float]
-    label: str | None = None
-    spans: list[dict[str, Any]] | None = None
-    alternatives: list[dict[str, Any]]
+    label: str
+    alternatives: list[LabelChoice]
 
 
-class Shown(BaseModel):
+class FoundSpans(View):
+    """The consensus on an item with spans, and the most probable other spans.
+
+    Attributes:
+        confidence: Of all spans of the item together.
+        tokens: Confidence per token.
+    """
+
+    confidence: float
+    tokens: list[float]
+    spans: list[FoundSpan]
+    alternatives: list[FoundSpan]
+
+
+Found = FoundLabel | FoundSpans
+
+
+class Shown(View):
     """An item as a page shows it: `starts` are the first characters of the tokens in the text."""
 
     item: str
@@ -233,14 +285,14 @@ class Shown(BaseModel):
     starts: list[int] | None
 
 
-class Doubt(Shown):
-    """An item whose labels are uncertain."""
+class UncertainItem(Shown):
+    """An item with uncertain labels."""
 
-    found: Found | None
+    found: Found
     answers: int
 
 
-class ItemRow(BaseModel):
+class ItemRow(View):
     """An item in short."""
 
     item: str
@@ -256,7 +308,7 @@ class ItemRow(BaseModel):
     gold: bool
 
 
-class ItemPage(BaseModel):
+class ItemPage(View):
     """A page of items; `more` if there is another, `total` of all that were asked about."""
 
     items: list[ItemRow]
@@ -264,7 +316,7 @@ class ItemPage(BaseModel):
     total: int
 
 
-class Answered(BaseModel):
+class Answered(View):
     """An answer to an item; `submitted` in milliseconds since 1970."""
 
     worker: str
@@ -276,7 +328,7 @@ class Answered(BaseModel):
     labels: Labels
 
 
-class Skip(BaseModel):
+class Skip(View):
     """Who passed an item, and why."""
 
     worker: str
@@ -290,7 +342,7 @@ class Flag(Skip):
 
 
 class Item(Shown):
-    """All that is known of an item; `gold` was decided here, `known` stands in the plan's file.
+    """All that is known of an item; `gold` was decided here, `known` is from the plan's file.
 
     Of the answers, skips and reports there are 50 each on a page; the numbers are of all.
     """
@@ -310,15 +362,15 @@ class Item(Shown):
     pages: int
 
 
-class Gold(BaseModel):
+class Gold(View):
     """An item's labels after a decision."""
 
     item: str
     gold: Labels
 
 
-class Decided(BaseModel):
-    """A decision about a worker; `questions` more control questions are asked."""
+class Decided(View):
+    """A decision about a worker; `questions` more gold questions are asked."""
 
     worker: str
     verdict: str
@@ -326,19 +378,19 @@ class Decided(BaseModel):
     questions: int
 
 
-class Paused(BaseModel):
-    """Whether new tasks are handed out."""
+class Paused(View):
+    """Whether the campaign assigns no new tasks."""
 
     paused: bool
 
 
-class Ended(BaseModel):
+class Ended(View):
     """Whether the campaign was ended."""
 
     ended: bool
 
 
-class LinkRow(BaseModel):
+class LinkRow(View):
     """A worker's link; times in milliseconds since 1970. Its address is shown when it is made."""
 
     holds: bool
@@ -355,14 +407,14 @@ class NewLink(LinkRow):
     url: str
 
 
-class Export(BaseModel):
+class Export(View):
     """A file that can be downloaded."""
 
     name: str
     what: str
 
 
-class Revoked(BaseModel):
+class Revoked(View):
     """A link that was taken back."""
 
     id: str

@@ -1,20 +1,18 @@
-"""What a provider of workers is, and how its workers come in."""
+"""Providers of workers, such as Prolific: what one does, and how its workers are admitted."""
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from goldspan.errors import GoldspanError, InputError
+from goldspan.errors import InputError
 from goldspan.old_name import variable
-from goldspan.protocols import Lease
+from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
-from goldspan.web.providers.outbox import Later, Letter, Outbox, send_all
+from goldspan.web.providers.payments import PaymentSender
 from goldspan.web.security.sessions import Link, Links
 
 # --------------------------------------------------------------------------------------------------
@@ -50,34 +48,6 @@ def secret_of(name: str) -> str | None:
 # What a provider of workers does; each method can be called again after a break.
 
 
-class Store(Protocol):
-    """What providers need of the ledger."""
-
-    def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
-        """Keep a fact under a name, once."""
-        ...
-
-    def records(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return all facts of a kind by name, in their order."""
-        ...
-
-    def charge(self, name: str, amount: int, now: int) -> bool:
-        """Pay something other than an answer, once per name."""
-        ...
-
-    def held(self, worker: str, now: int) -> list[Lease]:
-        """Return the tasks that a worker holds."""
-        ...
-
-    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """Return a task back."""
-        ...
-
-    def standing(self) -> dict[str, bool]:
-        """Say of every worker whether they are asked nothing more."""
-        ...
-
-
 @dataclass(frozen=True)
 class Event:
     """What a message of the provider's meant.
@@ -92,30 +62,18 @@ class Event:
     left: str = ""
 
 
-class Courier(Protocol):
-    """Carries letters to a provider."""
-
-    def deliver(self, letter: Letter, outbox: Outbox) -> None:
-        """Send a letter, and note in the outbox every step before and after it.
-
-        Raises:
-            goldspan.web.providers.outbox.Later: The provider cannot be reached now.
-        """
-        ...
-
-
 class Provider(Protocol):
     """Where workers come from and go to.
 
     Attributes:
         name: As in the plan.
         checks_people: Whether `identify` asks the provider who somebody is.
-        sends_letters: Whether the server sends letters by itself.
+        sends_requests: Whether the server sends requests by itself.
     """
 
     name: str
     checks_people: bool
-    sends_letters: bool
+    sends_requests: bool
 
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Return the id of the worker who came with these parameters of an address.
@@ -150,7 +108,7 @@ class Provider(Protocol):
         ...
 
     def about(self, worker: str) -> str:
-        """Return the provider's id of a worker's work, for letters.
+        """Return the provider's id of a worker's work, for requests.
 
         Raises:
             goldspan.errors.InputError: The worker did not come from the provider.
@@ -165,8 +123,8 @@ class Provider(Protocol):
         """
         ...
 
-    def courier(self) -> Courier | None:
-        """Return who carries letters, None if there is nobody to write to.
+    def sender(self) -> PaymentSender | None:
+        """Return who carries requests, None if there is nobody to write to.
 
         Raises:
             goldspan.errors.InputError: The provider's token is missing.
@@ -188,7 +146,7 @@ _TAKEN_BACK = (
 )
 
 
-class Reception:
+class Admission:
     """Where a provider's workers come in.
 
     Args:
@@ -200,7 +158,7 @@ class Reception:
     """
 
     def __init__(
-        self, provider: Provider, store: Store, links: Links, clock: Callable[[], int],
+        self, provider: Provider, store: SqlLedger, links: Links, clock: Callable[[], int],
         admit: Callable[[str], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self.provider, self._store, self._links, self._clock = provider, store, links, clock
@@ -248,75 +206,3 @@ class Reception:
                     self._store.record(LEFT, link.id, {"worker": link.worker}, now)
                     self._links.revoke(link.id)
         return event.said
-
-
-# --------------------------------------------------------------------------------------------------
-# A thread of the server that sends letters, if the plan says so.
-
-
-log = logging.getLogger("goldspan.web.outbox")
-EVERY = 60.0
-"""Seconds."""
-
-
-class Sending:
-    """Sends the letters of a campaign until it is stopped.
-
-    Args:
-        outbox: The letters.
-        courier: Who carries them.
-        every: Seconds between two looks at the outbox.
-    """
-
-    def __init__(self, outbox: Outbox, courier: Courier, every: float = EVERY) -> None:
-        self._outbox, self._courier, self._every = outbox, courier, every
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread = threading.Thread(target=self._run, name="goldspan outbox", daemon=True)
-        self._thread.start()
-
-    def abandon(self) -> None:
-        """Begin no other letter; nothing is waited for."""
-        self._stop.set()
-
-    def stop(self) -> None:
-        """End after the letter that is being sent."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=60)
-
-    def _run(self) -> None:
-        while True:
-            self._once()
-            if self._stop.wait(self._every):
-                return
-
-    def _deliver(self, letter: Letter, outbox: Outbox) -> None:
-        if self._stop.is_set():
-            raise Later("the server ends")
-        self._courier.deliver(letter, outbox)
-
-    def _once(self) -> None:
-        try:
-            done = send_all(self._outbox, self._deliver)
-        except GoldspanError as error:
-            log.warning("the outbox waits: %s", error)
-        except Exception as error:  # noqa: BLE001 - the thread must outlive what it cannot foresee
-            # Its words might hold what was sent: the kind must do.
-            log.error("the outbox waits: %s", type(error).__name__)  # noqa: TRY400
-        else:
-            if done:
-                log.info("%d letters sent", done)
-
-
-def open_sending(provider: Provider, store: Store, clock: Callable[[], int]) -> Sending | None:
-    """Return what sends a provider's letters; None if its plan does not say so.
-
-    Raises:
-        InputError: The provider's token is missing.
-    """
-    courier = provider.courier() if provider.sends_letters else None
-    return None if courier is None else Sending(Outbox(store, clock), courier)

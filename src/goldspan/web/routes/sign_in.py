@@ -1,4 +1,4 @@
-"""Coming in from outside: links, providers, their signed messages."""
+"""Signing in: personal links, the requester's login, and people and messages from providers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
 from hashlib import blake2b
-from typing import Annotated, Any, cast, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -17,8 +17,14 @@ from starlette.concurrency import run_in_threadpool
 
 from goldspan.campaign.clock import wall_of
 from goldspan.store.engine import BoundError
+from goldspan.web.dependencies import (
+    ContextHere,
+    ServerContext,
+    authenticate_worker,
+    context_of,
+    session_here,
+)
 from goldspan.web.errors import Refused
-from goldspan.web.house import House, HouseHere, house_of, session_here, worker_at_the_door
 from goldspan.web.models import Request as Body
 from goldspan.web.pages import (
     Fields,
@@ -29,21 +35,21 @@ from goldspan.web.pages import (
     page_answer,
     read_form,
 )
-from goldspan.web.providers.protocol import Reception, Store
+from goldspan.web.providers.base import Admission
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.account import KNOWN_DAYS, address_name, in_turn
-from goldspan.web.security.entrance import HEADER, OLD_HEADER
+from goldspan.web.security.auth import HEADER, OLD_HEADER
 from goldspan.web.security.sessions import DESK, WORKER, Session
 
 # --------------------------------------------------------------------------------------------------
-# Routes that are taken all the time: the same door, body and answer, with less on the way.
+# Routes of the most frequent requests, without the overhead of dependency injection
 
 
 _UNREAD = Refused("invalid", "The body must be JSON: Content-Type: application/json.", 422)
 
 
 class DirectRoute(APIRoute):
-    """A route of a worker: its function takes a session, the house and a model of the body."""
+    """A worker's route: its function takes a session, the context and a model of the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
@@ -51,9 +57,9 @@ class DirectRoute(APIRoute):
         model = _model(act)
 
         async def handle(request: Request) -> Response:
-            worker = await worker_at_the_door(request, request.headers.get(HEADER))
+            worker = await authenticate_worker(request, request.headers.get(HEADER))
             body = _read(model, request, await request.body())
-            made: Response = await run_in_threadpool(act, worker, house_of(request), body)
+            made: Response = await run_in_threadpool(act, worker, context_of(request), body)
             return made
 
         return handle
@@ -85,7 +91,7 @@ def _read(model: type[Body], request: Request, words: bytes) -> Body:
 
 
 # --------------------------------------------------------------------------------------------------
-# Coming in and going out: a worker's link, the requester's first password, login, logout.
+# Links, the first password, login, logout
 
 
 router = APIRouter(include_in_schema=False)
@@ -106,165 +112,167 @@ def home(request: Request) -> Response:
 
 
 @router.get("/w/{token}")
-def worker_link(request: Request, house: HouseHere, token: str) -> Response:
+def worker_link(request: Request, context: ContextHere, token: str) -> Response:
     """Exchange a worker's link for a cookie; its token leaves the address bar at once."""
     try:
-        link = house.entrance.links.read(token)
+        link = context.auth.links.read(token)
     except Refused as refused:
-        count_bad(house, request, f"a worker's link: {refused.message}")
+        count_refusal(context, request, f"a worker's link: {refused.message}")
         raise
-    return welcome(house, house.entrance.sessions.begin_work(link))
+    return welcome(context, context.auth.sessions.begin_work(link))
 
 
 @router.get("/setup/{token}", response_class=HTMLResponse)
-def setup_page(request: Request, house: HouseHere, token: str) -> Response:
+def setup_page(request: Request, context: ContextHere, token: str) -> Response:
     """Show the form to choose a password; looking at it does not use the link up."""
-    _check_setup(house, request, token)
-    return _form(house, "setup.html.j2", token=token)
+    _check_setup(context, request, token)
+    return _form(context, "setup.html.j2", token=token)
 
 
 @router.post("/setup")
-async def set_up(request: Request, house: HouseHere, fields: Fields) -> Response:
+async def set_up(request: Request, context: ContextHere, fields: Fields) -> Response:
     """Choose the password and be logged in."""
     form = read_form(SetupForm, fields)
-    _check_form(house, request, form.csrf)
-    return await in_turn(lambda: _set_up(request, house, form))
+    _check_form(context, request, form.csrf)
+    return await in_turn(lambda: _set_up(request, context, form))
 
 
-def _set_up(request: Request, house: House, form: SetupForm) -> Response:
-    _check_setup(house, request, form.token)
+def _set_up(request: Request, context: ServerContext, form: SetupForm) -> Response:
+    _check_setup(context, request, form.token)
     if form.password != form.again:
         words = "The two passwords are not the same."
-        return _form(house, "setup.html.j2", 422, words, token=form.token)
+        return _form(context, "setup.html.j2", 422, words, token=form.token)
     try:
-        house.entrance.account.choose(form.token, form.password)
+        context.auth.account.choose(form.token, form.password)
     except Refused as refused:
         if refused.code != "password":
             raise
-        return _form(house, "setup.html.j2", 422, refused.message, token=form.token)
+        return _form(context, "setup.html.j2", 422, refused.message, token=form.token)
     log.warning("the requester's password was set, by %s", _address(request))
-    return welcome(house, house.entrance.sessions.begin_desk())
+    return welcome(context, context.auth.sessions.begin_desk())
 
 
 @router.get("/login", response_class=HTMLResponse)
-def login_page(house: HouseHere) -> Response:
+def login_page(context: ContextHere) -> Response:
     """Show the form to log in."""
-    return _form(house, "login.html.j2")
+    return _form(context, "login.html.j2")
 
 
 @router.post("/login")
-async def log_in(request: Request, house: HouseHere, fields: Fields) -> Response:
+async def log_in(request: Request, context: ContextHere, fields: Fields) -> Response:
     """Log in with the password: a new session, whatever cookie came along."""
     form = read_form(LoginForm, fields)
-    house.buckets["login"].take(_address(request))
-    _check_form(house, request, form.csrf)
-    return await in_turn(lambda: _log_in(request, house, form))
+    context.buckets["login"].take(_address(request))
+    _check_form(context, request, form.csrf)
+    return await in_turn(lambda: _log_in(request, context, form))
 
 
-def _log_in(request: Request, house: House, form: LoginForm) -> Response:
+def _log_in(request: Request, context: ServerContext, form: LoginForm) -> Response:
     address = _address(request)
-    known = request.cookies.get(house.cookie_name(KNOWN))
+    known = request.cookies.get(context.cookie_name(KNOWN))
     try:
-        is_right = house.entrance.account.is_password(form.password, known)
+        is_right = context.auth.account.is_password(form.password, known)
     except Refused:
         log.warning("refused: a password, because wrong ones were tried too often, by %s", address)
         raise
     if not is_right:
         log.warning("refused: a wrong password, by %s", address)
-        return _form(house, "login.html.j2", 403, "That is not the password.")
+        return _form(context, "login.html.j2", 403, "The password is wrong.")
     before = session_here(request, DESK)
     if before:
-        house.entrance.sessions.end(before)
+        context.auth.sessions.end(before)
     log.warning("the requester logged in, by %s", address)
-    return welcome(house, house.entrance.sessions.begin_desk())
+    return welcome(context, context.auth.sessions.begin_desk())
 
 
 @router.post("/logout")
-def log_out(request: Request, house: HouseHere, fields: Fields) -> Response:
+def log_out(request: Request, context: ContextHere, fields: Fields) -> Response:
     """End the sessions whose token the header or the form has, and take their cookies."""
     headers = request.headers
     given = headers.get(HEADER) or headers.get(OLD_HEADER) or read_form(LogoutForm, fields).csrf
-    sessions = house.entrance.sessions
+    sessions = context.auth.sessions
     there = [session_here(request, role) for role in (DESK, WORKER)]
     ended = [one for one in there if one and sessions.is_csrf(one, given)]
     if not ended and any(there):
         raise Refused("csrf", "The page is out of date: load it again.", 403)
     page = message_page("Goodbye", "You are logged out on this device.")
     for session in ended:
-        house.buckets[session.role].take(session.person)
+        context.buckets[session.role].take(session.person)
         sessions.end(session)
-        _drop_cookie(house, page, session.role)
+        _drop_cookie(context, page, session.role)
     return page
 
 
-def welcome(house: House, session: Session) -> Response:
+def welcome(context: ServerContext, session: Session) -> Response:
     """Return the session's cookie and lead to where its person works.
 
     Raises:
         Refused: Too many sessions have begun with the link.
     """
     if session.role == WORKER:
-        house.buckets["link"].take(session.link)
+        context.buckets["link"].take(session.link)
     answer = _see(HOME[session.role])
     seconds = (session.until - session.issued) // 1000
-    value = house.entrance.sessions.cookie(session)
-    _set_cookie(house, answer, session.role, value, seconds)
+    value = context.auth.sessions.cookie(session)
+    _set_cookie(context, answer, session.role, value, seconds)
     if session.role == DESK:
-        _drop_cookie(house, answer, "form")
+        _drop_cookie(context, answer, "form")
         seconds = KNOWN_DAYS * 24 * 3600
-        _set_cookie(house, answer, KNOWN, house.entrance.account.know(), seconds)
+        _set_cookie(context, answer, KNOWN, context.auth.account.know(), seconds)
     return answer
 
 
 def _form(
-    house: House, template: str, status: int = 200, message: str = "", **values: str
+    context: ServerContext, template: str, status: int = 200, message: str = "", **values: str
 ) -> Response:
     """Show a form, with a token that belongs to a cookie of its own."""
-    cookie = house.forms.new()
-    csrf = house.forms.token(cookie)
+    cookie = context.forms.new()
+    csrf = context.forms.token(cookie)
     page = page_answer(template, status, csrf=csrf, message=message, **values)
-    _set_cookie(house, page, "form", cookie, 3600)
+    _set_cookie(context, page, "form", cookie, 3600)
     return page
 
 
-def _check_form(house: House, request: Request, token: str) -> None:
-    if not house.forms.fits(house.cookie_of(request.cookies, "form"), token):
+def _check_form(context: ServerContext, request: Request, token: str) -> None:
+    if not context.forms.fits(context.cookie_of(request.cookies, "form"), token):
         log.warning("refused: a form without its cookie, by %s", _address(request))
         raise Refused("csrf", "The form is out of date: go back and load the page again.", 403)
 
 
-def _check_setup(house: House, request: Request, token: str) -> None:
+def _check_setup(context: ServerContext, request: Request, token: str) -> None:
     try:
-        house.entrance.account.check_setup(token)
+        context.auth.account.check_setup(token)
     except Refused:
-        count_bad(house, request, "a link to choose a password")
+        count_refusal(context, request, "a link to choose a password")
         raise
 
 
-def count_bad(house: House, request: Request, what: str) -> None:
+def count_refusal(context: ServerContext, request: Request, what: str) -> None:
     """Count what did not hold; whoever tries too often waits."""
     address = _address(request)
     log.warning("refused: %s, by %s", what, address)
-    house.buckets["join"].take(address)
+    context.buckets["join"].take(address)
 
 
-def _set_cookie(house: House, answer: Response, kind: str, value: str, seconds: int) -> None:
+def _set_cookie(
+    context: ServerContext, answer: Response, kind: str, value: str, seconds: int
+) -> None:
     # A worker comes from a link in a message: Lax lets the browser send the cookie there.
     same_site = "lax" if kind == WORKER else "strict"
     answer.set_cookie(
-        house.cookie_name(kind), value, max_age=seconds, path="/", httponly=True,
-        secure=house.settings.is_secure, samesite=same_site,  # type: ignore[arg-type]
+        context.cookie_name(kind), value, max_age=seconds, path="/", httponly=True,
+        secure=context.settings.is_secure, samesite=same_site,  # type: ignore[arg-type]
     )  # fmt: skip
-    _delete_cookie(house, answer, house.old_cookie_name(kind))
+    _delete_cookie(context, answer, context.old_cookie_name(kind))
 
 
-def _drop_cookie(house: House, answer: Response, kind: str) -> None:
-    for name in (house.cookie_name(kind), house.old_cookie_name(kind)):
-        _delete_cookie(house, answer, name)
+def _drop_cookie(context: ServerContext, answer: Response, kind: str) -> None:
+    for name in (context.cookie_name(kind), context.old_cookie_name(kind)):
+        _delete_cookie(context, answer, name)
 
 
-def _delete_cookie(house: House, answer: Response, name: str) -> None:
-    answer.delete_cookie(name, path="/", httponly=True, secure=house.settings.is_secure)
+def _delete_cookie(context: ServerContext, answer: Response, name: str) -> None:
+    answer.delete_cookie(name, path="/", httponly=True, secure=context.settings.is_secure)
 
 
 def _see(path: str) -> Response:
@@ -276,7 +284,7 @@ def _address(request: Request) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Crowds from outside: where a provider's people come in, and where it sends its messages.
+# External crowds: where a provider's people sign in, and where it sends its messages
 
 
 FEW = 50
@@ -291,34 +299,34 @@ async def _body(request: Request) -> bytes:
 HookBody = Annotated[bytes, Depends(_body)]
 
 
-def _admit(house: House, address: str) -> None:
+def _admit(context: ServerContext, address: str) -> None:
     """Count a new person where the provider does not say who they are.
 
     Raises:
         Refused: As many came in today as may, from this address or from all.
     """
-    most, now = house.service.setting.daily_joins, wall_of(house.settings.clock)()
+    most, now = context.service.setting.daily_joins, wall_of(context.settings.clock)()
     # An address could be found from a plain hash of it.
     name = blake2b(
-        address.encode(), key=house.settings.keys.of("joins"), digest_size=16
+        address.encode(), key=context.settings.keys.of("joins"), digest_size=16
     ).hexdigest()
     try:  # one address cannot keep all others out
-        house.service.ledger.take("joins", name, max(FEW, most // 10), now)
-        house.service.ledger.take("joins", "", most, now)
+        context.service.ledger.take("joins", name, max(FEW, most // 10), now)
+        context.service.ledger.take("joins", "", most, now)
     except BoundError as error:
         raise Refused("daily", _FULL, 429, retry=error.seconds) from None
 
 
-def outside(house: House) -> APIRouter:
+def provider_routes(context: ServerContext) -> APIRouter:
     """Return the routes of the plan's provider; none where people come by personal links."""
     router = APIRouter(include_in_schema=False)
-    provider = house.service.setting.plan.provider
+    provider = context.service.setting.plan.provider
     if provider is None or provider.name == "link":
         return router
-    store, clock = cast("Store", house.service.ledger), house.settings.clock
-    opened = open_provider(house.service.setting.plan, store, clock)
-    admit = (lambda _: None) if opened.checks_people else partial(_admit, house)
-    reception = Reception(opened, store, house.entrance.links, clock, admit)
+    store, clock = context.service.ledger, context.settings.clock
+    opened = open_provider(context.service.setting.plan, store, clock)
+    admit = (lambda _: None) if opened.checks_people else partial(_admit, context)
+    admission = Admission(opened, store, context.auth.links, clock, admit)
 
     @router.get(f"/join/{opened.name}")
     def join(request: Request) -> Response:
@@ -326,22 +334,22 @@ def outside(house: House) -> APIRouter:
         try:
             address = address_name(request.client.host if request.client else None)
             if not opened.checks_people:  # nothing else slows down who makes names up
-                house.buckets["join"].take(address)
-            link = reception.enter(dict(request.query_params), address)
+                context.buckets["join"].take(address)
+            link = admission.enter(dict(request.query_params), address)
         except Refused as refused:
             if opened.checks_people and refused.status != 503:
-                count_bad(house, request, f"somebody from {opened.name}: {refused.message}")
+                count_refusal(context, request, f"somebody from {opened.name}: {refused.message}")
             raise
-        return welcome(house, house.entrance.sessions.begin_work(link))
+        return welcome(context, context.auth.sessions.begin_work(link))
 
     @router.post(f"/api/hooks/{opened.name}")
     def hook(request: Request, body: HookBody) -> Response:
         """Take a signed message of the provider's."""
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            said = reception.hear(headers, body)
+            said = admission.hear(headers, body)
         except Refused as refused:
-            count_bad(house, request, f"a message to {opened.name}'s address: {refused.code}")
+            count_refusal(context, request, f"a message to {opened.name}'s address: {refused.code}")
             raise
         log.info("a message of %s: %s", opened.name, said)
         return JSONResponse({"status": said})

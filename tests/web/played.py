@@ -15,7 +15,8 @@ from starlette.testclient import TestClient
 
 from campaign.tiny import setting_of, write_files
 from goldspan.errors import InputError
-from goldspan.web import Entrance, Keys, ServerSettings, create_app
+from goldspan.store.journal import Held
+from goldspan.web import Auth, Keys, ServerSettings, create_app
 
 KEYS = Keys(bytes(range(32)))
 BEGIN = 1_700_000_000_000
@@ -40,6 +41,7 @@ class Records:
     """The records of a ledger, in memory."""
 
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    database: Any = field(default_factory=lambda: SimpleNamespace(held=Held(), on_write=[]))
 
     def record(self, kind, name, body, _):
         there = self.kept.setdefault(kind, {})
@@ -156,8 +158,8 @@ class Played:
         self.app = create_app(service, self.settings)
 
     @property
-    def entrance(self) -> Entrance:
-        return self.app.state.house.entrance
+    def auth(self) -> Auth:
+        return self.app.state.context.auth
 
     def browser(self, address="192.0.2.1", **options):
         """Return a browser that has never been here."""
@@ -167,7 +169,7 @@ class Played:
         )  # fmt: skip
 
     def link(self, worker="ann", days=30):
-        ((_, token),) = self.entrance.links.make([worker], days)
+        ((_, token),) = self.auth.links.make([worker], days)
         return f"/w/{token}"
 
     def worker(self, worker="ann"):
@@ -179,12 +181,12 @@ class Played:
     def requester(self, password=PASSWORD):
         """Return the browser of the requester: who sets the password first, and else logs in."""
         browser = self.browser()
-        if self.entrance.account.has_password:
+        if self.auth.account.has_password:
             csrf = field_of(browser.get("/login"), "csrf")
             answer = browser.post("/login", data={"csrf": csrf, "password": password})
             assert answer.status_code == 303, answer.text
             return with_token(browser, self.csrf(browser, "desk"))
-        token = self.entrance.account.open_setup()
+        token = self.auth.account.open_setup()
         page = browser.get(f"/setup/{token}")
         answer = browser.post("/setup", data={
             "csrf": field_of(page, "csrf"), "token": token, "password": password,
@@ -194,9 +196,9 @@ class Played:
         return with_token(browser, self.csrf(browser, "desk"))
 
     def csrf(self, browser, role):
-        house = self.app.state.house
-        cookie = browser.cookies[house.cookie_name(role)]
-        return self.entrance.sessions.csrf(self.entrance.sessions.read(role, cookie))
+        context = self.app.state.context
+        cookie = browser.cookies[context.cookie_name(role)]
+        return self.auth.sessions.csrf(self.auth.sessions.read(role, cookie))
 
 
 def with_token(browser, csrf):

@@ -1,11 +1,9 @@
-"""How refusals and faults are told: JSON to programs, a page to people, nothing of the inside."""
+"""Error handlers: JSON for programs, a page for people; error messages reveal no internals."""
 
 from __future__ import annotations
 
 import logging
 import time
-import traceback
-from pathlib import Path
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -17,25 +15,28 @@ from goldspan.errors import GoldspanError, InputError
 from goldspan.store.engine import LostError, StoreError
 from goldspan.store.people import ForgottenError
 from goldspan.web.errors import Refused
+from goldspan.web.logs import fields_of
 
 REPLACED = (
-    "Another server has taken over this campaign, and this one takes nothing more. Whatever was "
-    "confirmed is kept. Load the page again in a moment."
+    "Another server has taken over this campaign, and this one accepts nothing more. Every "
+    "confirmed answer is kept. Load the page again in a moment."
 )
 UNSURE = "The campaign cannot be read or written now; nothing was lost. Try again soon."
 QUIET = 10.0
 """Seconds between two lines of the log that say the same of a store that fails."""
+ANSWERS = "/api/work/answers"
+"""The route of answers, whose refusals are counted by reason."""
 MESSAGES = 20
 """Messages that are remembered for that."""
 log = logging.getLogger("goldspan.web")
 CODES = {400: "unreadable", 404: "unknown", 405: "method", 413: "too-large", 415: "type"}
 WORDS = {
     400: "The request cannot be read.",
-    404: "There is nothing here.",
-    405: "This cannot be done here.",
-    413: "That is too much at once.",
+    404: "This page does not exist.",
+    405: "This method is not allowed here.",
+    413: "The request is too large.",
 }
-TITLES = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 429: "Too often"}
+TITLES = {401: "Please sign in", 403: "Not allowed", 404: "Not found", 429: "Too many requests"}
 
 
 def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> Response:
@@ -64,7 +65,7 @@ def refusal_of(error: Exception, path: str) -> tuple[Refused, dict[str, str]]:
         return error, {}
     if isinstance(error, HTTPException):
         code = CODES.get(error.status_code, "refused")
-        words = WORDS.get(error.status_code, "This is refused.")
+        words = WORDS.get(error.status_code, "The request was refused.")
         return Refused(code, words, error.status_code), dict(error.headers or {})
     if isinstance(error, RequestValidationError):
         return Refused("invalid", _places(error), 422), {}
@@ -86,10 +87,12 @@ def unavailable(*, lost: bool) -> Refused:
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
+    if route_of(request.scope) == ANSWERS:
+        request.app.state.context.metrics.refused_answers.labels(refused.code).inc()
     is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
     # A database that is gone fails every request alike, some hundred in a second.
     if is_told and (not isinstance(error, StoreError) or _is_news(request, str(error))):
-        log_fault(f"{request.method} {route_of(request.scope)}", error)
+        log_fault(request.scope, error)
     return tell(request.url.path, refused, headers)
 
 
@@ -107,15 +110,14 @@ def _is_news(request: Request, message: str) -> bool:
     return True
 
 
-def log_fault(what: str, error: BaseException) -> None:
-    """Write where something broke; the message might hold what people wrote, and is left out.
+def log_fault(scope: Any, error: BaseException) -> None:
+    """Log what failed and where.
 
-    The messages of goldspan's own errors name places, and are written.
+    Messages may hold what people wrote and are left out; those of the store name a database.
     """
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    where = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames))
-    told = f": {error}" if isinstance(error, GoldspanError) else ""
-    log.error("%s: %s%s at %s", what, type(error).__name__, told, where)
+    told = str(error) if isinstance(error, StoreError) else "a request failed"
+    fields = {"method": scope["method"], "route": route_of(scope), **fields_of(error)}
+    log.error("%s", told, extra={"fields": fields})
 
 
 def route_of(scope: Any) -> str:

@@ -1,4 +1,4 @@
-"""Who comes in at which address, with which headers, and forms that nobody forged."""
+"""Security headers, tokens of forms, and who may sign in: workers and the requester."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from goldspan.old_name import OLD_NAME
 from goldspan.store import SqlLedger
 from goldspan.web.security.account import Account
-from goldspan.web.security.secret import Seal
-from goldspan.web.security.sessions import Links, Notes, Sessions
+from goldspan.web.security.secret import Signer
+from goldspan.web.security.sessions import Links, RecordCache, Sessions
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
-# The headers that every answer has, whatever it is.
+# Headers of every response
 
 
 POLICY = (
@@ -77,7 +77,7 @@ class Headers:
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests that other sites make in somebody's name.
+# Protection from cross-site requests
 
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -86,7 +86,7 @@ OLD_HEADER = f"X-{OLD_NAME}-CSRF"
 """What pages send that were loaded before the package was called goldspan."""
 
 
-class FormSeal:
+class FormSigner:
     """The tokens of forms that are filled in before there is a session.
 
     Args:
@@ -110,12 +110,12 @@ class FormSeal:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who may come into a campaign's server: workers by links, the requester by a password.
+# Sign-in: workers by links, the requester by a password
 
 
 @dataclass(frozen=True)
-class Entrance:
-    """Where people come in, and how they are known again.
+class Auth:
+    """How people sign in, and their sessions.
 
     Attributes:
         links: Of the workers.
@@ -128,18 +128,18 @@ class Entrance:
     sessions: Sessions
 
     @classmethod
-    def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Entrance:
-        """Return the entrance of a campaign.
+    def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Auth:
+        """Return links, account and sessions of a campaign.
 
         Args:
             ledger: Where links, passwords and ended sessions are kept.
             campaign: The campaign's id: `setting.key`.
             settings: The server's secret and clock, and how long things hold.
         """
-        keys, notes = settings.keys, Notes(ledger, settings.clock)
-        links = Links(notes, Seal(keys.of("worker link")), campaign)
-        seal, csrf_key = Seal(keys.of("session cookie")), keys.of("csrf")
+        keys, notes = settings.keys, RecordCache(ledger, settings.clock)
+        links = Links(notes, Signer(keys.of("worker link")), campaign)
+        seal, csrf_key = Signer(keys.of("session cookie")), keys.of("csrf")
         sessions = Sessions(notes, seal, csrf_key, campaign, settings)
-        known = Seal(keys.of("known browser"))
+        known = Signer(keys.of("known browser"))
         account = Account(notes, settings.setup_minutes, known, campaign)
         return cls(links, account, sessions)

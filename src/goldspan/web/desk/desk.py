@@ -1,0 +1,635 @@
+"""The requester's desk, without HTTP: progress, workers, items, and what the requester decides.
+
+Every method returns one of the typed views of `goldspan.web.desk.models`. What takes long is
+computed by the loop's thread (`goldspan.web.engine`), and read here: a page of a pool of a million
+items takes no longer than one of ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from goldspan.campaign.awaiting import ENDED, HOUR
+from goldspan.campaign.changing import changes, pending, plan_in_force
+from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.judging import DECISION
+from goldspan.campaign.results import drawn_curve
+from goldspan.errors import InputError
+from goldspan.money import from_micro
+from goldspan.web.desk import models as m
+from goldspan.web.desk.downloads import Downloads, Pseudonyms
+from goldspan.web.desk.items import ItemSearch, found_at, found_labels, positions
+from goldspan.web.ending import end
+from goldspan.web.errors import Refused
+from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST
+from goldspan.web.security.secret import new_id
+from goldspan.web.work import FLAG
+from goldspan.workers.verdicts import UNCLEAR
+
+if TYPE_CHECKING:
+    from goldspan.campaign import Setting
+    from goldspan.crowd import Crowd
+    from goldspan.spans import Span
+    from goldspan.store import SqlLedger
+    from goldspan.store.queries import Slot
+    from goldspan.web.desk.downloads import Download, Report
+    from goldspan.web.engine import Engine
+    from goldspan.web.people import People
+    from goldspan.web.security.secret import Keys
+    from goldspan.web.work import Tasks
+
+STATES = ("all", "open", "done", "flagged", "gold")
+MOST = 200
+"""Most items of a page."""
+ROWS = 50
+"""Answers, skips and reports each that a page about an item shows."""
+BRIEF = 160
+"""Characters of an item in a list."""
+VERDICTS = (KEEP, DROP, TEST)
+QUESTIONS = 5
+"""Gold questions that "test" asks in addition."""
+ENDING, OVER = "ending", "ended"
+
+
+class Desk:
+    """What the requester sees and does.
+
+    Args:
+        setting: The plan and its files.
+        ledger: The campaign's.
+        people: What every worker has done.
+        engine: The loop beside the pages, which computes the consensus.
+        tasks: Shows items, and turns answers into labels.
+        clock: The campaign's clock, in milliseconds.
+        keys: The server's, for pseudonyms.
+        report: Writes the report; None where the server writes none.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        ledger: SqlLedger,
+        people: People,
+        engine: Engine,
+        tasks: Tasks,
+        clock: Callable[[], int],
+        keys: Keys,
+        report: Report | None = None,
+    ) -> None:
+        self.setting, self.ledger, self.people, self.engine = setting, ledger, people, engine
+        self.tasks, self.clock = tasks, clock
+        self.search = ItemSearch(ledger, tasks)
+        known = ledger.pseudonyms if ledger.is_private else None
+        self.names = Pseudonyms(keys, setting.key, known)
+        self.downloads = Downloads(setting, ledger, engine, self.names, clock, report)
+        # Computed once per round, once per round, and once per crowd.
+        self._curve: tuple[int, Any] = (0, None)
+        self._n_picked = (0, 0)
+        self._agreement: tuple[Crowd | None, dict[str, Any] | None] = (None, None)
+
+    def mark(self) -> tuple[int, int]:
+        """Return what grows with every change of what the desk shows."""
+        return self.engine.live.version, self.ledger.n_events
+
+    # ----------------------------------------------------------------------------------------------
+    # Progress of the campaign
+
+    def overview(self) -> m.Overview:
+        """Return the progress: state, money, time, rounds, learning curve, plan."""
+        live, plan = self.engine.live, self.setting.plan
+        rounds = list(self.ledger.records("round").values())
+        trouble = self._trouble()
+        state, why = self._state()
+        return m.Overview(
+            campaign=self.setting.key,
+            title=plan.page.title or plan.name,
+            kind="single" if plan.is_single else "spans",
+            version=live.version,
+            state=state,  # type: ignore[arg-type]
+            why=why,
+            error=trouble["error"],
+            advice=trouble["advice"],
+            waiting=None if live.waiting is None else m.Awaited(
+                answers=live.waiting.answers, items=live.waiting.items
+            ),
+            items=self.item_counts(),
+            answers=self.answer_counts(),
+            money=self.money(),
+            hours=self._hours(),
+            rounds=[_round(number, one) for number, one in enumerate(rounds, 1)],
+            learning=self.learning(rounds),
+            flags=self.ledger.count(FLAG),
+            plan=self._plan(),
+        )  # fmt: skip
+
+    def learning(self, rounds: Sequence[Mapping[str, Any]]) -> m.Learning:
+        """Return points, curve, target and forecast.
+
+        Args:
+            rounds: The records of the campaign's rounds.
+        """
+        if self._curve[0] != len(rounds):
+            drawn = drawn_curve(self.setting.plan, rounds) if rounds else None
+            self._curve = len(rounds), drawn
+        return m.Learning(
+            points=[_point(one) for one in rounds if one["control"] or one["score"]],
+            curve=self._curve[1] if rounds else None,
+            target=self.setting.plan.stop.target,
+            forecast=self._forecast(),
+        )
+
+    def item_counts(self) -> m.ItemCounts:
+        """Count the items to label, without gold questions."""
+        pool = self.setting.pool.n_items - len(self.setting.control)
+        return m.ItemCounts(pool=pool, picked=self._picked(), answered=self._answered())
+
+    def answer_counts(self) -> m.AnswerCounts:
+        """Count the answers."""
+        people = self.people.all().values()
+        return m.AnswerCounts(
+            counting=sum(person.counting for person in people),
+            control=sum(len(person.control) for person in people),
+            drafts=sum(person.drafts for person in people),
+            workers=sum(person.counting > 0 for person in people),
+        )
+
+    def money(self) -> m.Money | None:
+        """Return the money; None where nobody is paid.
+
+        Bonuses are part of what is spent, but neither of `labels` nor of `control`.
+        """
+        if not self.setting.plan.is_paid:
+            return None
+        totals, control = self.ledger.totals(), self._paid_for_control()
+        earned = sum(person.earned for person in self.people.all().values())
+        amounts = {
+            "cap": totals.cap, "reserved": totals.reserved, "spent": totals.spent,
+            "left": totals.left, "labels": max(0, earned - control), "control": control,
+        }  # fmt: skip
+        texts = {name: from_micro(micro) for name, micro in amounts.items()}
+        return m.Money(currency=totals.currency, **texts)
+
+    def _state(self) -> tuple[str, str]:
+        """Return the state, and why the campaign ended; without a loop the ledger tells."""
+        live, stops = self.engine.live, list(self.ledger.records("stop").values())
+        state, why = live.state, "" if live.decision is None else live.decision.why
+        if self._trouble()["error"]:
+            return "failed", ""
+        if state == "starting" and stops and stops[-1]["stop"]:
+            state, why = "ended", stops[-1]["why"]
+        elif state == "starting" and self.ledger.count("picks"):
+            state = "waiting"
+        if state != "ended" and self.ledger.count(ENDED):
+            state, why = "ending", "the requester ended it"
+        elif state in {"starting", "waiting", "working"} and self.ledger.is_paused:
+            state = "paused"
+        return state, why
+
+    def _trouble(self) -> dict[str, str]:
+        """Return what stops the loop and what to do; beside a server its file tells."""
+        live, trouble = self.engine.live, self.engine.trouble
+        if live.state == "starting" and trouble is not None:
+            return trouble.read()
+        return {"error": live.error, "advice": live.advice}
+
+    def _plan(self) -> m.PlanNow:
+        limits = self._in_force()
+        return m.PlanNow(
+            budget=limits["budget"],
+            stop=limits["stop"],
+            changes=changes(self.ledger),
+            pending=pending(self.setting, self.ledger),
+        )
+
+    def _in_force(self) -> dict[str, Any]:
+        """Return the plan by which the campaign runs: before it begins, that of the file."""
+        if self.ledger.count("plan"):
+            return plan_in_force(self.ledger)
+        return self.setting.plan.model_dump(mode="json")
+
+    def _forecast(self) -> dict[str, dict[str, Any] | None] | None:
+        """Return where the curve leads, as the last round saw it, with money as decimal text.
+
+        Where nobody is paid the cost is None, and `answers` is what it takes.
+        """
+        stops = [one["facts"] for one in self.ledger.records("stop").values() if one["facts"]]
+        if not stops:
+            return None
+        found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
+        paid = self.setting.plan.is_paid
+        return {
+            name: facts and {**facts, "cost": _to_cents(facts.get("cost")) if paid else None}
+            for name, facts in found.items()
+        }
+
+    def _answered(self) -> int:
+        """Count the items with answers; where no loop computes, the open places tell."""
+        crowd = self.engine.live.crowd
+        if crowd is None:
+            slots = self.ledger.slots()
+            items = slots.filter(pc.greater(slots["filled"], 0))["item"]
+        else:
+            items = crowd.item_ids
+        known = pc.is_in(items, value_set=pa.array(list(self.setting.control), pa.string()))
+        return len(items) - int(pc.sum(known).as_py() or 0)
+
+    def _picked(self) -> int:
+        """Count the items of all rounds; the lists are long, and read once per round."""
+        if self._n_picked[0] != self.ledger.count("picks"):
+            picks = self.ledger.records("picks").values()
+            self._n_picked = len(picks), sum(len(one["items"]) for one in picks)
+        return self._n_picked[1]
+
+    def _paid_for_control(self) -> int:
+        """Return what answers to gold questions cost, in millionths; they are the first batch."""
+        setting = self.setting
+        rows = self.ledger.page(limit=len(setting.control)) if setting.control else []
+        return sum(
+            row.filled * int(setting.costs[setting.pool.place[row.item]])
+            for row in rows
+            if row.item in setting.control
+        )
+
+    def _hours(self) -> m.Hours:
+        begin = next(iter(self.ledger.events())).time
+        used, most = (self.clock() - begin) / HOUR, self._in_force()["budget"]["hours"]
+        return m.Hours(used=round(used, 3), left=None if most is None else max(0.0, most - used))
+
+    # ----------------------------------------------------------------------------------------------
+    # Workers, and how well they agree
+
+    def workers(self) -> list[m.Worker]:
+        """Return every worker: answers, money, verdict; those with most answers first."""
+        live, barred = self.engine.live, self.ledger.standing()
+        seconds = {} if live.crowd is None else median_seconds(live.crowd)
+        whys = self.ledger.records(BAR)
+        decisions = self.ledger.records(DECISION).values()
+        decided = {row["worker"]: row["verdict"] for row in decisions}
+        rows = [
+            self._worker(
+                name, live.workers.get(name), seconds.get(name), decided.get(name, ""),
+                barred=barred.get(name, False), why=whys.get(name, {}).get("why", ""),
+            )
+            for name in {*barred, *self.people.all()}
+        ]  # fmt: skip
+        return sorted(rows, key=lambda row: (-row.answers, row.worker))
+
+    def _worker(
+        self, name: str, found: Mapping[str, Any] | None, seconds: float | None, decided: str,
+        *, barred: bool, why: str,
+    ) -> m.Worker:  # fmt: skip
+        person, plan = self.people[name], self.setting.plan
+        opinion = "" if found is None else found["opinion"]
+        return m.Worker(
+            worker=name,
+            answers=person.counting,
+            drafts=person.drafts,
+            earned=from_micro(person.earned) if plan.is_paid else None,
+            control=m.Control(
+                answered=len(person.right),
+                right=sum(one.right for one in person.right),
+                total=sum(one.total for one in person.right),
+                unit="texts" if plan.is_single else "marked words",
+            ),
+            verdict=None if found is None else _verdict(found),
+            barred=barred,
+            why=why,
+            decided=decided,
+            standing=standing(barred=barred, decided=decided, opinion=opinion),
+            seconds=seconds,
+        )
+
+    def agreement(self) -> m.Agreement:
+        """Return Krippendorff's alpha and more; no measures where there are too few answers."""
+        crowd = self.engine.live.crowd
+        if crowd is None or not crowd.n_items:
+            return m.Agreement(n_answers=0, measures=None)
+        if self._agreement[0] is not crowd:
+            self._agreement = crowd, _measure(crowd)
+        return m.Agreement(n_answers=len(crowd.latest), measures=self._agreement[1])
+
+    # ----------------------------------------------------------------------------------------------
+    # Items
+
+    def items(
+        self, after: str = "", find: str = "", state: str = "all", limit: int = 50
+    ) -> m.ItemPage:
+        """Return a page of the items that were asked about, in their order.
+
+        Args:
+            after: Id of the last item of the page before; "" for the first page.
+            find: Only items whose text or id contains this, ignoring case.
+            state: Only items that are "open", "done", "flagged" or "gold".
+            limit: Most items of the page.
+
+        Raises:
+            Refused: The state is unknown.
+        """
+        if state not in STATES:
+            raise Refused("invalid", f"{state!r} is not one of {', '.join(STATES)}.", 422)
+        flags, decided = self._flags(), self.gold_labels()
+        names = list(flags) if state == "flagged" else list(decided) if state == "gold" else None
+        limit = min(limit, MOST)
+        places = state if state in {"open", "done"} else "all"
+        slots = self.search.rows(after, find, names, places, limit + 1)
+        shown = slots[:limit]
+        result = self.engine.live.result
+        numbers = positions(result, [slot.item for slot in shown])
+        rows = [
+            self._row(
+                slot, None if result is None or n is None else float(result.confidence[n]),
+                n_flags=len(flags.get(slot.item, ())), is_gold=slot.item in decided,
+            )
+            for slot, n in zip(shown, numbers, strict=True)
+        ]  # fmt: skip
+        return m.ItemPage(items=rows, more=len(slots) > limit, total=self.ledger.n_slots)
+
+    def _row(
+        self, slot: Slot, confidence: float | None, *, n_flags: int, is_gold: bool
+    ) -> m.ItemRow:
+        text = self.tasks.text(slot.item)
+        return m.ItemRow(
+            item=slot.item,
+            text=text if len(text) <= BRIEF else f"{text[:BRIEF]}…",
+            batch=slot.batch,
+            wanted=slot.wanted,
+            answers=slot.filled,
+            leased=slot.leased,
+            state="done" if slot.filled >= slot.wanted else "open",
+            confidence=None if confidence is None else round(confidence, 4),
+            control=slot.item in self.setting.control,
+            flags=n_flags,
+            gold=is_gold,
+        )
+
+    def item(self, item: str, page: int = 1) -> m.Item:
+        """Return all that is known of an item.
+
+        Args:
+            item: The item.
+            page: Page of its answers, skips and reports; the first is 1.
+
+        Raises:
+            Refused: There is no such item.
+        """
+        self.check_item(item)
+        setting, paid = self.setting, self.setting.plan.is_paid
+        answers, skipped = self.ledger.given(item), self.ledger.skipped(item)
+        wall, reports = WallTimes(self.ledger), self._flags().get(item, [])
+        longest = max(len(answers), len(skipped), len(reports), 1)
+        part = slice((page - 1) * ROWS, page * ROWS)
+        return m.Item(
+            item=item,
+            kind="single" if setting.plan.is_single else "spans",
+            **self.tasks.shown(item),
+            control=item in setting.control,
+            gold=self._labels(self.gold_labels().get(item)),
+            known=self._labels(setting.control.get(item)),
+            answers=[
+                m.Answered(
+                    worker=row.worker,
+                    status="replaced" if row.is_replaced else row.status,
+                    counts=row.counts,
+                    paid=from_micro(row.cost) if paid else None,
+                    submitted=wall(row.submitted),
+                    seconds=None if row.started < 0 else (row.submitted - row.started) / 1000,
+                    labels=self._labels(row.labels),
+                )
+                for row in answers[part]
+            ],
+            found=found_labels(self.engine.live.result, item),
+            skipped=[m.Skip(worker=row.worker, reason=row.reason) for row in skipped[part]],
+            flags=reports[part],
+            n_answers=len(answers),
+            n_skipped=len(skipped),
+            n_flags=len(reports),
+            page=page,
+            pages=-(-longest // ROWS),
+        )
+
+    def check_item(self, item: str) -> None:
+        """Raise `Refused` if there is no such item."""
+        if item not in self.setting.pool.place:
+            raise Refused("unknown", f"There is no item {item!r} in the pool.", 404)
+
+    def uncertain(self, limit: int = 20) -> list[m.UncertainItem]:
+        """Return uncertain items, least confident first; without gold questions and reviewed ones.
+
+        A requester's minute is worth most on these.
+        """
+        result = self.engine.live.result
+        if result is None:
+            return []
+        settled = {*self.gold_labels(), *self.setting.control}
+        bounds = result.crowd.by_item.bounds
+        counts = bounds[1:] - bounds[:-1]
+        shown: list[m.UncertainItem] = []
+        for n in np.argsort(result.confidence, kind="stable").tolist():
+            if len(shown) == min(limit, MOST):
+                break
+            item = result.crowd.item_ids[n].as_py()
+            if item in settled:
+                continue
+            shown.append(
+                m.UncertainItem(
+                    item=item,
+                    **self.tasks.shown(item),
+                    found=found_at(result, n),
+                    answers=int(counts[n]),
+                )
+            )
+        return shown
+
+    def gold_labels(self) -> dict[str, list[str]]:
+        """Return the labels that the requester decided, by item: the last decision of each."""
+        return {row["item"]: row["labels"] for row in self.ledger.records(GOLD).values()}
+
+    def _flags(self) -> dict[str, list[m.Flag]]:
+        """Return the workers' reports of problems, by item."""
+        found: dict[str, list[m.Flag]] = {}
+        for row in self.ledger.records(FLAG).values():
+            flag = m.Flag(worker=row["worker"], reason=row["reason"], note=row["note"])
+            found.setdefault(row["item"], []).append(flag)
+        return found
+
+    def _labels(self, labels: Any) -> Any:
+        """Return labels as a page shows them: spans, or one label; None where there are none."""
+        if labels is None:
+            return None
+        if self.setting.plan.is_single:
+            return labels[0]
+        return self.tasks.spans([label or "O" for label in labels])
+
+    # ----------------------------------------------------------------------------------------------
+    # Decisions: each is in the log before it takes effect
+
+    def adjudicate(self, item: str, answer: Sequence[Span] | str) -> m.Gold:
+        """Decide an item's labels: they are gold from now on.
+
+        Raises:
+            Refused: There is no such item, it is a gold question, or the labels do not fit it.
+        """
+        self.check_item(item)
+        if item in self.setting.control:
+            words = "The labels of a gold question are those of the plan's file."
+            raise Refused("invalid", words, 422)
+        labels = self.tasks.labels(item, answer)
+        now = self.clock()
+        self.ledger.record(GOLD, new_id(), {"item": item, "labels": labels}, now)
+        self.ledger.set_gold({item: labels}, now)
+        self.engine.look_again()
+        return m.Gold(item=item, gold=self._labels(labels))
+
+    def judge(self, worker: str, verdict: str, why: str = "") -> m.Decided:
+        """Keep a worker, drop them, or ask them more gold questions.
+
+        Raises:
+            Refused: There is no such worker or verdict, or there are no gold questions.
+        """
+        if verdict not in VERDICTS:
+            raise Refused("invalid", f"{verdict!r} is not one of {', '.join(VERDICTS)}.", 422)
+        if worker not in self.ledger.standing():
+            raise Refused("unknown", f"There is no worker {worker!r} here yet.", 404)
+        if verdict == TEST and not self.setting.control:
+            raise Refused("invalid", "The plan has no gold questions to ask.", 422)
+        now, questions = self.clock(), QUESTIONS if verdict == TEST else 0
+        decided = m.Decided(worker=worker, verdict=verdict, why=why, questions=questions)
+        self.ledger.record(DECISION, new_id(), decided.to_dict(), now)
+        self.ledger.bar(worker, now, barred=verdict == DROP)
+        self.engine.notify()
+        return decided
+
+    def pause(self, *, paused: bool = True) -> m.Paused:
+        """Assign no new tasks, or assign them again; answers are taken all the time.
+
+        Raises:
+            Refused: The campaign is ending, or has ended.
+        """
+        self._check_goes_on("be paused" if paused else "be resumed", {ENDING, OVER})
+        self.ledger.pause(self.clock(), paused=paused)
+        self.engine.notify()
+        return m.Paused(paused=paused)
+
+    def stop(self) -> m.Ended:
+        """End the campaign; nobody gets a new task from now on.
+
+        Raises:
+            Refused: It has ended.
+        """
+        self._check_goes_on("be stopped", {OVER})
+        self.ledger.pause(self.clock(), paused=True)
+        end(self.ledger, self.clock())
+        self.engine.notify()
+        return m.Ended(ended=True)
+
+    def _check_goes_on(self, what: str, over: set[str]) -> None:
+        state, why = self._state()
+        if state in over:
+            is_over = "has ended" if state == OVER else "is ending"
+            raise Refused("gone", f"The campaign {is_over} ({why}): it cannot {what}.", 410)
+
+    # ----------------------------------------------------------------------------------------------
+    # Downloads
+
+    def exports(self) -> list[m.Export]:
+        """Return the files that can be downloaded."""
+        return self.downloads.listed()
+
+    def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
+        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it.
+
+        Raises:
+            Refused: There is no such file, or nothing for it yet.
+        """
+        return self.downloads.make(name, names=names, by=by)
+
+
+# --------------------------------------------------------------------------------------------------
+# Parts of the views
+
+
+def standing(*, barred: bool, decided: str, opinion: str) -> str:
+    """Return a worker's standing in a word.
+
+    Args:
+        barred: Whether the worker gets no more tasks.
+        decided: The requester's last decision, "" for none.
+        opinion: The opinion of `goldspan.workers.verdicts`; "" for none.
+
+    >>> standing(barred=True, decided="drop", opinion="reliable")
+    'dropped'
+    >>> standing(barred=False, decided="", opinion="agrees with the others")
+    'agrees with the others'
+    """
+    if barred:
+        return "dropped" if decided == DROP else "asked no more"
+    said = {KEEP: "kept", TEST: "tested more"}.get(decided)
+    return said or opinion or UNCLEAR
+
+
+def brief(found: Mapping[str, Any]) -> str:
+    """Return what is known of a worker's quality, and how many gold questions would settle it.
+
+    Args:
+        found: As `goldspan.campaign.judging.judge` returns it.
+
+    >>> brief({"said": "right in 93 % (85–98 %) by known labels", "more": 0})
+    'right in 93 % (85–98 %) by known labels'
+    >>> brief({"said": "nothing to compare with yet", "more": None})
+    'nothing to compare with yet; more than 1,000 gold questions would settle it'
+    """
+    if found["more"] == 0:
+        return str(found["said"])
+    amount = "more than 1,000" if found["more"] is None else f"about {found['more']}"
+    questions = "question" if found["more"] == 1 else "questions"
+    return f"{found['said']}; {amount} gold {questions} would settle it"
+
+
+def median_seconds(crowd: Crowd) -> dict[str, float]:
+    """Return each worker's median time per answer, where it is known when the answer began."""
+    answers = crowd.latest
+    if answers.started is None or answers.submitted is None:
+        return {}
+    took, known = (answers.submitted - answers.started) / 1000, answers.started >= 0
+    names, found = crowd.worker_ids.to_pylist(), {}
+    for n, name in enumerate(names):
+        mine = took[known & (answers.worker == n)]
+        if len(mine):
+            found[name] = round(float(np.median(mine)), 1)
+    return found
+
+
+def _verdict(found: Mapping[str, Any]) -> m.Verdict:
+    facts = {name: found[name] for name in m.Verdict.model_fields if name != "why"}
+    return m.Verdict(**facts, why=brief(found))
+
+
+def _round(number: int, one: Mapping[str, Any]) -> m.Round:
+    facts = {name: one.get(name) for name in m.Round.model_fields if name not in {"round", "spent"}}
+    spent = None if one["cap"] is None else from_micro(one["spent"])
+    return m.Round(round=number, spent=spent, **facts)  # type: ignore[arg-type]
+
+
+def _point(one: Mapping[str, Any]) -> m.Point:
+    """Return a round's score, on randomly drawn items where there are any."""
+    score = one["control"] or one["score"]
+    return m.Point(items=one["items"], value=score["value"], low=score["low"], high=score["high"])
+
+
+def _measure(crowd: Crowd) -> dict[str, Any] | None:
+    from goldspan.crowd import agreement as measure
+
+    try:
+        return measure(crowd).to_dict()
+    except InputError:
+        return None
+
+
+def _to_cents(micro: float | None) -> str | None:
+    """Write an estimated amount in millionths, rounded to the cent."""
+    return None if micro is None else from_micro(round(round(micro), -4))

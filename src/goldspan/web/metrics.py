@@ -1,0 +1,233 @@
+"""The server's metrics in Prometheus text, on a port of this machine alone (docs/security.md).
+
+They are not offered on the port that people use: behind a reverse proxy every request seems to
+come from the proxy's address, which is often this machine's, and the header that says otherwise can
+be made up by anybody. A port of its own that listens on the loopback address is not forwarded by
+the proxy, whatever a request says.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import pyarrow.compute as pc
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import func, select
+
+from goldspan import __version__
+from goldspan.errors import GoldspanError, InputError
+from goldspan.store.schema import leases
+
+if TYPE_CHECKING:
+    from goldspan.web.service import Service
+
+HOST = "127.0.0.1"
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""Upper bounds of the histograms' buckets."""
+PATIENCE = 10
+"""Seconds that a scrape may take to send its request."""
+
+
+class Metrics:
+    """Counts what happens, and reads from a campaign how it stands.
+
+    No label holds an id, an address or a text: routes are given by their templates.
+
+    Args:
+        service: The campaign; None counts requests alone.
+    """
+
+    def __init__(self, service: Service | None = None) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "goldspan_requests", "Requests.", ["route", "method", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "goldspan_request_seconds", "Seconds until the reply begins.", ["route"],
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self.refused_answers = Counter(
+            "goldspan_answers_refused", "Answers that were refused.", ["reason"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.faults = Counter(
+            "goldspan_request_faults", "Requests that failed by a fault of the server.",
+            registry=self.registry,
+        )  # fmt: skip
+        version = Gauge("goldspan_info", "The version.", ["version"], registry=self.registry)
+        version.labels(__version__).set(1)
+        if service is not None:
+            writes = Histogram(
+                "goldspan_store_write_seconds",
+                "Seconds of a write transaction, with the wait for its turn.",
+                buckets=SECONDS, registry=self.registry,
+            )  # fmt: skip
+            service.ledger.database.on_write.append(writes.observe)
+            self.registry.register(_CampaignCollector(service))
+
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request whose reply has begun after so many seconds."""
+        self._requests.labels(route, method if method in METHODS else "other", status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+class _CampaignCollector(Collector):
+    """Reads the campaign when metrics are asked for."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: the campaign is not read before it is asked."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the campaign's numbers; without those of the store if it cannot be read."""
+        yield from self._loop()
+        answers = CounterMetricFamily(
+            "goldspan_answers",
+            "Answers that were taken, by what became of them.",
+            None,
+            ["outcome"],
+        )
+        for outcome, n in self._service.work.outcomes().items():
+            answers.add_metric([outcome], n)
+        yield answers
+        try:
+            made, readable = list(self._store()), 1
+        except GoldspanError:
+            made, readable = [], 0
+        yield GaugeMetricFamily(
+            "goldspan_store_readable", "Whether the store can be read.", readable
+        )
+        yield from made
+
+    def _loop(self) -> Iterator[Metric]:
+        engine, payments = self._service.engine, self._service.payments
+        yield GaugeMetricFamily(
+            "goldspan_loop_failing", "Whether the campaign's loop is stopped by a failure.",
+            bool(engine.live.error),
+        )  # fmt: skip
+        faults = CounterMetricFamily(
+            "goldspan_loop_faults", "Failures of threads beside the requests.", None, ["part"]
+        )
+        faults.add_metric(["loop"], engine.n_faults)
+        if payments is not None:
+            faults.add_metric(["payments"], payments.n_faults)
+        yield faults
+        if engine.looked is not None:
+            end, seconds = engine.looked
+            yield GaugeMetricFamily(
+                "goldspan_loop_look_age_seconds", "Seconds since the answers were last aggregated.",
+                time.monotonic() - end,
+            )  # fmt: skip
+            yield GaugeMetricFamily(
+                "goldspan_loop_look_seconds", "Seconds that the last aggregation took.", seconds
+            )
+
+    def _store(self) -> Iterator[Metric]:
+        service = self._service
+        counts = service.desk.item_counts()
+        items = GaugeMetricFamily(
+            "goldspan_items", "Items to label, without gold questions.", None, ["state"]
+        )
+        done = {"done": self._n_done(), "answered": counts.answered}
+        for state, n in {**done, "picked": counts.picked, "pool": counts.pool}.items():
+            items.add_metric([state], n)
+        yield items
+        with service.ledger.database.read() as connection:
+            is_open = leases.c.expires > service.clock()
+            query = select(func.count()).select_from(leases).where(is_open)
+            n_open = connection.execute(query).scalar_one()
+        yield GaugeMetricFamily("goldspan_open_assignments", "Tasks that workers hold.", n_open)
+        money = service.desk.money()
+        if money is not None:
+            amounts = GaugeMetricFamily(
+                "goldspan_money", "Money: cap = spent + reserved + left.", None,
+                ["kind", "currency"],
+            )  # fmt: skip
+            for kind in ("cap", "spent", "reserved", "left"):
+                amounts.add_metric([kind, money.currency], float(Decimal(getattr(money, kind))))
+            yield amounts
+
+    def _n_done(self) -> int:
+        """Count the items with all answers that they need."""
+        slots, control = self._service.ledger.slots(), self._service.setting.control
+        done = slots.filter(pc.greater_equal(slots["filled"], slots["wanted"]))["item"].to_pylist()
+        return sum(item not in control for item in done)
+
+
+# --------------------------------------------------------------------------------------------------
+# The port
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = PATIENCE
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base
+        """Write nothing: a scrape comes every few seconds."""
+
+
+@contextmanager
+def offer_metrics(metrics: Metrics, port: int) -> Iterator[str]:
+    """Offer metrics to this machine meanwhile; yields their address.
+
+    Args:
+        metrics: What is offered.
+        port: Of the loopback address; 0 is any free one.
+
+    Raises:
+        InputError: The port is taken.
+    """
+    try:
+        server = make_server(HOST, port, _app(metrics), _Server, _Handler)
+    except (OSError, OverflowError) as error:
+        told = f"cannot offer metrics on port {port}: {error}; choose another with --metrics-port"
+        raise InputError(told) from None
+    threading.Thread(target=server.serve_forever, name="goldspan metrics", daemon=True).start()
+    try:
+        yield f"http://{HOST}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _app(metrics: Metrics) -> Callable[..., list[bytes]]:
+    """Return the application of the port; other names in Host are those of foreign pages."""
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        host = environ.get("HTTP_HOST", "").rpartition(":")[0] or environ.get("HTTP_HOST", "")
+        kind = ("Content-Type", "text/plain; charset=utf-8")
+        if host not in {HOST, "localhost"}:
+            start("403 Forbidden", [kind])
+            return [b"Metrics are for this machine alone.\n"]
+        if environ["PATH_INFO"] != "/metrics":
+            start("404 Not Found", [kind])
+            return [b"Metrics are at /metrics.\n"]
+        if environ["REQUEST_METHOD"] != "GET":
+            start("405 Method Not Allowed", [kind, ("Allow", "GET")])
+            return [b"Metrics are read with GET.\n"]
+        body = metrics.text()
+        start("200 OK", [("Content-Type", CONTENT_TYPE_LATEST), ("Cache-Control", "no-store")])
+        return [body]
+
+    return answer
