@@ -346,7 +346,7 @@ def _tell(
 ) -> None:
     if json:
         shown = [_facts_payments(one) for one in requests]
-        emit_json({"written": written, "done": done, "requests": shown})
+        emit_json({"written": written, "done": done, "letters": shown})
         return
     for name in written:
         say(f"queued: {name}")
