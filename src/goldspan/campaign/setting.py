@@ -343,7 +343,7 @@ def _test(setting: Setting) -> tuple[Pool, Labels] | None:
 def _untrained(setting: Setting) -> Iterator[str]:
     from goldspan.campaign.trial import model_faults  # loads what trains
 
-    yield from model_faults(setting)
+    yield from model_faults(setting.plan, setting.pool, setting.test)
 
 
 def _too_little(setting: Setting) -> Iterator[str]:
