@@ -456,6 +456,7 @@ _TIMES = {
     "started": "the starting times of {}",
     "submitted": "the submission times of {}",
     "cost": "the costs of {}",
+    "guideline": "the guideline versions of {}",
 }
 
 

@@ -24,7 +24,7 @@ QUOTES = "'\"`´‘’‚‛“”„‟«»‹›"
 """What `strip` takes off the ends of names, with white space."""
 ROLES = (
     *("item", "doc", "sent", "token", "position", "worker", "label", "tag", "gold", "text"),
-    *("attempt", "started", "submitted", "cost", "start", "end"),
+    *("attempt", "started", "submitted", "cost", "guideline", "start", "end"),
 )
 """What `columns` may name."""
 MISSING = ("?", "", "NA", "N/A", "NaN", "nan", "null")
@@ -39,7 +39,7 @@ class ReadOptions:
         encoding: Encoding of the tags; None guesses it from the tags.
         columns: Names of columns by their role, where they are not the usual ones: roles are
             item, doc, sent, token, position, worker, label, tag, gold, text, attempt, started,
-            submitted, cost, and start and end of a span.
+            submitted, cost, guideline, and start and end of a span.
         workers: Names of the worker columns of a wide table, or the workers to keep.
         labels: Other names for labels: {"person": "PER"} also turns `B-person` into `B-PER`;
             an empty new name means "no label".

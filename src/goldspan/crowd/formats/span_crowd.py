@@ -86,6 +86,7 @@ class Facts(NamedTuple):
     started: int | None = None
     submitted: int | None = None
     cost: int | None = None
+    guideline: int | None = None
 
 
 NOTHING_MORE = Facts()
