@@ -442,6 +442,7 @@ class Campaign:
         now = self.steps.label.now()
         for line in begin(self.setting, self.ledger, now):
             self.tell(line)
+        self.progress.forget()  # labels may have been added
         stay = kept(self.ledger)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             if worker not in stay:

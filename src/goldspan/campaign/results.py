@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign.awaiting import HOUR
-from goldspan.campaign.changing import changes, plan_in_force
+from goldspan.campaign.changing import changes, guideline_versions, plan_in_force
 from goldspan.campaign.covered import coverage_of
 from goldspan.campaign.judging import Aggregating
 from goldspan.campaign.loop import Campaign
@@ -72,6 +72,9 @@ class CampaignRecord:
             is paid.
         counts: items, answers and control questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
+        guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
+            (milliseconds since 1970) from which on it was in force, and the `answers` of it that
+            count.
         version: Of this form.
     """
 
@@ -90,6 +93,7 @@ class CampaignRecord:
     stop: Mapping[str, Any] | None
     money: Mapping[str, Any] | None
     counts: Mapping[str, int]
+    guidelines: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
 
     @classmethod
@@ -122,6 +126,7 @@ class CampaignRecord:
             last if last is not None and last["stop"] else None,
             _money(ledger, plan, pool) if plan.is_paid else None,
             _counts(ledger, crowd, pool),
+            tuple(guideline_versions(ledger, crowd)),
         )
 
     def to_dict(self) -> dict[str, Any]:

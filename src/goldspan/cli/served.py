@@ -37,10 +37,6 @@ def read_setting(source: str, *, overlap: int | None = None) -> Setting:
         from goldspan.web.providers.registry import check_provider
 
         check_provider(plan)
-    if plan.page.instructions is not None:
-        from goldspan.web.pages import load_instructions
-
-        load_instructions(folder, plan.page.instructions)
     return open_setting(plan, folder)
 
 

@@ -157,6 +157,19 @@ class SqlLedger:
         """Keep a fact under a name: the version of a model, a verdict, a note."""
         self.database.write(now, lambda e: records.record(e, kind, name, body))
 
+    def begin_version(self, facts: Mapping[str, Any], tagset: Codec, now: int) -> int:
+        """Begin a version of the label set and guideline, and return its number.
+
+        Answers received from now on are of this version. The last version with the same `hash` in
+        `facts` and the same tags goes on.
+
+        Raises:
+            InputError: A tag that is in force is missing, or the encoding is another one.
+        """
+        number = self.database.write(now, lambda e: records.begin_version(e, facts, tagset))
+        self.tagset = tagset
+        return number
+
     def transact(
         self, now: int, work: Callable[[Entry], Result], bound: Bound | None = None
     ) -> Result:
@@ -244,7 +257,7 @@ class SqlLedger:
         if which == "answered":
             return self._grown.crowd()
         with self.database.read() as connection:
-            return reading.read_crowd(connection, self.tagset, which)
+            return reading.read_crowd(connection, which)
 
     @property
     def is_private(self) -> bool:
@@ -481,7 +494,7 @@ class SqlLedger:
 
     @cached_property
     def _grown(self) -> Grown:
-        return Grown(self.database, self.tagset)
+        return Grown(self.database)
 
     @cached_property
     def _facts(self) -> Mapping[str, Any]:

@@ -73,7 +73,7 @@ def create_ledger(
     body |= {"private": 1} if private else {}
     database = _database(place, new=True)
     try:
-        _found(database, body, now)
+        _found(database, body, tagset, now)
     except BaseException:
         database.engine.dispose()
         raise
@@ -151,7 +151,7 @@ def _upgrade(engine: Engine, where: str) -> None:
         raise StoreError(f"{where} is no campaign's database: {why}") from None
 
 
-def _found(database: Database, body: dict[str, object], now: int) -> None:
+def _found(database: Database, body: dict[str, object], tagset: Codec, now: int) -> None:
     """Write the first event, or check that it says the same."""
     try:
         with database.engine.connect() as plain:
@@ -166,15 +166,27 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
         if not is_outside(error):
             raise
         raise store_error(error, database.where) from None
-    first = next(_face(database).events()).body
-    # The cap is one of those that were set since; a campaign of before is not private.
-    fixed = [name for name in body if name not in {"cap", "private"}]
+    ledger = _face(database)
+    first = next(ledger.events()).body
+    # The cap is one of those that were set since; a campaign of before is not private; labels may
+    # be added.
+    fixed = [name for name in body if name not in {"cap", "private", "tags"}]
     other = [name for name in fixed if body[name] != first[name]]
     if other:
         told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
         raise InputError(
             f"{database.where} holds the campaign {first['name']!r} with other settings ({told}): "
             "take them back, or give another place (on the command line --out or --store)"
+        )
+    lost = [tag for tag in ledger.tagset.tags if tag not in tagset.index]
+    if lost:
+        gone = ", ".join(label for label in ledger.tagset.types if label not in tagset.types)
+        raise InputError(
+            f"{database.where} holds the campaign {first['name']!r} with labels that are missing "
+            f"now: {gone}. Labels can be added while a campaign runs, but not removed or renamed: "
+            "put them back (the guideline may tell annotators not to use them), or rename labels "
+            "in what you export; for another task give another place (on the command line --out or "
+            "--store)"
         )
 
 

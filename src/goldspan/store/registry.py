@@ -29,6 +29,7 @@ EFFECTS = {
     "record": "goldspan.store.records:put_record",
     "snapshot": "goldspan.store.erasing:put_rows",
     "submit": "goldspan.store.answers:put_answer",
+    "version": "goldspan.store.records:put_version",
     "worker": "goldspan.store.people:put_worker",
 }
 

@@ -17,7 +17,6 @@ from goldspan.errors import GoldspanError
 from goldspan.web.answers import on_refusal
 from goldspan.web.house import House, RequesterHere, worker_here
 from goldspan.web.models import refusals
-from goldspan.web.pages import load_instructions
 from goldspan.web.protocols import ServiceFace
 from goldspan.web.security.entrance import Headers
 from goldspan.web.security.gates import Faults, Gate, Log
@@ -76,7 +75,7 @@ def pages(house: House) -> APIRouter:
         title=plan.page.title or plan.name,
         kind="single" if plan.is_single else "spans",
         labels=plan.task.labels or plan.task.types,
-        instructions=load_instructions(setting.folder, plan.page.instructions),
+        instructions=setting.guideline,
         skip_reasons=plan.page.skip_reasons,
     )
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.campaign.awaiting import ENDED, HOUR
-from goldspan.campaign.changing import changes, pending, plan_in_force
+from goldspan.campaign.changing import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve
@@ -164,6 +164,7 @@ def _plan(service: Service) -> dict[str, Any]:
     limits = _in_force(service)
     return {
         "budget": limits["budget"], "stop": limits["stop"],
+        "guideline": service.ledger.count(VERSION),
         "changes": changes(service.ledger), "pending": pending(service.setting, service.ledger),
     }  # fmt: skip
 
