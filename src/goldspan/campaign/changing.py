@@ -59,8 +59,9 @@ _WHY = {
     "task": "the answers are of this task",
     **dict.fromkeys(
         LABELS,
-        "labels can be added, not removed or renamed: put them back, the guideline may tell "
-        "annotators not to use them, and rename labels in what you export",
+        "the answers are of this task: labels can be added, not removed, renamed or reordered: put "
+        "them back as they were; the guideline may tell annotators not to use a label, and labels "
+        "can be renamed in what you export",
     ),
     "pool": "the items were taken from it",
     "prices": "answers were paid at these prices",
@@ -167,7 +168,7 @@ def _what_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         found.append("the instructions may have changed")
     elif old["text"] != new["text"]:
         found.append("the instructions changed")
-    return "; ".join(found) or "the labels are in another order"
+    return "; ".join(found)
 
 
 def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
@@ -252,8 +253,14 @@ def pending(setting: Setting, ledger: Ledger) -> list[str]:
 
     What may not change is left out: it is refused then, or an option was given in its place.
     """
-    changed = _changed(setting, ledger) if _has_begun(ledger) else []
-    return [_line(*one) for one in changed if _may_change(*one)]
+    if not _has_begun(ledger):
+        return []
+    lines = [_line(*one) for one in _changed(setting, ledger) if _may_change(*one)]
+    known = list(ledger.records(VERSION).values())
+    found = describe_guideline(setting.plan, setting.guideline)
+    if known and known[-1]["hash"] != found["hash"]:
+        lines.append(f"guideline, version {len(known) + 1}: {_what_changed(known[-1], found)}")
+    return lines
 
 
 def _changed(setting: Setting, ledger: Ledger) -> list[tuple[str, Any, Any]]:
@@ -367,7 +374,7 @@ def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
 
 def _may_change(key: str, old: Any, new: Any) -> bool:
     if key in LABELS:
-        return set(old or ()) <= set(new or ())
+        return set(old) < set(new)
     return bool({key, key.partition(".")[0]} & {*FREE})
 
 
