@@ -134,7 +134,9 @@ def test_labels_cannot_be_removed_or_renamed_and_the_message_says_what_to_do(fol
     events = campaign.ledger.n_events
     with pytest.raises(InputError, match=r"missing now: sun\. .*put them back"):
         start(folder, labels=labels)
-    with pytest.raises(InputError, match=r"task.labels .*not removed, renamed or reordered: put them back"):
+    with pytest.raises(
+        InputError, match=r"task.labels .*not removed, renamed or reordered: put them back"
+    ):
         Campaign(plan_of(folder, labels), campaign.ledger).run()
     assert campaign.ledger.n_events == events
 

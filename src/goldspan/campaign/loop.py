@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign.awaiting import HOUR
 from goldspan.campaign.changing import begin, reopened
-from goldspan.campaign.crowds import Files, Replayed, Simulated, Web
+from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
 from goldspan.campaign.judging import Aggregating, judge, kept, right_share, value_of_asking
 from goldspan.campaign.model import make_model
 from goldspan.campaign.protocols import (

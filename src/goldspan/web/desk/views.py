@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.campaign.awaiting import ENDED, HOUR
 from goldspan.campaign.changing import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.crowds import ENDED, HOUR
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve
 from goldspan.errors import InputError
