@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from goldspan.crowd import Answers, Crowd, ReadOptions
-from goldspan.crowd.model import list_array
+from goldspan.crowd.model import ANSWER_COLUMNS, list_array
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import GoldspanError
 from goldspan.spans import (
@@ -215,7 +215,7 @@ def only_used(crowd: Crowd, columns: Sequence[str]) -> Crowd:
     there = np.unique(answers.worker)
     number = np.full(crowd.n_workers + 1, -1, np.int32)
     number[there] = np.arange(len(there))
-    times = {name: getattr(answers, name) for name in ("started", "submitted", "cost")}
+    times = {name: getattr(answers, name) for name in ANSWER_COLUMNS}
     for name, column in times.items():
         if name not in columns or column is None or (column < 0).all():
             times[name] = None
@@ -300,7 +300,7 @@ def _answers(draw, lengths: Sequence[int], n_workers: int, codec: Codec, *, odd:
     codes = [draw(codes_of(lengths[item], codec, odd=odd)) for item, _, _ in keys]
     column = st.lists(MOMENTS | st.just(-1), min_size=len(keys), max_size=len(keys))
     times = {}
-    for name in ("started", "submitted", "cost"):
+    for name in ANSWER_COLUMNS:
         drawn = draw(st.none() | column) if keys else None
         times[name] = None if drawn is None else np.array(drawn, np.int64)
     return Answers(

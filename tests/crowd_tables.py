@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from crowd_strategies import alike, only_used
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd, write_crowd
+from goldspan.crowd.model import ANSWER_COLUMNS
 from goldspan.errors import FormatError, GoldspanError
 
-TIMES = ("started", "submitted", "cost")
+TIMES = ANSWER_COLUMNS
 
 
 def crowd_of(

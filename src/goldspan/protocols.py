@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from goldspan.crowd import Crowd
+    from goldspan.spans import Codec
 
 Shard = TypeVar("Shard")
 Params = TypeVar("Params")
@@ -235,6 +236,13 @@ class Ledger(Protocol):
 
     def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
         """Keep a fact of any kind under a name: the version of a model, a verdict, a note."""
+        ...
+
+    def begin_version(self, facts: Mapping[str, Any], tagset: Codec, now: int) -> int:
+        """Begin a version of the label set and guideline; answers received from now on are of it.
+
+        Labels may be added, not removed. The same `hash` among the facts begins nothing.
+        """
         ...
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from goldspan.campaign.covered import coverage_of
+from goldspan.campaign.results import coverage_of
 from goldspan.crowd import CrowdBuilder
 from goldspan.selection import Pool
 from goldspan.selection.features import Features

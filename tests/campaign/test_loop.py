@@ -89,7 +89,10 @@ class Break(Exception):  # noqa: N818 - it is no error
 class Breaking:
     """A ledger that breaks off at its n-th writing call."""
 
-    WRITING = ("add_items", "open_batch", "adjust", "lease", "submit", "bar", "set_gold", "record")
+    WRITING = (
+        "add_items", "open_batch", "adjust", "lease", "submit", "bar", "set_gold", "record",
+        "begin_version",
+    )  # fmt: skip
 
     def __init__(self, ledger, n, *, after):
         self.ledger, self.left, self.after = ledger, n, after

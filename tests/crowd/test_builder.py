@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.crowd import CrowdBuilder, ReadOptions
+from goldspan.crowd.model import ANSWER_COLUMNS
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
 
@@ -131,7 +132,7 @@ def test_half_a_character_in_an_attribute_is_refused():
         builder.build()
 
 
-@pytest.mark.parametrize("name", ["attempt", "started", "submitted", "cost"])
+@pytest.mark.parametrize("name", ["attempt", *ANSWER_COLUMNS])
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**70])
 def test_a_number_that_does_not_fit_is_refused(name, value):
     builder, item = one()

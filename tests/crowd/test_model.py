@@ -19,7 +19,7 @@ from goldspan.crowd import (
     ReadOptions,
     read_crowd,
 )
-from goldspan.crowd.model import Tagset, View
+from goldspan.crowd.model import ANSWER_COLUMNS, Tagset, View
 from goldspan.errors import InputError
 
 CROWD = crowd_of(
@@ -72,13 +72,11 @@ def test_numbers_of_everything():
 
 @given(crowds())
 def test_memory_is_two_bytes_per_label_and_at_most_24_per_answer(crowd):
-    bare = replace(crowd.answers, started=None, submitted=None, cost=None)
+    bare = replace(crowd.answers, **dict.fromkeys(ANSWER_COLUMNS))
     rest = bare.nbytes - 2 * len(bare.codes)
     assert rest <= 24 * len(bare) + 8
     assert crowd.answers.nbytes - bare.nbytes == sum(
-        8 * len(bare)
-        for x in (crowd.answers.started, crowd.answers.submitted, crowd.answers.cost)
-        if x is not None
+        8 * len(bare) for name in ANSWER_COLUMNS if getattr(crowd.answers, name) is not None
     )
 
 
@@ -122,7 +120,7 @@ def test_answers_are_taken_by_index_and_by_mask(crowd, data):
     )
     taken = crowd.answers.take(np.array(order, np.int64))
     assert rows(crowd, taken) == [all_rows[n] for n in order]
-    for name in ("started", "submitted", "cost"):
+    for name in ANSWER_COLUMNS:
         column = getattr(crowd.answers, name)
         assert column is None or getattr(taken, name).tolist() == [column[n] for n in order]
     mask = np.array([n in order for n in range(len(all_rows))], np.bool_)

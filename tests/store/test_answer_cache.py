@@ -23,7 +23,7 @@ LABELS = ["B-PER", "B-LOC", "O", None]
 def in_full(ledger):
     """Read everything anew."""
     with ledger.database.read() as connection:
-        return read_crowd(connection, ledger.tagset)
+        return read_crowd(connection)
 
 
 def parts(crowd):

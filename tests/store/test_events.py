@@ -10,6 +10,7 @@ from sqlalchemy.exc import DatabaseError
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import PoolItem
+from goldspan.spans import Codec
 from goldspan.store import StoreError, queries
 from goldspan.store.journal import EFFECTS, canonical, effect_of, link
 from goldspan.store.ledger import empty_database
@@ -37,6 +38,10 @@ def busy(ledger):
     ledger.set_gold({"i3": ["no"]}, 2008, control=True)
     ledger.record("note", "n", {"a": 1.5}, 2009)
     ledger.add_items([PoolItem("i0", ("t",), cost=10, text="t")], 2010)
+    more = Codec.from_types([*ledger.tagset.types, "unsure"], "PLAIN")
+    assert ledger.begin_version({"hash": "a"}, ledger.tagset, 2011) == 1
+    assert ledger.begin_version({"hash": "b"}, more, 2012) == 2
+    ledger.submit("d", "y", "i2", ["unsure"], 2013)
     return ledger
 
 

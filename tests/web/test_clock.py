@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.campaign import write_exports
-from goldspan.campaign.awaiting import is_over
 from goldspan.campaign.clock import (
     BEAT,
     CLOCK,
@@ -22,6 +21,7 @@ from goldspan.campaign.clock import (
     open_clock,
     wall_clock,
 )
+from goldspan.campaign.crowds import is_over
 from goldspan.campaign.results import Findings
 from goldspan.cli import app as command
 from goldspan.cli.campaign import write_page

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from goldspan.campaign.awaiting import missing_answers
+from goldspan.campaign.crowds import missing_answers
 from goldspan.money import from_micro
 from goldspan.store import faults_of
 from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, PASSED

@@ -297,7 +297,7 @@ class Consensus:
         """Read a file again that was written, and name what did not come back."""
         crowd = self.crowd
         nobody = crowd.answers.take(np.zeros(0, np.intp))
-        nobody = replace(nobody, started=None, submitted=None, cost=None)
+        nobody = replace(nobody, started=None, submitted=None, cost=None, guideline=None)
         mine = replace(
             self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
             groups=None,

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
+from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.setting import Setting, begun_tokens
+from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Ledger
@@ -48,8 +53,16 @@ TOLD = "told"
 """Kind of the records of what is told once."""
 FREE = ("budget", "stop", "page", "provider", "crowd.annotators")
 """Sections, and a key of one, that may change."""
+LABELS = ("task.labels", "task.types")
+"""Keys whose lists may grow."""
 _WHY = {
     "task": "the answers are of this task",
+    **dict.fromkeys(
+        LABELS,
+        "the answers are of this task: labels can be added, not removed, renamed or reordered: put "
+        "them back as they were; the guideline may tell annotators not to use a label, and labels "
+        "can be renamed in what you export",
+    ),
     "pool": "the items were taken from it",
     "prices": "answers were paid at these prices",
     "seed": "all that was drawn goes on from it",
@@ -57,7 +70,7 @@ _WHY = {
 
 
 def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
-    """Put the plan and its pool in force, and return what is to be told of it, a line each.
+    """Put plan, pool and guideline in force, and return what is to be told of it, a line each.
 
     Everything is checked before anything is kept. Items of a campaign that version 0.1 began get
     their texts, which it did not keep.
@@ -72,6 +85,7 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
         _has_begun(ledger),
     )
     changed = _changed(setting, ledger) if has_begun else []
+    guideline = describe_guideline(setting.plan, setting.guideline)
     if has_begun:
         _check_tokens(setting, ledger)
         _check_items(setting, ledger)
@@ -85,11 +99,104 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
     else:  # a kill may have come after they were added
         added = max(added, n_items - _n_items(ledger, n_items))
         lines += [f"{added} items were added to the pool"] if added else []
+    # Before the plan, which says which labels there were: a kill may come between the two.
+    told = _begin_version(guideline, setting, ledger, now)
     if lines:
         _keep(plan, lines, n_items, ledger, now)
     if ledger.totals().cap != cap:
         ledger.set_cap(cap, now)
-    return [f"changed: {line}" for line in lines] + [f"pool: {note}" for note in notes]
+    return [*(f"changed: {line}" for line in lines), *told, *(f"pool: {note}" for note in notes)]
+
+
+# --------------------------------------------------------------------------------------------------
+# Versions of the label set and the guideline: every answer is of the one in force when it came.
+
+
+VERSION = "version"
+"""Kind of the records of versions, under the numbers 1, 2, …"""
+
+
+def describe_guideline(plan: Plan, text: str | None) -> dict[str, Any]:
+    """Return the label set and guideline of a plan, with a hash of both.
+
+    Args:
+        plan: The plan.
+        text: The guideline; None if it is not known.
+    """
+    found = {"labels": list(plan.task.labels or plan.task.types), "text": text}
+    words = json.dumps(found, sort_keys=True, ensure_ascii=False)
+    return {**found, "hash": sha256(words.encode()).hexdigest()}
+
+
+def _begin_version(
+    now_valid: dict[str, Any], setting: Setting, ledger: Ledger, now: int
+) -> list[str]:
+    """Begin a version if labels or guideline changed; return a line about it."""
+    before = list(ledger.records(VERSION).values())
+    if not before:
+        old = _unmarked(setting, ledger)
+        first = now_valid if old is None else describe_guideline(old, None)
+        codec = (setting.plan if old is None else old).codec
+        ledger.begin_version(first, codec, now)
+        before = [first]
+    if before[-1]["hash"] == now_valid["hash"]:
+        return []
+    number = ledger.begin_version(now_valid, setting.plan.codec, now)
+    return [f"guideline: version {number} from now on: {_what_changed(before[-1], now_valid)}"]
+
+
+def _unmarked(setting: Setting, ledger: Ledger) -> Plan | None:
+    """Return the plan of a campaign from before versions were kept, if it said otherwise.
+
+    Its guideline is not known then.
+    """
+    old = plan_in_force(ledger)
+    new = setting.plan.model_dump(mode="json")
+    labels = [key.partition(".")[2] for key in LABELS]
+    if all(old["task"].get(key, []) == new["task"][key] for key in labels) and (
+        old.get("page", {}).get("instructions") == new["page"]["instructions"]
+    ):
+        return None
+    return Plan.model_validate_json(json.dumps(old))
+
+
+def _what_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return the difference of two versions in words."""
+    added = [label for label in new["labels"] if label not in old["labels"]]
+    found = [f"labels added: {', '.join(added)}"] if added else []
+    if old["text"] is None:
+        found.append("the instructions may have changed")
+    elif old["text"] != new["text"]:
+        found.append("the instructions changed")
+    return "; ".join(found)
+
+
+def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
+    """Return the versions of label set and guideline, the first one first.
+
+    Args:
+        ledger: Of the campaign.
+        crowd: Its answers, which are counted.
+
+    Returns:
+        Plain values: `version`, `labels`, `hash`, `time` (milliseconds since 1970) and `answers`.
+    """
+    wall, given = WallTimes(ledger), crowd.latest.guideline
+    rows = list(ledger.records(VERSION).values())
+    counts = np.zeros(len(rows) + 1, int)
+    if given is not None:
+        counts = np.bincount(given[given > 0], minlength=len(rows) + 1)
+    return [
+        {
+            "version": n, "labels": row["labels"], "hash": row["hash"], "time": wall(row["time"]),
+            "answers": int(counts[n]),
+        }
+        for n, row in enumerate(rows, start=1)
+    ]  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------
+# What changed, what may change, and how it is kept.
 
 
 def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> tuple[int, list[str]]:
@@ -146,8 +253,14 @@ def pending(setting: Setting, ledger: Ledger) -> list[str]:
 
     What may not change is left out: it is refused then, or an option was given in its place.
     """
-    changed = _changed(setting, ledger) if _has_begun(ledger) else []
-    return [_line(*one) for one in changed if _may_change(one[0])]
+    if not _has_begun(ledger):
+        return []
+    lines = [_line(*one) for one in _changed(setting, ledger) if _may_change(*one)]
+    known = list(ledger.records(VERSION).values())
+    found = describe_guideline(setting.plan, setting.guideline)
+    if known and known[-1]["hash"] != found["hash"]:
+        lines.append(f"guideline, version {len(known) + 1}: {_what_changed(known[-1], found)}")
+    return lines
 
 
 def _changed(setting: Setting, ledger: Ledger) -> list[tuple[str, Any, Any]]:
@@ -196,8 +309,9 @@ def _keep(
     """Keep what changed; a campaign that had stopped decides anew whether to."""
     stops = list(ledger.records("stop").items())
     stopped = stops[-1][0].partition(".")[0] if stops and stops[-1][1]["stop"] else ""
+    sections = {key.partition(".")[0] for key in (*FREE, *LABELS)}
     body = {
-        "sections": {name: plan[name] for name in (one.partition(".")[0] for one in FREE)},
+        "sections": {name: plan[name] for name in plan if name in sections},
         "changed": lines,
         "items": n_items,
         "stopped": stopped,
@@ -247,23 +361,25 @@ def _is_the_same(key: str, old: Any, new: Any, setting: Setting) -> bool:
 
 
 def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
-    wrong = [one for one in changed if not _may_change(one[0])]
+    wrong = [one for one in changed if not _may_change(*one)]
     if not wrong:
         return
     told = "; ".join(f"{_line(*one)} ({_why(one[0])})" for one in wrong)
     raise InputError(
         f"the store holds this campaign with another plan: {told}: only "
-        f"{', '.join(FREE)} may change once it has begun; run it with the plan that it "
-        "began with, or choose another store"
+        f"{', '.join(FREE)} may change once it has begun, and labels may be added; run it with the "
+        "plan that it began with, or choose another store"
     )
 
 
-def _may_change(key: str) -> bool:
+def _may_change(key: str, old: Any, new: Any) -> bool:
+    if key in LABELS:
+        return set(old) < set(new)
     return bool({key, key.partition(".")[0]} & {*FREE})
 
 
 def _why(key: str) -> str:
-    return _WHY.get(key.partition(".")[0], "what was decided rests on it")
+    return _WHY.get(key) or _WHY.get(key.partition(".")[0], "what was decided rests on it")
 
 
 def _completed(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign.awaiting import HOUR
 from goldspan.campaign.changing import begin, reopened
-from goldspan.campaign.crowds import Files, Replayed, Simulated, Web
+from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
 from goldspan.campaign.events import (
     AskedAgain,
     CampaignEvent,
@@ -458,6 +457,7 @@ class Campaign:
         now = self.steps.label.now()
         for line in begin(self.setting, self.ledger, now):
             self._hear(PlanChanged(line))
+        self.progress.forget()  # labels may have been added
         stay = kept(self.ledger)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             if worker not in stay:

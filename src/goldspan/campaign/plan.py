@@ -11,6 +11,7 @@ from unicodedata import category
 from goldspan.aggregation.registry import canonical
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.money import UNLIMITED, to_micro
+from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
 # Keys of answers: what makes sending one again change nothing.
@@ -382,6 +383,12 @@ class Plan(Section):
     def is_single(self) -> bool:
         """Whether every item gets one label."""
         return bool(self.task.labels)
+
+    @property
+    def codec(self) -> Codec:
+        """The tags of the task."""
+        encoding = "PLAIN" if self.is_single else self.task.encoding
+        return Codec.from_types(self.task.labels or self.task.types, encoding)
 
     @property
     def method(self) -> str:

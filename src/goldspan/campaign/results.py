@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign.awaiting import HOUR
-from goldspan.campaign.changing import changes, plan_in_force
-from goldspan.campaign.covered import coverage_of
+from goldspan.campaign.changing import changes, guideline_versions, plan_in_force
+from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.judging import Aggregating
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import Plan
@@ -26,8 +25,67 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
+from goldspan.selection import Pool
+from goldspan.selection.features import Features, Incidence
 from goldspan.tagger.base import Tagger
 from goldspan.workers import PayPlan, make_bill
+
+# --------------------------------------------------------------------------------------------------
+# How much of a pool the rounds have covered, beside as many items drawn at random.
+
+
+MOST_TOKENS = 2_000_000
+"""Of larger pools coverage is not worked out: it would take longer than a report may."""
+
+
+def coverage_of(pool: Crowd, rounds: Sequence[Sequence[str]]) -> dict[str, Any] | None:
+    """Work out how much of a pool is covered after every round.
+
+    Args:
+        pool: The items; answers are not looked at.
+        rounds: The ids of the items that every round picked.
+
+    Returns:
+        Plain values: `pairs` of at least two items, and per round `items`, `covered` and what is
+        expected of items at random, both shares of the pairs. None for a pool without words or
+        attributes, one of more than two million tokens, and one whose items have nothing in common.
+    """
+    if pool.n_tokens > MOST_TOKENS:
+        return None
+    try:
+        items = Pool.of(pool)
+    except InputError:  # items that are names alone
+        return None
+    found = Features.fit(items).transform(items)
+    common = found.counts >= 2
+    if not common.any():
+        return None
+    picked: list[int] = []
+    shown = []
+    for names in rounds:
+        picked += [items.place[name] for name in names]
+        seen = found.take(np.array(picked, np.intp)).counts > 0
+        shown.append(
+            {
+                "items": len(picked),
+                "covered": round(float(seen[common].mean()), 6),
+                "random": round(_at_random(found, common, len(picked)), 6),
+            }
+        )
+    return {"pairs": int(common.sum()), "rounds": shown}
+
+
+def _at_random(items: Incidence, common: NDArray[np.bool_], n: int) -> float:
+    """Return the expected share of common pairs that n items drawn at random have."""
+    from scipy.special import gammaln
+
+    count, total = items.counts[common].astype(np.float64), items.n_items
+    room = total - count - n
+    log = gammaln(total - count + 1) - gammaln(np.maximum(room, 0) + 1)
+    log += gammaln(total - n + 1) - gammaln(total + 1)
+    missed = np.where(room >= 0, np.exp(log), 0.0)
+    return float(1 - missed.mean())
+
 
 # --------------------------------------------------------------------------------------------------
 # All that a campaign was, in plain values: what a report needs, from the ledger alone.
@@ -63,7 +121,7 @@ class CampaignRecord:
         spending: The course of the money: hours since the beginning, answers and what was paid
             for them; at most 200 moments, none where nobody is paid.
         redundancy: How many picked items have 0, 1, … answers, control questions aside.
-        coverage: Of the pool after every round, see `goldspan.campaign.covered`; None where it is
+        coverage: Of the pool after every round, see `goldspan.campaign.results`; None where it is
             not known.
         stop: The rule that stopped the campaign, why, and its facts; None while it runs.
         money: cap, reserved, spent; `fixed`: what the labelled items had cost with the most answers
@@ -72,6 +130,9 @@ class CampaignRecord:
             is paid.
         counts: items, answers and control questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
+        guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
+            (milliseconds since 1970) from which on it was in force, and the `answers` of it that
+            count.
         version: Of this form.
     """
 
@@ -90,6 +151,7 @@ class CampaignRecord:
     stop: Mapping[str, Any] | None
     money: Mapping[str, Any] | None
     counts: Mapping[str, int]
+    guidelines: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
 
     @classmethod
@@ -122,6 +184,7 @@ class CampaignRecord:
             last if last is not None and last["stop"] else None,
             _money(ledger, plan, pool) if plan.is_paid else None,
             _counts(ledger, crowd, pool),
+            tuple(guideline_versions(ledger, crowd)),
         )
 
     def to_dict(self) -> dict[str, Any]:

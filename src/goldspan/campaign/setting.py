@@ -52,6 +52,7 @@ class Setting:
             that version 0.1 began.
         notes: What was found out about the pool when it was read.
         numbered: Whether items are known by their places in the file.
+        guideline: The instructions for annotators, in Markdown.
     """
 
     plan: Plan
@@ -64,6 +65,7 @@ class Setting:
     tokens: str = "fine"
     notes: tuple[str, ...] = ()
     numbered: bool = False
+    guideline: str = ""
 
     @cached_property
     def ids(self) -> list[str]:
@@ -153,19 +155,17 @@ def open_setting(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> 
     """
     faults: list[Fault] = []
     base = Path(folder)
-    codec = Codec.from_types(
-        plan.task.labels or plan.task.types, "PLAIN" if plan.is_single else plan.task.encoding
-    )
     read = _attempt("pool.file", faults, lambda: _pool(plan, base, tokens))
     if read is None:
         raise FaultsError(faults, "the plan's files are refused")
     facts = {"tokens": tokens, "notes": read.notes, "numbered": read.numbered}
-    bare = Setting(plan, base, read.pool, codec, {}, **facts)
+    bare = Setting(plan, base, read.pool, plan.codec, {}, **facts)
     items = _items(bare)
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
     truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
     test = _attempt("evaluate.file", faults, lambda: _test(bare))
-    found = replace(bare, control=control, truth=truth, test=test)
+    guideline = _attempt("page.instructions", faults, lambda: _guideline(plan, base)) or ""
+    found = replace(bare, control=control, truth=truth, test=test, guideline=guideline)
     faults += [Fault(message) for message in _too_little(found)]
     faults += [Fault(message) for message in _untrained(found)]
     if faults:
@@ -218,6 +218,17 @@ def _pool(plan: Plan, folder: Path, tokens: str) -> PoolFile:
     if empty or not pool.n_items:
         raise InputError(f"item {pool.item_ids[empty[0]]} has no words" if empty else "is empty")
     return read
+
+
+def _guideline(plan: Plan, folder: Path) -> str:
+    """Return the instructions: the plan's text, or that of the Markdown file it names."""
+    given = plan.page.instructions
+    if given is None or "\n" in given or not given.endswith(".md"):
+        return given or ""
+    try:
+        return (folder / given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {given}: {error}") from None
 
 
 def _items(setting: Setting) -> Crowd:
@@ -347,7 +358,7 @@ def _test(setting: Setting) -> tuple[Pool, Labels] | None:
 def _untrained(setting: Setting) -> Iterator[str]:
     from goldspan.campaign.trial import model_faults  # loads what trains
 
-    yield from model_faults(setting)
+    yield from model_faults(setting.plan, setting.pool, setting.test)
 
 
 def _too_little(setting: Setting) -> Iterator[str]:

@@ -13,25 +13,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import get_aggregator
 from goldspan.campaign.model import TAGGERS, Best, make_model
+from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
 from goldspan.selection import Pool, Selector, read_selector
+from goldspan.selection.base import ranks_of
 from goldspan.selection.registry import SELECTORS
 from goldspan.selection.schedule import Schedule
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.spans import Span, write
 from goldspan.workers.stopping import get_rule
-
-if TYPE_CHECKING:
-    from goldspan.campaign.setting import Setting
 
 ANY_TASK = {"ds", "one-coin", "ibcc", "mace", "bsc-acc", "bsc-mace", "bsc-cv", "bsc-cm", "bsc-seq"}
 """Methods that, with the parameters that they have by default, give probabilities for any task."""
@@ -75,32 +74,34 @@ def try_method(
     get_rule(rule).finished(result.crowd, result)
 
 
-def model_faults(setting: Setting) -> Iterator[str]:
+def model_faults(plan: Plan, pool: Pool, test: tuple[Pool, Labels] | None) -> Iterator[str]:
     """Train the model of a plan on items of its pool with made-up labels, and ask it as it will be.
 
     Args:
-        setting: The plan and its files.
+        plan: The plan.
+        pool: Its items.
+        test: Items and labels that the model is to be measured on, or None.
 
     Yields:
         What does not suit; every message begins with a key.
     """
-    if _is_known_to_suit(setting):
+    if _is_known_to_suit(plan):
         return
-    items = _some(setting)
-    labels = _made_up(setting, items)
+    items = _some(plan, pool)
+    labels = _made_up(plan, pool, items)
     with warnings.catch_warnings():  # they would be about made-up labels
         warnings.simplefilter("ignore")
-        for model in _models(setting):
-            yield from _faults(setting, model, items, labels)
+        for model in _models(plan, pool):
+            yield from _faults(plan, pool, test, model, items, labels)
 
 
-def _is_known_to_suit(setting: Setting) -> bool:
+def _is_known_to_suit(plan: Plan) -> bool:
     """Whether the model is a tagger as it is by default, which any rule of goldspan can ask.
 
     Rules of a committee need several models, and rules of other packages are not known.
     """
-    chosen, names = setting.plan.model, {rule.name for rule in rules_of(setting.plan.select.by)}
-    if setting.plan.is_single or chosen.params or not names <= {*SELECTORS} - COMMITTEES:
+    chosen, names = plan.model, {rule.name for rule in rules_of(plan.select.by)}
+    if plan.is_single or chosen.params or not names <= {*SELECTORS} - COMMITTEES:
         return False
     return chosen.name in {"auto", "none", *TAGGERS}
 
@@ -121,36 +122,35 @@ def rules_of(by: str) -> list[Selector]:
     return [one for one, _ in stages] + [one for _, one in shares]
 
 
-def _models(setting: Setting) -> tuple[Model, ...]:
-    chosen, single = setting.plan.model, setting.plan.is_single
-    made = make_model(
-        chosen.name, chosen.params, setting.pool, setting.plan.seed, lambda *_: 0.0, single=single
-    )
+def _models(plan: Plan, pool: Pool) -> tuple[Model, ...]:
+    chosen, single = plan.model, plan.is_single
+    made = make_model(chosen.name, chosen.params, pool, plan.seed, lambda *_: 0.0, single=single)
     return made.models if isinstance(made, Best) else (made,)
 
 
 def _faults(
-    setting: Setting, model: Model, items: NDArray[np.int64], labels: Labels
-) -> Iterator[str]:
+    plan: Plan, pool: Pool, test: tuple[Pool, Labels] | None, model: Model,
+    items: NDArray[np.int64], labels: Labels,
+) -> Iterator[str]:  # fmt: skip
     try:
         trained = model.train(items, labels)
         if trained is None:
             return
-        trained.predict(setting.pool, items)
+        trained.predict(pool, items)
     except InputError as error:
         yield f"model: {error}"
         return
-    yield from _unanswered(setting, trained, setting.pool.part(items))
-    if setting.test is not None:
+    yield from _unanswered(plan, trained, pool.part(items))
+    if test is not None:
         try:
-            trained.predict(setting.test[0], np.arange(setting.test[0].n_items))
+            trained.predict(test[0], np.arange(test[0].n_items))
         except InputError as error:
             yield f"evaluate.file: {error}"
 
 
-def _unanswered(setting: Setting, trained: Trained, pool: Pool) -> Iterator[str]:
+def _unanswered(plan: Plan, trained: Trained, pool: Pool) -> Iterator[str]:
     """Ask the model what the rules of selection ask it."""
-    for rule in rules_of(setting.plan.select.by):
+    for rule in rules_of(plan.select.by):
         if rule.needs_model:
             try:
                 rule.select(pool, model=trained.model, n=1)
@@ -158,10 +158,10 @@ def _unanswered(setting: Setting, trained: Trained, pool: Pool) -> Iterator[str]
                 yield f"select.by: {rule.name} cannot ask the model {trained.name}: {error}"
 
 
-def _some(setting: Setting) -> NDArray[np.int64]:
+def _some(plan: Plan, pool: Pool) -> NDArray[np.int64]:
     """Return items of the pool, int64; among those of a table the one with its smallest number."""
-    pool = setting.pool
-    found = setting.ranks("trial")[: N_ROWS if setting.plan.is_single else N_ITEMS].tolist()
+    ranks = ranks_of(pool.item_ids, plan.seed, "trial")
+    found = ranks[: N_ROWS if plan.is_single else N_ITEMS].tolist()
     numbers = [c for c in (pool.columns or {}).values() if isinstance(c, np.ndarray)]
     known = [column for column in numbers if np.isfinite(column).any()]
     if known:
@@ -169,11 +169,11 @@ def _some(setting: Setting) -> NDArray[np.int64]:
     return np.unique(np.array(found, np.int64))
 
 
-def _made_up(setting: Setting, items: NDArray[np.int64]) -> Labels:
-    task = setting.plan.task
+def _made_up(plan: Plan, pool: Pool, items: NDArray[np.int64]) -> Labels:
+    task = plan.task
     if task.labels:
         return [[task.labels[n % len(task.labels)]] for n in range(len(items))]
-    lengths = setting.pool.n_tokens[items].tolist()
+    lengths = pool.n_tokens[items].tolist()
     spans = [[Span(task.types[n % len(task.types)], 0, 1)] for n in range(len(items))]
     pairs = zip(spans, lengths, strict=True)
     return [write(some, length, encoding=task.encoding) for some, length in pairs]

@@ -144,11 +144,10 @@ def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[
 def _write_mails(
     folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
 ) -> None:
-    from goldspan.web.pages import load_instructions
     from goldspan.web.providers.invitations import Invitation, write_mails
 
     page = setting.plan.page
-    text = load_instructions(setting.folder, page.instructions)
+    text = setting.guideline
     title = page.title or setting.plan.name
     write_mails(folder, [
         Invitation(link.worker, known.get(link.worker, ""), url, link.expires, title, text)

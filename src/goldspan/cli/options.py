@@ -323,10 +323,6 @@ class Place:
             from goldspan.web.providers.registry import check_provider
 
             check_provider(plan)
-        if plan.page.instructions is not None:
-            from goldspan.web.pages import load_instructions
-
-            load_instructions(folder, plan.page.instructions)
         return open_setting(plan, folder)
 
     def check_served(self) -> None:

@@ -20,7 +20,7 @@ from goldspan.crowd.entries import (
 )
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import bad_label_faults, read_labels, settle, stripped_faults
-from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
@@ -142,6 +142,7 @@ class CrowdBuilder:
         started: int | None = None,
         submitted: int | None = None,
         cost: int | None = None,
+        guideline: int | None = None,
         line: int = 0,
         token_lines: Sequence[int] | None = None,
         file: str = "",
@@ -156,12 +157,14 @@ class CrowdBuilder:
             started: Milliseconds since 1970, a number of 64 bits.
             submitted: Milliseconds since 1970, a number of 64 bits.
             cost: Millionths of the currency unit, a number of 64 bits.
+            guideline: Version of the label set and guideline, a number of 64 bits.
             line: Where it stands, for messages.
             token_lines: Where each of its tags stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
         known = self._items[item]
         numbers = {"attempt": attempt, "started": started, "submitted": submitted, "cost": cost}
+        numbers["guideline"] = guideline
         wrong = [*string_faults({"worker id": worker}), *number_faults(numbers)]
         if len(tags) != len(known.tokens):
             wrong.append(("length", f"{len(tags)} labels for {len(known.tokens)} tokens"))
@@ -178,6 +181,7 @@ class CrowdBuilder:
                 started,
                 submitted,
                 cost,
+                guideline,
                 file or self.source,
                 line,
                 token_lines,
@@ -249,7 +253,7 @@ class CrowdBuilder:
             attempt = number_attempts(item, worker, self.options.repeated)
         offset = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         codes = table[np.array(self._codes, np.int64)]
-        optional = {name: self._column(name) for name in ("started", "submitted", "cost")}
+        optional = {name: self._column(name) for name in ANSWER_COLUMNS}
         return Answers(item, worker, offset, codes, attempt, **optional)
 
     def _check_attempts(self, item: Any, worker: Any, attempt: Any) -> None:

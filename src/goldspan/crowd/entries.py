@@ -12,6 +12,7 @@ _UNITS = {
     "started": "milliseconds since 1970",
     "submitted": "milliseconds since 1970",
     "cost": "millionths of the currency unit",
+    "guideline": "the version of the guideline",
 }
 _MAX_START = 2**31 - 1
 
@@ -44,6 +45,7 @@ class Answer(NamedTuple):
     started: int | None
     submitted: int | None
     cost: int | None
+    guideline: int | None
     file: str
     line: int
     token_lines: Sequence[int] | None

@@ -455,6 +455,7 @@ _TIMES = {
     "started": "the starting times of {}",
     "submitted": "the submission times of {}",
     "cost": "the costs of {}",
+    "guideline": "the guideline versions of {}",
 }
 
 

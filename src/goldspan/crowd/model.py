@@ -36,6 +36,10 @@ Tagset = Codec
 """The tags of a crowd, their encoding and the pair table: a `goldspan.spans.Codec`."""
 
 
+ANSWER_COLUMNS = ("started", "submitted", "cost", "guideline")
+"""Optional columns of the answers: whole numbers, -1 where one is not known."""
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """One row per (item, worker, attempt), the labels in one flat array.
@@ -52,6 +56,8 @@ class Answers:
         started: int64 [n_answers], milliseconds since 1970 (UTC), or None.
         submitted: int64 [n_answers], milliseconds since 1970 (UTC), or None; -1 unknown.
         cost: int64 [n_answers], millionths of the currency unit, or None.
+        guideline: int64 [n_answers], version of the label set and guideline in force when the
+            answer was received, from 1; or None; -1 unknown.
     """
 
     item: NDArray[np.int32]
@@ -62,6 +68,7 @@ class Answers:
     started: NDArray[np.int64] | None = None
     submitted: NDArray[np.int64] | None = None
     cost: NDArray[np.int64] | None = None
+    guideline: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -88,15 +95,14 @@ class Answers:
         lengths = self.lengths[index]
         offset = np.concatenate([[0], np.cumsum(lengths)])
         source = np.repeat(self.offset[index] - offset[:-1], lengths) + np.arange(offset[-1])
+        optional = {name: getattr(self, name) for name in ANSWER_COLUMNS}
         return Answers(
             self.item[index],
             self.worker[index],
             offset,
             self.codes[source],
             self.attempt[index],
-            started=None if self.started is None else self.started[index],
-            submitted=None if self.submitted is None else self.submitted[index],
-            cost=None if self.cost is None else self.cost[index],
+            **{name: None if one is None else one[index] for name, one in optional.items()},
         )
 
 
@@ -350,7 +356,7 @@ class Crowd:
             key = (int(a.item[i]), workers[a.worker[i]], int(a.attempt[i]))
             extra = tuple(
                 None if column is None else int(column[i])
-                for column in (a.started, a.submitted, a.cost)
+                for column in (getattr(a, name) for name in ANSWER_COLUMNS)
             )
             codes = a.codes[a.offset[i] : a.offset[i + 1]].tolist()
             answers[key] = (tuple(words[code] for code in codes), extra)
@@ -373,9 +379,9 @@ class Crowd:
 
         One row per answered item for single labels, otherwise per answered token; every attempt is
         there. The columns are item, doc, worker, position and token (not for single labels), label
-        (null where the worker skipped the token), gold, attempt, started, submitted and cost, as
-        far as they are known. A crowd without answers becomes the table of its gold: no worker,
-        `label` is the known label.
+        (null where the worker skipped the token), gold, attempt, started, submitted, cost and
+        guideline, as far as they are known. A crowd without answers becomes the table of its gold:
+        no worker, `label` is the known label.
         """
         a, has_answers = self.answers, len(self.answers) > 0
         if has_answers:
@@ -400,7 +406,7 @@ class Crowd:
             columns["gold"] = self.labels_of(self.gold[token])
         if has_answers and a.attempt.any():
             columns["attempt"] = pa.array(a.attempt[answer])
-        for name in ("started", "submitted", "cost") if has_answers else ():
+        for name in ANSWER_COLUMNS if has_answers else ():
             if (column := getattr(a, name)) is not None:
                 columns[name] = pa.array(column[answer], mask=column[answer] < 0)
         return pa.table(columns)

@@ -26,7 +26,7 @@ QUOTES = "'\"`´‘’‚‛“”„‟«»‹›"
 """What `strip` takes off the ends of names, with white space."""
 ROLES = (
     *("item", "doc", "sent", "token", "position", "worker", "label", "tag", "gold", "text"),
-    *("attempt", "started", "submitted", "cost", "start", "end"),
+    *("attempt", "started", "submitted", "cost", "guideline", "start", "end"),
 )
 """What `columns` may name."""
 MISSING = ("?", "", "NA", "N/A", "NaN", "nan", "null")

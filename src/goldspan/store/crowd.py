@@ -16,9 +16,10 @@ from sqlalchemy import Connection, bindparam, select
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.spans import Codec
+from goldspan.store.facts import VERSION
 from goldspan.store.journal import Database, canonical, read_json
 from goldspan.store.people import SHOWN
-from goldspan.store.schema import answers, gold, items, workers
+from goldspan.store.schema import answers, campaign, gold, items, records, workers
 
 # --------------------------------------------------------------------------------------------------
 # Items and answers of a campaign as columns, and the `Crowd` that they make.
@@ -77,21 +78,53 @@ class Items:
         return self.table[name].combine_chunks()
 
 
-def answers_of(rows: Sequence[Any], tagset: Codec) -> Answers:
+@dataclass(frozen=True)
+class Labels:
+    """The label set of a campaign and the versions of it and of the guideline.
+
+    Attributes:
+        tagset: The tags.
+        after: The last answer before every version, int64 [n_versions]; the first is 0.
+    """
+
+    tagset: Codec
+    after: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, connection: Connection) -> Labels:
+        """Read what is in force."""
+        row = connection.execute(_TAGS).one()
+        found = connection.execute(_VERSIONS).scalars()
+        after = np.array([read_json(words)["after"] for words in found], np.int64)
+        return cls(Codec(tuple(read_json(row.tags)), row.encoding), after)
+
+    def continues(self, before: Labels) -> bool:
+        """Return whether what was read before still has the same codes and versions."""
+        n_before, n_now = len(before.after), len(self.after)
+        return self.tagset.tags == before.tagset.tags and (n_before > 0) == (n_now > 0)
+
+    def versions(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the version of answers by their numbers, -1 where there is none."""
+        found = np.searchsorted(self.after, numbers, side="left")
+        return np.where(found > 0, found, -1)
+
+
+def answers_of(rows: Sequence[Any], labels: Labels) -> Answers:
     """Take rows of `ANSWER` in any order; items and workers stay numbers of the store."""
-    index = tagset.index
+    index = labels.tagset.index
     # Many answers say the same: that nothing is marked, for example.
     known = {words: [index[label] for label in read_json(words)] for words in _distinct(rows)}
-    labels = [known[row.labels] for row in rows]
+    codes = [known[row.labels] for row in rows]
     return Answers(
         np.array([row.item for row in rows], np.int32),
         np.array([row.worker for row in rows], np.int32),
-        bounds_of([len(codes) for codes in labels]),
-        np.fromiter(chain.from_iterable(labels), np.int16),
+        bounds_of([len(one) for one in codes]),
+        np.fromiter(chain.from_iterable(codes), np.int16),
         np.zeros(len(rows), np.int16),
         started=np.array([row.started for row in rows], np.int64),
         submitted=np.array([row.submitted for row in rows], np.int64),
         cost=np.array([row.cost for row in rows], np.int64),
+        guideline=labels.versions(np.array([row.number for row in rows], np.int64)),
     )
 
 
@@ -101,6 +134,8 @@ def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec
     The answers are to some of the items, by item and then as they came, with the store's numbers.
     """
     people, worker = np.unique(given.worker, return_inverse=True)
+    if given.guideline is not None and (given.guideline < 0).all():
+        given = replace(given, guideline=None)
     rows = connection.execute(select(workers.c.number, SHOWN.label("id")))
     known = {row.number: row.id for row in rows}
     item = np.searchsorted(found.number, given.item)
@@ -187,6 +222,8 @@ _NEW = (
     .order_by(answers.c.number)
     .limit(bindparam("size"))
 )
+_TAGS = select(campaign.c.tags, campaign.c.encoding)
+_VERSIONS = select(records.c.body).where(records.c.kind == VERSION).order_by(records.c.number)
 _ITEMS = (
     select(*ITEM)
     .where(items.c.number.in_(bindparam("numbers", expanding=True)))
@@ -200,11 +237,13 @@ class Seen:
 
     Attributes:
         last: Number of the last answer.
+        labels: The label set and its versions.
         items: Those that have an answer.
         answers: By item, then as they came, with the store's numbers of items and workers.
     """
 
     last: int
+    labels: Labels = field(repr=False)
     items: Items = field(repr=False)
     answers: Answers = field(repr=False)
 
@@ -214,33 +253,35 @@ class AnswerCache:
 
     Args:
         database: The campaign's.
-        tagset: Its tags.
     """
 
-    def __init__(self, database: Database, tagset: Codec) -> None:
-        self.database, self.tagset = database, tagset
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._lock = threading.Lock()
-        self._seen = Seen(0, Items.of([]), answers_of([], tagset))
+        self._seen: Seen | None = None
 
     def crowd(self) -> Crowd:
         """Return the crowd as it is now."""
         # The lock comes first: a connection that is older than what was seen would lack workers.
         with self._lock, self.database.read() as connection:
-            self._seen = _read_on(connection, self._seen, self.tagset)
-            return crowd_of(connection, self._seen.items, self._seen.answers, self.tagset)
+            labels = Labels.of(connection)
+            if self._seen is None or not labels.continues(self._seen.labels):
+                self._seen = Seen(0, labels, Items.of([]), answers_of([], labels))
+            self._seen = seen = _read_on(connection, self._seen, labels)
+            return crowd_of(connection, seen.items, seen.answers, labels.tagset)
 
 
-def _read_on(connection: Connection, seen: Seen, tagset: Codec) -> Seen:
+def _read_on(connection: Connection, seen: Seen, labels: Labels) -> Seen:
     """Read what came since."""
     last, parts = seen.last, [seen.answers]
     for rows in _pages(connection, seen.last):
-        parts.append(answers_of(rows, tagset))
+        parts.append(answers_of(rows, labels))
         last = rows[-1].number
     if len(parts) == 1:
-        return seen
+        return replace(seen, labels=labels)
     given = _joined(parts)
     found = _with_items(connection, seen.items, given)
-    return Seen(last, found, given.take(_last_versions(given)))
+    return Seen(last, labels, found, given.take(_last_versions(given)))
 
 
 def _last_versions(given: Answers) -> NDArray[np.intp]:
@@ -283,4 +324,5 @@ def _joined(parts: Sequence[Answers]) -> Answers:
         started=column("started"),
         submitted=column("submitted"),
         cost=column("cost"),
+        guideline=column("guideline"),
     )

@@ -12,10 +12,20 @@ from goldspan.errors import InputError
 from goldspan.spans import Codec
 from goldspan.store.answers import check_labels
 from goldspan.store.engine import BoundError
-from goldspan.store.journal import Entry, canonical
+from goldspan.store.journal import Entry, canonical, read_json
 from goldspan.store.people import KEPT_APART, charge_name, keep_note, masked, pseudonym_of
 from goldspan.store.pool import FEW, look_back, numbers_of
-from goldspan.store.schema import charges, check_amount, check_name, gold, items, records, usage
+from goldspan.store.schema import (
+    answers,
+    campaign,
+    charges,
+    check_amount,
+    check_name,
+    gold,
+    items,
+    records,
+    usage,
+)
 
 # --------------------------------------------------------------------------------------------------
 # The budget: its cap, what is paid besides answers, and whether the campaign pauses.
@@ -144,6 +154,53 @@ def record(entry: Entry, kind: str, name: str, facts: Mapping[str, Any]) -> None
 def put_record(entry: Entry, body: Mapping[str, Any]) -> None:
     """Write a fact."""
     entry.connection.execute(records.insert(), {**body, "time": entry.clock})
+
+
+VERSION = "version"
+"""Kind of the records of versions of the label set and guideline; their names are 1, 2, …"""
+
+
+def begin_version(entry: Entry, facts: Mapping[str, Any], tagset: Codec) -> int:
+    """Begin a version of the label set and guideline; answers received from now on are of it.
+
+    The record names the last answer before it (`after`), so that the version of every answer
+    follows from the answer's number. A last version of the same hash and tags goes on.
+
+    Args:
+        entry: The transaction.
+        facts: What the version is, among it `hash`.
+        tagset: The tags from now on: those in force, and more.
+
+    Returns:
+        The version's number, from 1.
+
+    Raises:
+        InputError: A tag that is in force is missing, or the encoding is another one.
+    """
+    connection = entry.connection
+    row = connection.execute(select(campaign.c.tags, campaign.c.encoding)).one()
+    lost = [tag for tag in read_json(row.tags) if tag not in tagset.index]
+    if lost or row.encoding != tagset.encoding:
+        what = f"tags {', '.join(lost)}" if lost else f"encoding {row.encoding}"
+        raise InputError(f"the campaign has answers in the {what}: labels can only be added")
+    query = select(records.c.body).where(records.c.kind == VERSION).order_by(records.c.number)
+    before = [read_json(words) for words in connection.execute(query).scalars()]
+    tags = canonical(list(tagset.tags))
+    if before and before[-1]["hash"] == facts["hash"] and row.tags == tags:
+        return len(before)
+    last = connection.execute(select(func.max(answers.c.number))).scalar_one() or 0
+    body = {**facts, "time": entry.clock, "after": last if before else 0}
+    number = connection.execute(select(func.max(records.c.number))).scalar_one() or 0
+    named = {"number": number + 1, "name": str(len(before) + 1), "body": canonical(body)}
+    entry.log("version", {**named, "tags": list(tagset.tags)})
+    return len(before) + 1
+
+
+def put_version(entry: Entry, body: Mapping[str, Any]) -> None:
+    """Write a version and the tags of the campaign."""
+    row = {name: body[name] for name in ("number", "name", "body")}
+    entry.connection.execute(records.insert(), {**row, "kind": VERSION, "time": entry.clock})
+    entry.connection.execute(campaign.update().values(tags=canonical(body["tags"])))
 
 
 def _gold_of(entry: Entry, numbers: list[int]) -> dict[int, tuple[str, int]]:

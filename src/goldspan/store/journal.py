@@ -179,6 +179,7 @@ EFFECTS = {
     "record": "goldspan.store.facts:put_record",
     "snapshot": "goldspan.store.erasing:put_rows",
     "submit": "goldspan.store.answers:put_answer",
+    "version": "goldspan.store.facts:put_version",
     "worker": "goldspan.store.people:put_worker",
 }
 

@@ -157,6 +157,19 @@ class SqlLedger:
         """Keep a fact under a name: the version of a model, a verdict, a note."""
         self.database.write(now, facts.record, kind, name, body)
 
+    def begin_version(self, about: Mapping[str, Any], tagset: Codec, now: int) -> int:
+        """Begin a version of the label set and guideline, and return its number.
+
+        Answers received from now on are of this version. The last version with the same `hash` in
+        `about` and the same tags goes on.
+
+        Raises:
+            InputError: A tag that is in force is missing, or the encoding is another one.
+        """
+        number = self.database.write(now, facts.begin_version, about, tagset)
+        self.tagset = tagset
+        return number
+
     def transact(
         self, now: int, work: Callable[[Entry], Result], bound: Bound | None = None
     ) -> Result:
@@ -239,9 +252,9 @@ class SqlLedger:
         self.check_facts()
         if which == "answered":
             if self._cache is None:
-                self._cache = AnswerCache(self.database, self.tagset)
+                self._cache = AnswerCache(self.database)
             return self._cache.crowd()
-        return self.database.query(queries.read_crowd, self.tagset, which)
+        return self.database.query(queries.read_crowd, which)
 
     @property
     def is_private(self) -> bool:
@@ -511,7 +524,7 @@ def create_ledger(
     body |= {"private": 1} if private else {}
     database = _database(place, new=True)
     try:
-        _found(database, body, now)
+        _found(database, body, tagset, now)
     except BaseException:
         database.engine.dispose()
         raise
@@ -589,7 +602,7 @@ def _upgrade(engine: Engine, where: str) -> None:
         raise StoreError(f"{where} is not a campaign's database: {why}") from None
 
 
-def _found(database: Database, body: dict[str, object], now: int) -> None:
+def _found(database: Database, body: dict[str, object], tagset: Codec, now: int) -> None:
     """Write the first event, or check that it says the same."""
     try:
         with database.engine.connect() as plain:
@@ -604,15 +617,27 @@ def _found(database: Database, body: dict[str, object], now: int) -> None:
         if not is_outside(error):
             raise
         raise store_error(error, database.where) from None
-    first = next(SqlLedger(database).events()).body
-    # The cap is one of those that were set since; a campaign of before is not private.
-    fixed = [name for name in body if name not in {"cap", "private"}]
+    ledger = SqlLedger(database)
+    first = next(ledger.events()).body
+    # The cap is one of those that were set since; a campaign of before is not private; labels may
+    # be added.
+    fixed = [name for name in body if name not in {"cap", "private", "tags"}]
     other = [name for name in fixed if body[name] != first[name]]
     if other:
         told = ", ".join(f"{name} {first[name]!r}, not {body[name]!r}" for name in other)
         raise InputError(
             f"{database.where} holds the campaign {first['name']!r} with other settings ({told}): "
             "take them back, or give another place (on the command line --out or --store)"
+        )
+    lost = [tag for tag in ledger.tagset.tags if tag not in tagset.index]
+    if lost:
+        gone = ", ".join(label for label in ledger.tagset.types if label not in tagset.types)
+        raise InputError(
+            f"{database.where} holds the campaign {first['name']!r} with labels that are missing "
+            f"now: {gone}. Labels can be added while a campaign runs, but not removed or renamed: "
+            "put them back (the guideline may tell annotators not to use them), or rename labels "
+            "in what you export; for another task give another place (on the command line --out or "
+            "--store)"
         )
 
 

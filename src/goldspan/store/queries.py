@@ -16,10 +16,9 @@ from sqlalchemy import Connection, CursorResult, bindparam, func, select
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.protocols import Event, Lease
-from goldspan.spans import Codec
 from goldspan.store import people
 from goldspan.store.answers import CHANGED
-from goldspan.store.crowd import ANSWER, ITEM, Items, answers_of, crowd_of
+from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
 from goldspan.store.journal import AT_ONCE, Database, read_json
 from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
 from goldspan.store.pool import FEW
@@ -54,7 +53,7 @@ _NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS}
 _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 
 
-def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -> Crowd:
+def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
     """Return items in the order of the pool with the answers that count, and gold where known.
 
     The items are those "answered", those in a "batch", or the whole "pool".
@@ -62,7 +61,8 @@ def read_crowd(connection: Connection, tagset: Codec, which: str = "answered") -
     found = Items.of(_item_rows(connection, which))
     query = select(*ANSWER).where(answers.c.counts == 1)
     rows = connection.execute(query.order_by(answers.c.item, answers.c.number)).all()
-    return crowd_of(connection, found, answers_of(rows, tagset), tagset)
+    labels = Labels.of(connection)
+    return crowd_of(connection, found, answers_of(rows, labels), labels.tagset)
 
 
 def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:

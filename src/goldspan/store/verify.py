@@ -662,6 +662,13 @@ class _Facts:
         """Take what may be spent."""
         self._campaign["cap"] = body["cap"]
 
+    def version(self, body: Mapping[str, Any], time: int) -> None:
+        """Take a version of the label set and guideline: a record, and the campaign's tags."""
+        row = {"kind": "version", "name": body["name"], "body": body["body"], "time": time}
+        names = [column.name for column in _COLUMNS["records"][1:]]
+        self.rows["records"][body["number"]] = hash(tuple(row[name] for name in names))
+        self._campaign["tags"] = canonical(body["tags"])
+
     def note(self, body: Mapping[str, Any], time: int) -> None:
         """Take a note, of which the log has the seal."""
         self._note({**body, "time": time, "name": None, "body": None})
@@ -753,5 +760,6 @@ _TAKES: dict[str, Callable[[_Facts, Mapping[str, Any], int], None]] = {
     "submit": _Facts.submit, "change": _Facts.change, "items": _Facts.items,
     "details": _Facts.details, "gold": _Facts.gold, "create": _Facts.begin, "begin": _Facts.begin,
     "cap": _Facts.cap, "note": _Facts.note, "forget": _Facts.forget, "snapshot": _Facts.snapshot,
+    "version": _Facts.version,
 }  # fmt: skip
 """What is done with entries that carry rows in a way of their own."""

@@ -13,7 +13,7 @@ from goldspan.errors import GoldspanError
 from goldspan.web.dependencies import RequesterHere, ServerContext, worker_here
 from goldspan.web.error_handlers import on_refusal
 from goldspan.web.models import refusals
-from goldspan.web.pages import load_instructions, static_files
+from goldspan.web.pages import static_files
 from goldspan.web.routes import desk_api, pages, sign_in, work
 from goldspan.web.security.auth import Headers
 from goldspan.web.security.middleware import Faults, RequestGuard, RequestLog
@@ -62,7 +62,7 @@ def _worker_pages(context: ServerContext) -> APIRouter:
         title=plan.page.title or plan.name,
         kind="single" if plan.is_single else "spans",
         labels=plan.task.labels or plan.task.types,
-        instructions=load_instructions(setting.folder, plan.page.instructions),
+        instructions=setting.guideline,
         skip_reasons=plan.page.skip_reasons,
     )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from goldspan.campaign import Decision, Setting
-from goldspan.campaign.awaiting import ENDED
 from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.protocols import Stop
 from goldspan.campaign.stopping import ended, outlook
 from goldspan.errors import InputError

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -18,7 +17,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel, Field, ValidationError
 
 from goldspan import __version__
-from goldspan.errors import InputError
 from goldspan.web.errors import Refused
 from goldspan.web.models import Request as Body
 
@@ -258,20 +256,6 @@ class Block:
 
     kind: str
     lines: tuple[tuple[Piece, ...], ...]
-
-
-def load_instructions(folder: Path, given: str | None) -> str:
-    """Return the text, or that of the Markdown file beside the plan.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
-    if given is None or "\n" in given or not given.endswith(".md"):
-        return given or ""
-    try:
-        return (folder / given).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"page.instructions: cannot read {given}: {error}") from None
 
 
 def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from goldspan.campaign import Setting
-from goldspan.campaign.control import Tested, tested
-from goldspan.campaign.judging import DECISION
+from goldspan.campaign.judging import DECISION, Tested, tested
 from goldspan.store import SqlLedger, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.people import n_forgotten as n_forgotten_in

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from goldspan.campaign import Setting
-from goldspan.campaign.awaiting import ENDED
 from goldspan.campaign.clock import wall_of
-from goldspan.campaign.control import Tested, tested
+from goldspan.campaign.crowds import ENDED
+from goldspan.campaign.judging import Tested, tested
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Receipt

@@ -47,7 +47,7 @@ from goldspan.crowd.labels import (
     stripped_faults,
     with_gold_labels,
 )
-from goldspan.crowd.model import Answers, Crowd, known_texts, list_array
+from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, known_texts, list_array
 from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
@@ -72,10 +72,11 @@ ROLES: dict[str, tuple[str, ...]] = {
     "started": ("started",),
     "submitted": ("submitted", "time", "timestamp"),
     "cost": ("cost",),
+    "guideline": ("guideline",),
     "text": ("text",),
     "offsets": ("offsets",),
 }
-NUMBERS = ("position", "attempt", "started", "submitted", "cost")
+NUMBERS = ("position", "attempt", *ANSWER_COLUMNS)
 """Roles whose cells are numbers."""
 
 
@@ -600,8 +601,14 @@ def _sequences(table: Table, options: ReadOptions) -> _Parts:
 def _extras(
     rows: Rows, which: NDArray[np.int64] | NDArray[np.bool_]
 ) -> dict[str, NDArray[np.int64]]:
-    names = ("started", "submitted", "cost")
-    return {name: integers(rows, name)[which] for name in names if name in rows.columns}
+    names = [name for name in ANSWER_COLUMNS if name in rows.columns]
+    if "guideline" in names and not _holds_versions(rows.columns["guideline"]):
+        names.remove("guideline")  # a text column of another tool
+    return {name: integers(rows, name)[which] for name in names}
+
+
+def _holds_versions(cells: pa.Array) -> bool:
+    return bool(pc.all(pc.match_substring_regex(cells, r"^\s*-?\d{0,18}\s*$")).as_py())
 
 
 def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:
@@ -767,7 +774,7 @@ def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator
 
     answers, sequences = crowd.answers, not crowd.is_classification
     tags, texts = [*map(cell_text, crowd.tagset.tags), ""], known_texts(crowd)
-    times = [n for n in ("started", "submitted", "cost") if getattr(answers, n) is not None]
+    times = [n for n in ANSWER_COLUMNS if getattr(answers, n) is not None]
     heads = {
         "item": True,
         "doc": crowd.groups is not None,

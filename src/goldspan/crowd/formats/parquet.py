@@ -2,9 +2,9 @@
 
 One table with two sorts of rows. A row without a worker is an item: `item` (its number), `id`,
 `doc`, `tokens`, `gold`, `text`, `token_start` and the attributes. A row with a worker is an answer:
-`item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`. Labels and gold are
-list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding and
-the version of the layout. The file of an aggregation (`Consensus.to_arrow`: an item per row) is
+`item`, `worker`, `labels`, `attempt`, `started`, `submitted`, `cost`, `guideline`. Labels and gold
+are list<int16> with null where a token has none; the schema's metadata hold the tags, the encoding
+and the version of the layout. The file of an aggregation (`Consensus.to_arrow`: an item per row) is
 read as items with gold. Any other Parquet file is a long table, a table of spans
 (`span_table.py`), or has a row per item (`tag_columns.py`).
 """
@@ -26,7 +26,7 @@ from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grouping import count_first
 from goldspan.crowd.labels import guess_encoding
-from goldspan.crowd.model import Answers, Crowd, list_array
+from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
@@ -49,7 +49,6 @@ _LAYOUT_ERRORS = (
     ValueError,
 )
 """What a table of another layout than the metadata say may raise."""
-_TIMES = ("started", "submitted", "cost")
 
 
 def sniff(source: Source) -> bool:
@@ -152,7 +151,7 @@ def _answer_rows(crowd: Crowd) -> pa.Table:
         "labels": _lists(answers.codes, answers.offset),
         "attempt": pa.array(answers.attempt),
     }
-    for name in _TIMES:
+    for name in ANSWER_COLUMNS:
         values = getattr(answers, name)
         if values is not None:
             columns[name] = pa.array(values)
@@ -173,7 +172,7 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
     codes, offset = _flat(rows.column("labels"))
     times = {
         key: np.asarray(rows.column(key).fill_null(-1).to_numpy()).astype(np.int64)
-        for key in _TIMES
+        for key in ANSWER_COLUMNS
         if key in table.column_names
     }
     item = rows.column("item").fill_null(-1).to_numpy().astype(np.int32)

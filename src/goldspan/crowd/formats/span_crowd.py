@@ -80,6 +80,7 @@ class Facts(NamedTuple):
     started: int | None = None
     submitted: int | None = None
     cost: int | None = None
+    guideline: int | None = None
 
 
 NOTHING_MORE = Facts()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.formats.char_spans import Cut, cut_text, read_span, whole_text
 from goldspan.crowd.formats.json_records import (
+    MAX_INTEGER,
     Record,
     collect,
     first_objects,
@@ -32,7 +33,7 @@ from goldspan.crowd.formats.span_exports import (
     dump,
     gold_rows,
 )
-from goldspan.crowd.model import Crowd
+from goldspan.crowd.model import ANSWER_COLUMNS, Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
@@ -147,7 +148,7 @@ class Header:
         if "texts" in self.empty and crowd.texts is None:
             crowd = replace(crowd, texts=nothing)
         unknown = np.full(len(crowd.answers), -1, np.int64)
-        names = [name for name in TIMES if name in self.empty]
+        names = [name for name in ANSWER_COLUMNS if name in self.empty]
         lacking: dict[str, Any] = {n: unknown for n in names if getattr(crowd.answers, n) is None}
         return replace(crowd, answers=replace(crowd.answers, **lacking))
 
@@ -161,7 +162,7 @@ def describe(crowd: Crowd) -> dict[str, Any]:
     else:
         header["tags"] = list(codec.tags)
     header["workers"] = crowd.worker_ids.to_pylist()
-    columns = {name: getattr(answers, name) for name in TIMES} | {"gold": crowd.gold}
+    columns = {name: getattr(answers, name) for name in ANSWER_COLUMNS} | {"gold": crowd.gold}
     empty = [name for name, column in columns.items() if column is not None and (column < 0).all()]
     for name in ("groups", "texts"):
         column = getattr(crowd, name)
@@ -198,7 +199,7 @@ def lines(crowd: Crowd) -> Iterator[str]:
             one = {"worker": workers[answers.worker[a]], **_said(crowd, said, a, codes)}
             if answers.attempt[a]:
                 one["attempt"] = int(answers.attempt[a])
-            for key in TIMES:
+            for key in ANSWER_COLUMNS:
                 column = getattr(answers, key)
                 if column is not None and column[a] >= 0:
                     one[key] = int(column[a])
@@ -307,7 +308,7 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     for one in said:
         with collect(crowd.faults):
             who = worker or str(one.required(one.name(*WORKER), "worker"))
-            line.answer(one.at(worker=who))
+            line.answer(one.at(worker=who), is_nested=worker is None)
 
 
 @dataclass(frozen=True)
@@ -320,10 +321,13 @@ class _Line:
     cut: Cut
     unit: str
 
-    def answer(self, record: Record) -> None:
+    def answer(self, record: Record, *, is_nested: bool) -> None:
         attempt = record.whole("attempt", 0, 2**15 - 1)
         times = (record.moment("started"), record.moment("submitted"))
-        facts = Facts(attempt, *times, record.whole("cost"))
+        # In a line of one answer a field of this name is an attribute of the item.
+        version = record.value.get("guideline") if is_nested else None
+        guideline = version if type(version) is int and 0 <= version <= MAX_INTEGER else None
+        facts = Facts(attempt, *times, record.whole("cost"), guideline)
         self.crowd.answer(self.item, record, self.labels(record), facts)
 
     def labels(self, record: Record) -> Labels:

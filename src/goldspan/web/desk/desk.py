@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goldspan.campaign.awaiting import ENDED, HOUR
-from goldspan.campaign.changing import changes, pending, plan_in_force
+from goldspan.campaign.changing import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.crowds import ENDED, HOUR
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve
 from goldspan.errors import InputError
@@ -202,6 +202,7 @@ class Desk:
         return m.PlanNow(
             budget=limits["budget"],
             stop=limits["stop"],
+            guideline=self.ledger.count(VERSION),
             changes=changes(self.ledger),
             pending=pending(self.setting, self.ledger),
         )

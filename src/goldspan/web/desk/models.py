@@ -130,12 +130,14 @@ class PlanNow(View):
     Attributes:
         budget: Money and hours.
         stop: The stopping rules.
+        guideline: Version of the label set and guideline, 0 before the campaign begins.
         changes: What changed in the plan since the campaign began, a line each.
         pending: What the plan file says otherwise: it is in force after the next start.
     """
 
     budget: dict[str, Any]
     stop: dict[str, Any]
+    guideline: int
     changes: list[str]
     pending: list[str]
 
