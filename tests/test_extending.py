@@ -14,7 +14,7 @@ import studies
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.registry import METHODS
 from goldspan.aggregation.workermodels import MODELS
-from goldspan.campaign import Campaign, Steps, open_setting, read_plan
+from goldspan.campaign import Campaign, Steps, read_inputs, read_plan
 from goldspan.crowd.registry import FORMATS, Format
 from goldspan.errors import FormatError
 from goldspan.selection import select_items
@@ -117,13 +117,13 @@ def test_a_stopping_rule_for_items(example, crowd, monkeypatch):
 
 def test_a_stopping_rule_for_campaigns(example, root, tmp_path):
     module = example("stopping_rule")
-    setting = open_setting(read_plan(root / "examples" / "campaign.toml"), root / "examples")
+    inputs = read_inputs(read_plan(root / "examples" / "campaign.toml"), root / "examples")
     ledger = create_ledger(
-        tmp_path / "one.sqlite", name=setting.plan.name, cap=25_000_000, currency="EUR",
-        tagset=setting.codec, now=BEGIN,
+        tmp_path / "one.sqlite", name=inputs.plan.name, cap=25_000_000, currency="EUR",
+        tagset=inputs.codec, now=BEGIN,
     )  # fmt: skip
-    steps = Steps.of(setting, ledger, stop=module.EnoughLabelled(items=20))
-    decision = Campaign(setting, ledger, steps).run()
+    steps = Steps.of(inputs, ledger, stop=module.EnoughLabelled(items=20))
+    decision = Campaign(inputs, ledger, steps).run()
     assert decision.rule == "enough"
     ledger.close()
 

@@ -28,8 +28,8 @@ def ended(tmp_path_factory):
         redundancy={"stop": "clear_majority(ahead=2, least=2)"},
         model={"name": "none"},
     )
-    status = Status.of(first.setting, first.ledger)
-    Campaign(first.setting, first.ledger, on_event=status.hear).run()
+    status = Status.of(first.inputs, first.ledger)
+    Campaign(first.inputs, first.ledger, on_event=status.hear).run()
     yield first, status
     first.ledger.close()
 
@@ -42,7 +42,7 @@ def drawn(status, width=100):
 
 def test_what_was_heard_is_what_the_ledger_says(ended):
     campaign, status = ended
-    read = Status.of(campaign.setting, campaign.ledger)
+    read = Status.of(campaign.inputs, campaign.ledger)
     assert (status.answers, status.spent) == (read.answers, read.spent)
     assert (status.round, status.items) == (2, 16)
     assert status.facts == read.facts
@@ -74,7 +74,7 @@ def test_a_narrow_terminal_is_not_overrun(ended):
 def test_answers_are_counted_once_and_none_that_is_refused(ended):
     campaign, _ = ended
     heard = []
-    Campaign(campaign.setting, campaign.ledger, on_event=heard.append).run()
+    Campaign(campaign.inputs, campaign.ledger, on_event=heard.append).run()
     assert not [one for one in heard if isinstance(one, AnswerTaken)]  # they were there before
 
 
@@ -92,12 +92,12 @@ def test_a_campaign_stops_between_two_steps_and_a_new_one_ends_like_one_that_ran
 ):
     first, _ = ended
     write_files(tmp_path)
-    setting, place = first.setting, tmp_path / "stopped.sqlite"
-    ledger, heard, n_stops = ledger_of(setting, place), [], 0
+    inputs, place = first.inputs, tmp_path / "stopped.sqlite"
+    ledger, heard, n_stops = ledger_of(inputs, place), [], 0
     for after in count(1):
         heard.clear()
         campaign = Campaign(
-            setting, ledger, on_event=heard.append, stop_requested=lambda n=after: len(heard) >= n
+            inputs, ledger, on_event=heard.append, stop_requested=lambda n=after: len(heard) >= n
         )
         try:
             campaign.run()

@@ -26,8 +26,8 @@ from goldspan.cli.options import (
 from goldspan.cli.output import check_part, emit_json, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignRecord, Setting, Waiting
-    from goldspan.campaign.results import Findings
+    from goldspan.campaign import CampaignInputs, CampaignRecord, Waiting
+    from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.service import Service
@@ -63,15 +63,15 @@ def check(
     """
     check_part("plan")
     from goldspan.campaign import describe_plan
-    from goldspan.campaign.course import course
+    from goldspan.campaign.summary import cost_range
 
-    setting = Place(source, "out", None).setting()
+    inputs = Place(source, "out", None).inputs()
     if json:
-        emit_json({"id": setting.key, **course(setting)})
+        emit_json({"id": inputs.key, **cost_range(inputs)})
         return
-    for line in describe_plan(setting):
+    for line in describe_plan(inputs):
         say(line)
-    for note in setting.notes:
+    for note in inputs.notes:
         say(f"pool: {note}")
 
 
@@ -100,13 +100,13 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, Waiting, as_begun
-    from goldspan.campaign.results import Findings, write_exports
+    from goldspan.campaign import Campaign, Waiting, inputs_as_begun
+    from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
     from goldspan.web.opening import open_store
 
-    setting = place.setting(overlap=overlap)
+    inputs = place.inputs(overlap=overlap)
     again = ["run", place.plan, *([] if overlap is None else ["--overlap", str(overlap)])]
     again += ["--raw-csv"] * raw_csv
     lacks = missing_for_pages()
@@ -117,14 +117,14 @@ def run(
             told_of_damage(place.address),
             NewPlaces(HeldError) as new,
             open_store(
-                setting, place.out, place.store, _begin(setting), private=False, new=new
+                inputs, place.out, place.store, _begin(inputs), private=False, new=new
             ) as ledger,
         ):
-            setting = as_begun(setting, ledger)
-            status = Status.of(setting, ledger)
+            inputs = inputs_as_begun(inputs, ledger)
+            status = Status.of(inputs, ledger)
             with shown(status, quiet=json) as display, interruptible() as interrupted:
                 campaign = Campaign(
-                    setting, ledger, on_event=display.hear, stop_requested=interrupted
+                    inputs, ledger, on_event=display.hear, stop_requested=interrupted
                 )
                 campaign.begin()
                 new.keep()
@@ -133,7 +133,7 @@ def run(
                 result = campaign.progress.result
                 campaign.check_stop()  # a second Ctrl-C leaves an unfinished result
                 files = [str(path) for path in write_exports(campaign, place.out, raw_csv=raw_csv)]
-                findings = Findings.of(ledger, result)
+                findings = ReportData.of(ledger, result)
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
                 _wait(found, place.command(again), files, as_json=json)
@@ -144,12 +144,12 @@ def run(
         raise typer.Exit(130) from None
 
 
-def _begin(setting: Setting) -> int:
+def _begin(inputs: CampaignInputs) -> int:
     """Return the time at which a campaign begins, in milliseconds since 1970."""
     from goldspan.campaign.clock import wall_clock
     from goldspan.simulation.crowd import BEGIN
 
-    by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    by_itself = inputs.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
     return BEGIN if by_itself else wall_clock()
 
 
@@ -282,7 +282,7 @@ def serve(
     check_web(read_plan(place.plan, overlap=overlap))
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
-    setting = place.setting(overlap=overlap)
+    inputs = place.inputs(overlap=overlap)
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
@@ -298,7 +298,7 @@ def serve(
         settings = ServerSettings(load_keys(place.out), url)
         report = None if lacks else write_findings
         options: dict[str, Any] = {"report": report, "new": new}
-        service = open_service(setting, place.out, settings.keys, place.store, **options)
+        service = open_service(inputs, place.out, settings.keys, place.store, **options)
         with _closing(service):
             open_log(log_format, log_level)
             with (
@@ -343,7 +343,7 @@ def _closing(service: Service) -> Iterator[None]:
 
 def _still_known(service: Service) -> list[str]:
     """Return the annotators of the plan who were not forgotten, and tell of the others."""
-    named, ledger = service.setting.plan.crowd.annotators, service.ledger
+    named, ledger = service.inputs.plan.crowd.annotators, service.ledger
     gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
     if gone:
         warn(
@@ -425,7 +425,7 @@ def report(
     check_part("campaign")
     if not json:
         check_part("report")
-    from goldspan.campaign.results import CampaignRecord, Findings
+    from goldspan.campaign.results import CampaignRecord, ReportData
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
         ledger.check_facts()
@@ -433,7 +433,7 @@ def report(
             record = CampaignRecord.of(ledger)
             emit_json((record if names else without_names(ledger, record)).to_dict())
             return
-        findings = Findings.of(ledger)
+        findings = ReportData.of(ledger)
         page = write_page(findings if names else without_names(ledger, findings), out)
         say(f"written: {page}")
 
@@ -487,7 +487,7 @@ def missing_for_pages() -> str:
     return ""
 
 
-def write_findings(findings: Findings, path: Path) -> None:
+def write_findings(findings: ReportData, path: Path) -> None:
     """Write the report of a campaign to a file: what a server's downloads are given."""
     from goldspan.report.campaign import write_campaign_report
 
@@ -500,7 +500,7 @@ def write_findings(findings: Findings, path: Path) -> None:
     )
 
 
-def write_page(findings: Findings, out: str) -> str:
+def write_page(findings: ReportData, out: str) -> str:
     """Write the report of a campaign into its folder, and give its path.
 
     Raises:

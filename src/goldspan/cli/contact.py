@@ -13,7 +13,7 @@ from goldspan.cli.options import AsJson, Overwrite, Place, PublicUrl, at_campaig
 from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.providers.base import Provider
@@ -80,7 +80,7 @@ def invite(
     if not (names or gone or show):
         raise typer.BadParameter("say --workers, --revoke or --list")
     with (
-        _auth(place, public_url) as (setting, auth, settings),
+        _auth(place, public_url) as (inputs, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
@@ -89,7 +89,7 @@ def invite(
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
         every = auth.links.all() if show else []
         if written is not None:
-            _write_mails(written, setting, known, urls)
+            _write_mails(written, inputs, known, urls)
     if json:
         emit_json({
             "made": [{**_facts_invite(link), "url": url} for link, url in urls],
@@ -106,7 +106,9 @@ def invite(
 
 
 @contextmanager
-def _auth(place: Place, public_url: str | None) -> Iterator[tuple[Setting, Auth, ServerSettings]]:
+def _auth(
+    place: Place, public_url: str | None
+) -> Iterator[tuple[CampaignInputs, Auth, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
@@ -114,15 +116,15 @@ def _auth(place: Place, public_url: str | None) -> Iterator[tuple[Setting, Auth,
     from goldspan.web import Auth, ServerSettings, load_keys
     from goldspan.web.opening import open_store, with_id
 
-    setting = place.setting()
+    inputs = place.inputs()
     place.check_served()
     settings = ServerSettings(load_keys(place.out))
-    with open_store(setting, place.out, place.store, wall_clock()) as ledger:
+    with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
         settings = replace(settings, clock=CampaignClock(ledger))
-        setting = with_id(setting, ledger, settings.clock())
-        auth = Auth.of(ledger, setting.key, settings)
+        inputs = with_id(inputs, ledger, settings.clock())
+        auth = Auth.of(ledger, inputs.key, settings)
         url = public_url or auth.links.place() or settings.public_url
-        yield setting, auth, replace(settings, public_url=url)
+        yield inputs, auth, replace(settings, public_url=url)
 
 
 @contextmanager
@@ -142,13 +144,13 @@ def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[
 
 
 def _write_mails(
-    folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
+    folder: Path, inputs: CampaignInputs, known: dict[str, str], urls: list[tuple[Link, str]]
 ) -> None:
     from goldspan.web.providers.invitations import Invitation, write_mails
 
-    page = setting.plan.page
-    text = setting.guideline
-    title = page.title or setting.plan.name
+    page = inputs.plan.page
+    text = inputs.guideline
+    title = page.title or inputs.plan.name
     write_mails(folder, [
         Invitation(link.worker, known.get(link.worker, ""), url, link.expires, title, text)
         for link, url in urls
@@ -189,7 +191,7 @@ EVERYBODY = "all"
 class _Desk(NamedTuple):
     """The campaign, and the queue of its payment requests."""
 
-    setting: Setting
+    inputs: CampaignInputs
     ledger: SqlLedger
     provider: Provider
     queue: PaymentQueue
@@ -275,21 +277,21 @@ def _open(place: Place) -> Iterator[_Desk]:
     from goldspan.web.providers.payments import PaymentQueue
     from goldspan.web.providers.registry import open_provider
 
-    setting = place.setting()
+    inputs = place.inputs()
     place.check_served()
     with (
         told_of_damage(place.address),
-        open_store(setting, place.out, place.store, wall_clock()) as ledger,
+        open_store(inputs, place.out, place.store, wall_clock()) as ledger,
     ):
         ledger.check_facts()
-        clock = open_clock(ledger, _settling(setting))
-        provider = open_provider(setting.plan, ledger, clock)
-        yield _Desk(setting, ledger, provider, PaymentQueue(ledger, clock))
+        clock = open_clock(ledger, _settling(inputs))
+        provider = open_provider(inputs.plan, ledger, clock)
+        yield _Desk(inputs, ledger, provider, PaymentQueue(ledger, clock))
 
 
-def _settling(setting: Setting) -> int:
+def _settling(inputs: CampaignInputs) -> int:
     """Return how many milliseconds without a server count: a payment may settle meanwhile."""
-    options = {} if setting.plan.provider is None else setting.plan.provider.options
+    options = {} if inputs.plan.provider is None else inputs.plan.provider.options
     minutes = options.get("settle_minutes", 60)
     # What is not a number is rejected when the provider is opened.
     return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
@@ -323,7 +325,7 @@ def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
 def _earned(desk: _Desk) -> list[str]:
     from goldspan.web.people import People
 
-    people, written = People(desk.setting, desk.ledger), []
+    people, written = People(desk.inputs, desk.ledger), []
     for worker in desk.provider.workers():
         owed = desk.provider.owed(worker, people[worker].earned)
         written.append(desk.queue.earned(worker, desk.provider.about(worker), owed))

@@ -19,7 +19,7 @@ from goldspan.cli.output import plural, warn
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.campaign.events import CampaignEvent
     from goldspan.protocols import Ledger
 
@@ -85,16 +85,16 @@ class Status:
     now: str = ""
 
     @classmethod
-    def of(cls, setting: Setting, ledger: Ledger) -> Status:
+    def of(cls, inputs: CampaignInputs, ledger: Ledger) -> Status:
         """Read it from a ledger."""
-        totals, plan = ledger.totals(), setting.plan
+        totals, plan = ledger.totals(), inputs.plan
         picks = [one["items"] for one in ledger.records("picks").values() if one["items"]]
         rounds = list(ledger.records("round").values())
         return cls(
             name=plan.name,
             measure="accuracy" if plan.is_single else "F1",
             currency=totals.currency,
-            pool=len(setting.ids) - len(setting.control),
+            pool=len(inputs.ids) - len(inputs.control),
             cap=totals.cap if plan.is_paid else None,
             round=len(picks),
             items=sum(map(len, picks)),

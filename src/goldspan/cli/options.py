@@ -20,7 +20,7 @@ import typer
 from goldspan.cli.output import key_values, listed
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.crowd.options import Option
 
@@ -306,7 +306,7 @@ class Place:
         """Path or address of the store."""
         return self.store or Path(self.out) / STORE
 
-    def setting(self, *, overlap: int | None = None) -> Setting:
+    def inputs(self, *, overlap: int | None = None) -> CampaignInputs:
         """Read the plan with its files.
 
         Every command begins so: what `goldspan run` rejects is therefore rejected by `goldspan
@@ -316,14 +316,14 @@ class Place:
             InputError: The plan or its files are faulty.
             MissingExtraError: What the plan takes is not installed.
         """
-        from goldspan.campaign import open_setting, read_plan
+        from goldspan.campaign import read_inputs, read_plan
 
         plan, folder = read_plan(self.plan, overlap=overlap), Path(self.plan).parent
         if plan.provider is not None:
             from goldspan.web.providers.registry import check_provider
 
             check_provider(plan)
-        return open_setting(plan, folder)
+        return read_inputs(plan, folder)
 
     def check_served(self) -> None:
         """Reject a place without a campaign or without the server's secret; create nothing.

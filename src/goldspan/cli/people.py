@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from goldspan.crowd import Crowd
     from goldspan.errors import Fault
     from goldspan.workers import Bill, PayPlan, Review, Verdict
-    from goldspan.workers.asking import NextAnswers
+    from goldspan.workers.redundancy import NextAnswers
     from goldspan.workers.stopping import Rule
 
 # --------------------------------------------------------------------------------------------------
@@ -191,9 +191,9 @@ def _write_workers(
         write_text(output, [sheet_text(found_rows.column_names, found_rows.to_pylist())])
     if plot:
         from goldspan.report import save_figure
-        from goldspan.report.workers import cost_curve, hiring_figure
+        from goldspan.report.workers import cost_curve, selection_figure
 
-        figure = hiring_figure(found.verdicts, found.threshold, cost_curve(found, target))
+        figure = selection_figure(found.verdicts, found.threshold, cost_curve(found, target))
         save_figure(figure, plot)
 
 
@@ -418,7 +418,7 @@ def next_answers(
 
 def _rule(rule: str | None, confidence: float | None) -> Rule:
     """Read the stopping rule: of --rule and --confidence only one can hold."""
-    from goldspan.workers.asking import CONFIDENCE
+    from goldspan.workers.redundancy import CONFIDENCE
     from goldspan.workers.stopping import get_rule
 
     if rule is not None and confidence is not None:
@@ -433,7 +433,7 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
 def _most(rule: Rule, fewest: int, most: int | None) -> int:
     """Return the most answers per item: what the rule needs and --min asks for must be allowed."""
-    from goldspan.workers.asking import MAX_ANSWERS
+    from goldspan.workers.redundancy import MAX_ANSWERS
     from goldspan.workers.stopping import Fixed
 
     needed = rule.k if isinstance(rule, Fixed) else 1
@@ -517,7 +517,7 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
     """Return the share of right items among the finished ones with gold, None without any."""
     import numpy as np
 
-    from goldspan.workers.asking import right_items
+    from goldspan.workers.redundancy import right_items
 
     right, known = right_items(result)
     kept = found.is_finished & known

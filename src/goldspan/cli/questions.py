@@ -20,7 +20,7 @@ from goldspan.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from goldspan.workers import ControlSet, LeakReport, TestPlan
+    from goldspan.workers import GoldQuestions, LeakReport, QualificationPlan
 
 # --------------------------------------------------------------------------------------------------
 # goldspan qualification
@@ -74,7 +74,7 @@ def qualification(
     """
     from goldspan import workers
 
-    plan = workers.plan_test(w_bad, w_good, alpha, beta, most=most)
+    plan = workers.plan_qualification(w_bad, w_good, alpha, beta, most=most)
     passed = None if prior is None else plan.after_passing(_pair(prior))
     costs = None if price is None else _costs(plan, price, candidates)
     if json:
@@ -105,7 +105,7 @@ def _pair(text: str) -> tuple[float, float]:
     return a, b
 
 
-def _costs(plan: TestPlan, price: str, candidates: int) -> dict[str, str]:
+def _costs(plan: QualificationPlan, price: str, candidates: int) -> dict[str, str]:
     """Return the costs as text, those of the sequential test on average, to the cent."""
     from goldspan.money import from_micro
 
@@ -115,7 +115,7 @@ def _costs(plan: TestPlan, price: str, candidates: int) -> dict[str, str]:
     return {"fixed": from_micro(whole), "sequential_bad": bad, "sequential_good": good}
 
 
-def _curve(plan: TestPlan, *, plot: bool) -> str:
+def _curve(plan: QualificationPlan, *, plot: bool) -> str:
     """Lay out the operating characteristic."""
     rows = [["right", "passes", "one by one", "questions"] + [""] * plot]
     for row in plan.curve().to_pylist():
@@ -126,7 +126,7 @@ def _curve(plan: TestPlan, *, plot: bool) -> str:
     return table(rows, right=(0, 1, 2, 3))
 
 
-def _limits(plan: TestPlan) -> str:
+def _limits(plan: QualificationPlan) -> str:
     """Lay out when the sequential test stops."""
     rows = [["asked", "pass with", "fail with"]]
     limits: list[dict[str, Any]] = plan.sequential.table().to_pylist()
@@ -191,17 +191,17 @@ def gold_questions(
     _check_usage({"--max-shown": max_shown}, choosing, check=check)
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
     check_files(output=output)
-    from goldspan.workers import check_leaks, choose_control
+    from goldspan.workers import check_leaks, choose_gold_questions
 
     with steps(2, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
         step("checking" if check else "choosing")
-        found: ControlSet | LeakReport
+        found: GoldQuestions | LeakReport
         if check:
             found = check_leaks(crowd, **_given(most_shown=max_shown))
         else:
-            found = choose_control(
+            found = choose_gold_questions(
                 crowd, 20 if n is None else n, **_given(hard=hard, random_state=seed)
             )
             for what in found.write(output, raw_csv=raw_csv) if output else []:

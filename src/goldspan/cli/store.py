@@ -17,7 +17,7 @@ from goldspan.cli.options import STORE, AsJson, Overwrite, Place, Store, at_camp
 from goldspan.cli.output import check_outputs, check_part, emit_json, say, steps, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.store.erasing import Forgotten
     from goldspan.store.verify import Tell, Verification
@@ -308,18 +308,18 @@ def forget(
     from goldspan.store.erasing import UnsettledError
     from goldspan.web.opening import open_store
 
-    setting = place.setting()
+    inputs = place.inputs()
     _check_there(place)
-    with open_store(setting, place.out, place.store, wall_clock()) as ledger:
+    with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
         if show:
             emit_json(ledger.about(str(worker)))
             return
-        names = _expired(setting, ledger) if worker is None else [worker]
+        names = _expired(inputs, ledger) if worker is None else [worker]
         told = []
         for name in names:
             try:
                 told.append(_forget(
-                    setting, ledger, name, place,
+                    inputs, ledger, name, place,
                     dry=dry_run, yes=yes, unsettled=unsettled, old_log=old_log,
                 ))  # fmt: skip
             except UnsettledError as error:
@@ -349,7 +349,7 @@ def _check_there(place: Place) -> None:
 
 
 def _forget(
-    setting: Setting,
+    inputs: CampaignInputs,
     ledger: SqlLedger,
     who: str,
     place: Place,
@@ -385,7 +385,7 @@ def _forget(
         scrub(ledger.database)
     person = _id_of(ledger, who)
     if not unsettled and person is not None:
-        _check_paid(setting, ledger, person)
+        _check_paid(inputs, ledger, person)
     result = ledger.forget(who, clock(), dry=True, unsettled=unsettled)
     if not dry:
         if not result.again:
@@ -396,7 +396,7 @@ def _forget(
     else:
         erased = False
     left = list(_files(Path(place.out), person or who, result.pseudonym, dry=dry))
-    if (person or who) in setting.plan.crowd.annotators:
+    if (person or who) in inputs.plan.crowd.annotators:
         left.append(f"{place.plan} (crowd.annotators)")
     return _told(who, result, left, old_log=kept_log, erased=erased)
 
@@ -438,7 +438,7 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
     return None if found is None else str(found)
 
 
-def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
+def _check_paid(inputs: CampaignInputs, ledger: SqlLedger, worker: str) -> None:
     """Reject forgetting somebody whose answers earned more than was sent to the provider."""
     from goldspan.campaign.clock import CampaignClock
     from goldspan.money import from_micro
@@ -448,15 +448,15 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     from goldspan.web.providers.registry import open_provider
 
     clock = CampaignClock(ledger)
-    provider = open_provider(setting.plan, ledger, clock)
+    provider = open_provider(inputs.plan, ledger, clock)
     if worker not in provider.workers():
         return
-    owed = provider.owed(worker, People(setting, ledger)[worker].earned)
+    owed = provider.owed(worker, People(inputs, ledger)[worker].earned)
     letters = PaymentQueue(ledger, clock).requests()
     due = owed - sum(one.amount for one in letters if one.id.startswith(f"earned:{worker}:"))
     if due >= UNIT:
         raise UnsettledError(
-            f"{worker} has earned {from_micro(due)} {setting.plan.prices.currency} that was not "
+            f"{worker} has earned {from_micro(due)} {inputs.plan.prices.currency} that was not "
             "sent: `goldspan payments PLAN --earned --send` pays it, or give --unsettled if it is "
             "settled elsewhere; nothing was changed"
         )
@@ -490,12 +490,12 @@ def _rename(path: Path, who: str, pseudonym: str) -> bool:
     return who.encode() not in path.read_bytes()
 
 
-def _expired(setting: Setting, ledger: SqlLedger) -> list[str]:
+def _expired(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
     """Return everybody, if the time is over for which the plan keeps people."""
     from goldspan.campaign.clock import wall_clock
     from goldspan.web.ending import is_expired
 
-    return list(ledger.pseudonyms()) if is_expired(setting, ledger, wall_clock()) else []
+    return list(ledger.pseudonyms()) if is_expired(inputs, ledger, wall_clock()) else []
 
 
 def _words(told: Mapping[str, Any], *, dry: bool) -> str:

@@ -54,15 +54,15 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
 
 def _worker_pages(context: ServerContext) -> APIRouter:
     """Return the pages of a worker."""
-    setting, sessions = context.service.setting, context.auth.sessions
-    plan = setting.plan
+    inputs, sessions = context.service.inputs, context.auth.sessions
+    plan = inputs.plan
     shown = pages.LabelPage(
         paid=plan.is_paid,
-        campaign=setting.key,
+        campaign=inputs.key,
         title=plan.page.title or plan.name,
         kind="single" if plan.is_single else "spans",
         labels=plan.task.labels or plan.task.types,
-        instructions=setting.guideline,
+        instructions=inputs.guideline,
         skip_reasons=plan.page.skip_reasons,
     )
 

@@ -61,7 +61,7 @@ class ServerContext:
         return cls(
             service,
             settings,
-            Auth.of(service.ledger, service.setting.key, settings),
+            Auth.of(service.ledger, service.inputs.key, settings),
             FormSigner(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
             service.ledger.database.held,

@@ -167,7 +167,7 @@ class _CampaignCollector(Collector):
 
     def _n_done(self) -> int:
         """Count the items with all answers that they need."""
-        slots, control = self._service.ledger.slots(), self._service.setting.control
+        slots, control = self._service.ledger.slots(), self._service.inputs.control
         done = slots.filter(pc.greater_equal(slots["filled"], slots["wanted"]))["item"].to_pylist()
         return sum(item not in control for item in done)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goldspan.campaign.changing import VERSION, changes, pending, plan_in_force
+from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED, HOUR
 from goldspan.campaign.judging import DECISION
@@ -32,7 +32,7 @@ from goldspan.web.work import FLAG
 from goldspan.workers.verdicts import UNCLEAR
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.spans import Span
     from goldspan.store import SqlLedger
@@ -60,7 +60,7 @@ class Desk:
     """What the requester sees and does.
 
     Args:
-        setting: The plan and its files.
+        inputs: The plan and its files.
         ledger: The campaign's.
         people: What every worker has done.
         engine: The loop beside the pages, which computes the consensus.
@@ -72,7 +72,7 @@ class Desk:
 
     def __init__(
         self,
-        setting: Setting,
+        inputs: CampaignInputs,
         ledger: SqlLedger,
         people: People,
         engine: Engine,
@@ -81,12 +81,12 @@ class Desk:
         keys: Keys,
         report: Report | None = None,
     ) -> None:
-        self.setting, self.ledger, self.people, self.engine = setting, ledger, people, engine
+        self.inputs, self.ledger, self.people, self.engine = inputs, ledger, people, engine
         self.tasks, self.clock = tasks, clock
         self.search = ItemSearch(ledger, tasks)
         known = ledger.pseudonyms if ledger.is_private else None
-        self.names = Pseudonyms(keys, setting.key, known)
-        self.downloads = Downloads(setting, ledger, engine, self.names, clock, report)
+        self.names = Pseudonyms(keys, inputs.key, known)
+        self.downloads = Downloads(inputs, ledger, engine, self.names, clock, report)
         # Computed once per round, once per round, and once per crowd.
         self._curve: tuple[int, Any] = (0, None)
         self._n_picked = (0, 0)
@@ -101,12 +101,12 @@ class Desk:
 
     def overview(self) -> m.Overview:
         """Return the progress: state, money, time, rounds, learning curve, plan."""
-        live, plan = self.engine.live, self.setting.plan
+        live, plan = self.engine.live, self.inputs.plan
         rounds = list(self.ledger.records("round").values())
         trouble = self._trouble()
         state, why = self._state()
         return m.Overview(
-            campaign=self.setting.key,
+            campaign=self.inputs.key,
             title=plan.page.title or plan.name,
             kind="single" if plan.is_single else "spans",
             version=live.version,
@@ -134,18 +134,18 @@ class Desk:
             rounds: The records of the campaign's rounds.
         """
         if self._curve[0] != len(rounds):
-            drawn = drawn_curve(self.setting.plan, rounds) if rounds else None
+            drawn = drawn_curve(self.inputs.plan, rounds) if rounds else None
             self._curve = len(rounds), drawn
         return m.Learning(
             points=[_point(one) for one in rounds if one["control"] or one["score"]],
             curve=self._curve[1] if rounds else None,
-            target=self.setting.plan.stop.target,
+            target=self.inputs.plan.stop.target,
             forecast=self._forecast(),
         )
 
     def item_counts(self) -> m.ItemCounts:
         """Count the items to label, without gold questions."""
-        pool = self.setting.pool.n_items - len(self.setting.control)
+        pool = self.inputs.pool.n_items - len(self.inputs.control)
         return m.ItemCounts(pool=pool, picked=self._picked(), answered=self._answered())
 
     def answer_counts(self) -> m.AnswerCounts:
@@ -163,7 +163,7 @@ class Desk:
 
         Bonuses are part of what is spent, but neither of `labels` nor of `control`.
         """
-        if not self.setting.plan.is_paid:
+        if not self.inputs.plan.is_paid:
             return None
         totals, control = self.ledger.totals(), self._paid_for_control()
         earned = sum(person.earned for person in self.people.all().values())
@@ -204,14 +204,14 @@ class Desk:
             stop=limits["stop"],
             guideline=self.ledger.count(VERSION),
             changes=changes(self.ledger),
-            pending=pending(self.setting, self.ledger),
+            pending=pending(self.inputs, self.ledger),
         )
 
     def _in_force(self) -> dict[str, Any]:
         """Return the plan by which the campaign runs: before it begins, that of the file."""
         if self.ledger.count("plan"):
             return plan_in_force(self.ledger)
-        return self.setting.plan.model_dump(mode="json")
+        return self.inputs.plan.model_dump(mode="json")
 
     def _forecast(self) -> dict[str, dict[str, Any] | None] | None:
         """Return where the curve leads, as the last round saw it, with money as decimal text.
@@ -222,7 +222,7 @@ class Desk:
         if not stops:
             return None
         found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
-        paid = self.setting.plan.is_paid
+        paid = self.inputs.plan.is_paid
         return {
             name: facts and {**facts, "cost": _to_cents(facts.get("cost")) if paid else None}
             for name, facts in found.items()
@@ -236,7 +236,7 @@ class Desk:
             items = slots.filter(pc.greater(slots["filled"], 0))["item"]
         else:
             items = crowd.item_ids
-        known = pc.is_in(items, value_set=pa.array(list(self.setting.control), pa.string()))
+        known = pc.is_in(items, value_set=pa.array(list(self.inputs.control), pa.string()))
         return len(items) - int(pc.sum(known).as_py() or 0)
 
     def _picked(self) -> int:
@@ -248,12 +248,12 @@ class Desk:
 
     def _paid_for_control(self) -> int:
         """Return what answers to gold questions cost, in millionths; they are the first batch."""
-        setting = self.setting
-        rows = self.ledger.page(limit=len(setting.control)) if setting.control else []
+        inputs = self.inputs
+        rows = self.ledger.page(limit=len(inputs.control)) if inputs.control else []
         return sum(
-            row.filled * int(setting.costs[setting.pool.place[row.item]])
+            row.filled * int(inputs.costs[inputs.pool.place[row.item]])
             for row in rows
-            if row.item in setting.control
+            if row.item in inputs.control
         )
 
     def _hours(self) -> m.Hours:
@@ -284,7 +284,7 @@ class Desk:
         self, name: str, found: Mapping[str, Any] | None, seconds: float | None, decided: str,
         *, barred: bool, why: str,
     ) -> m.Worker:  # fmt: skip
-        person, plan = self.people[name], self.setting.plan
+        person, plan = self.people[name], self.inputs.plan
         opinion = "" if found is None else found["opinion"]
         return m.Worker(
             worker=name,
@@ -363,7 +363,7 @@ class Desk:
             leased=slot.leased,
             state="done" if slot.filled >= slot.wanted else "open",
             confidence=None if confidence is None else round(confidence, 4),
-            control=slot.item in self.setting.control,
+            control=slot.item in self.inputs.control,
             flags=n_flags,
             gold=is_gold,
         )
@@ -379,18 +379,18 @@ class Desk:
             Refused: There is no such item.
         """
         self.check_item(item)
-        setting, paid = self.setting, self.setting.plan.is_paid
+        inputs, paid = self.inputs, self.inputs.plan.is_paid
         answers, skipped = self.ledger.given(item), self.ledger.skipped(item)
         wall, reports = WallTimes(self.ledger), self._flags().get(item, [])
         longest = max(len(answers), len(skipped), len(reports), 1)
         part = slice((page - 1) * ROWS, page * ROWS)
         return m.Item(
             item=item,
-            kind="single" if setting.plan.is_single else "spans",
+            kind="single" if inputs.plan.is_single else "spans",
             **self.tasks.shown(item),
-            control=item in setting.control,
+            control=item in inputs.control,
             gold=self._labels(self.gold_labels().get(item)),
-            known=self._labels(setting.control.get(item)),
+            known=self._labels(inputs.control.get(item)),
             answers=[
                 m.Answered(
                     worker=row.worker,
@@ -415,7 +415,7 @@ class Desk:
 
     def check_item(self, item: str) -> None:
         """Raise `Refused` if there is no such item."""
-        if item not in self.setting.pool.place:
+        if item not in self.inputs.pool.place:
             raise Refused("unknown", f"There is no item {item!r} in the pool.", 404)
 
     def uncertain(self, limit: int = 20) -> list[m.UncertainItem]:
@@ -426,7 +426,7 @@ class Desk:
         result = self.engine.live.result
         if result is None:
             return []
-        settled = {*self.gold_labels(), *self.setting.control}
+        settled = {*self.gold_labels(), *self.inputs.control}
         bounds = result.crowd.by_item.bounds
         counts = bounds[1:] - bounds[:-1]
         shown: list[m.UncertainItem] = []
@@ -462,7 +462,7 @@ class Desk:
         """Return labels as a page shows them: spans, or one label; None where there are none."""
         if labels is None:
             return None
-        if self.setting.plan.is_single:
+        if self.inputs.plan.is_single:
             return labels[0]
         return self.tasks.spans([label or "O" for label in labels])
 
@@ -476,7 +476,7 @@ class Desk:
             Refused: There is no such item, it is a gold question, or the labels do not fit it.
         """
         self.check_item(item)
-        if item in self.setting.control:
+        if item in self.inputs.control:
             words = "The labels of a gold question are those of the plan's file."
             raise Refused("invalid", words, 422)
         labels = self.tasks.labels(item, answer)
@@ -496,7 +496,7 @@ class Desk:
             raise Refused("invalid", f"{verdict!r} is not one of {', '.join(VERDICTS)}.", 422)
         if worker not in self.ledger.standing():
             raise Refused("unknown", f"There is no worker {worker!r} here yet.", 404)
-        if verdict == TEST and not self.setting.control:
+        if verdict == TEST and not self.inputs.control:
             raise Refused("invalid", "The plan has no gold questions to ask.", 422)
         now, questions = self.clock(), QUESTIONS if verdict == TEST else 0
         decided = m.Decided(worker=worker, verdict=verdict, why=why, questions=questions)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from goldspan.aggregation import Consensus
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.clock import WallTimes
-from goldspan.campaign.results import Findings
+from goldspan.campaign.results import ReportData
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.errors import InputError
 from goldspan.web.desk.models import Export
@@ -30,7 +30,7 @@ from goldspan.web.security.secret import Keys, new_id
 from goldspan.workers import PayPlan, make_bill
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web.engine import Engine
 
@@ -90,7 +90,7 @@ class Pseudonyms:
         workers = {name(worker): facts for worker, facts in record.workers.items()}
         return replace(record, workers=dict(sorted(workers.items())))
 
-    def findings(self, findings: Findings) -> Findings:
+    def findings(self, findings: ReportData) -> ReportData:
         """Return what a report tells with these names."""
         result, tested = findings.result, findings.tested
         return replace(
@@ -127,7 +127,7 @@ class Download:
     lost: tuple[str, ...] = ()
 
 
-Report = Callable[[Findings, Path], None]
+Report = Callable[[ReportData, Path], None]
 """Writes the report of a campaign."""
 NAMED = "named-download"
 """Kind of the records of files that named the workers."""
@@ -139,7 +139,7 @@ class Downloads:
     """Makes the files of a campaign.
 
     Args:
-        setting: The plan and its files.
+        inputs: The plan and its files.
         ledger: The campaign's.
         engine: Has the consensus.
         names: Pseudonyms.
@@ -148,10 +148,10 @@ class Downloads:
     """
 
     def __init__(
-        self, setting: Setting, ledger: SqlLedger, engine: Engine, names: Pseudonyms,
+        self, inputs: CampaignInputs, ledger: SqlLedger, engine: Engine, names: Pseudonyms,
         clock: Callable[[], int], report: Report | None,
     ) -> None:  # fmt: skip
-        self._setting, self._ledger, self._engine = setting, ledger, engine
+        self._setting, self._ledger, self._engine = inputs, ledger, engine
         self._names, self._clock, self.report = names, clock, report
 
     def listed(self) -> list[Export]:
@@ -256,7 +256,7 @@ class Downloads:
     def write_report(self, path: Path, names: bool) -> None:
         """Write the report."""
         assert self.report is not None  # or it is not in the list
-        findings = Findings.of(self._ledger, self._engine.live.result)
+        findings = ReportData.of(self._ledger, self._engine.live.result)
         self.report(findings if names else self._names.findings(findings), path)
 
 

@@ -174,14 +174,14 @@ def _page(
         if refused.status != 401:
             raise
         raise HTTPException(303, headers={"Location": "/login"}) from None
-    plan, csrf = context.service.setting.plan, context.auth.sessions.csrf(session)
+    plan, csrf = context.service.inputs.plan, context.auth.sessions.csrf(session)
     data = {
         "csrf": csrf,
         "kind": "single" if plan.is_single else "spans",
         "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
         "paid": plan.is_paid,
-        "control": bool(context.service.setting.control),
+        "control": bool(context.service.inputs.control),
         **more,
     }
     name = template or f"desk_{here}"

@@ -305,7 +305,7 @@ def _admit(context: ServerContext, address: str) -> None:
     Raises:
         Refused: As many came in today as may, from this address or from all.
     """
-    most, now = context.service.setting.daily_joins, wall_of(context.settings.clock)()
+    most, now = context.service.inputs.daily_joins, wall_of(context.settings.clock)()
     # An address could be found from a plain hash of it.
     name = blake2b(
         address.encode(), key=context.settings.keys.of("joins"), digest_size=16
@@ -320,11 +320,11 @@ def _admit(context: ServerContext, address: str) -> None:
 def provider_routes(context: ServerContext) -> APIRouter:
     """Return the routes of the plan's provider; none where people come by personal links."""
     router = APIRouter(include_in_schema=False)
-    provider = context.service.setting.plan.provider
+    provider = context.service.inputs.plan.provider
     if provider is None or provider.name == "link":
         return router
     store, clock = context.service.ledger, context.settings.clock
-    opened = open_provider(context.service.setting.plan, store, clock)
+    opened = open_provider(context.service.inputs.plan, store, clock)
     admit = (lambda _: None) if opened.checks_people else partial(_admit, context)
     admission = Admission(opened, store, context.auth.links, clock, admit)
 
